@@ -112,7 +112,10 @@ def test_a_comparison_foresees_and_tells_the_same(server, docs, questions, tmp_p
     ("arguments", "message"),
     [
         (["--input-price", "2"], "--input-price and --output-price go together"),
-        (["--input-price", "-1", "--output-price", "1"], "the price of a million tokens is at least 0, got input=-1.0"),
+        (
+            ["--input-price", "-1", "--output-price", "1"],
+            "the price of a million tokens (input) is at least 0, got -1.0",
+        ),
         (["-s", "lumber"], "llm names the model to ask"),
         (["-s", "lumber:llm=openai:m@http://127.0.0.1:1/v1#tries=1"], "cannot be reached"),
     ],

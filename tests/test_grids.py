@@ -99,7 +99,7 @@ def test_a_strategy_without_braces_is_a_grid_of_one(spec: str) -> None:
     [
         ("recursive:size={}", "the option size has an empty value"),
         ("recursive:size={50,}", "the option size has an empty value"),
-        ("recursive:size={50,50}", "the option size has the value 50 twice"),
+        ("recursive:size={50,50}", "the option size has the value '50' twice"),
         ("recursive:size={50,100", "a bracket is not closed in the grid"),
         ("recursive:size", "expected option=value, got 'size'"),
         ("recursive:size={50,60},size=3", "the option size is given twice"),
@@ -470,7 +470,7 @@ def test_grids_come_from_a_file_too(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-s", "recursive:size={50,50}"], "the value 50 twice"),
+        (["-s", "recursive:size={50,50}"], "the value '50' twice"),
         (["-s", "recursive:size={50,60}", "-s", "recursive:size={50,60}"], "given twice"),
         (["--unit", "paragraph"], "unknown unit 'paragraph'"),
         (["--measure", "DCG@5", "-s", "recursive:size={50,60}"], "--measure of grids is a share"),

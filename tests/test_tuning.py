@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import get_chunker, strategies
+from chunkcore.chunkers import Sentence, get_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError, SizeError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.tokens import TokenizedText
 from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, default_space, known_space, snippets, tune
 from chunkcore.tuning.choosing import Outcomes, Spread, choose, hold_out, rechosen
 from chunkcore.tuning.result import pareto_trials
@@ -580,9 +581,15 @@ def test_no_difference_told_from_chance_is_said() -> None:
     assert "recursive:size=200 scores the same on every question" in found.verdict
 
 
-def test_what_a_grapheme_does_not_fit_is_a_failed_trial_with_its_reason(tmp_path: Path) -> None:
-    family = "\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
-    text = f"The fox naps {family}. The owl sings. The dog barks."
+def test_what_does_not_fit_is_a_failed_trial_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, split = "The fox naps. The owl sings. The dog barks.", Sentence.split
+
+    def strict(self: Sentence, source: TokenizedText) -> list[tuple[Span, ...]]:
+        if self.size == 2:
+            raise SizeError("the maximum is 2 (characters), but the single character 'e' counts 3")
+        return split(self, source)
+
+    monkeypatch.setattr(Sentence, "split", strict)
     queries = [Query(str(i), "Who naps?", (Evidence("fox", Span(i, 7)),)) for i in range(4)]
     benchmark = Benchmark("families", [Document("fox", text)], queries)
     space = Space(

@@ -198,10 +198,10 @@ class Chunker:
             for spans, draft in zip(found, drafts, strict=True)
         ]
         counts = self._counts(source, found, drafts, texts)
-        told = [
-            {**draft.metadata, **self._oddity(source, spans[0].start, spans[-1].end, count)}
-            for draft, spans, count in zip(drafts, found, counts, strict=True)
-        ]
+        told = [draft.metadata for draft in drafts]
+        if source.inside or max(counts, default=0) > (self.hard_maximum or inf):
+            rows = zip(told, found, counts, strict=True)
+            told = [{**own, **self._oddity(source, spans[0].start, spans[-1].end, n)} for own, spans, n in rows]
         fingerprint = self.fingerprint
         if len(documents) == 1:
             name, rows = documents[0].id, zip(found, texts, counts, told, drafts, strict=True)
@@ -216,7 +216,7 @@ class Chunker:
                             text,
                             count,
                             context,
-                            more,
+                            dict(more),
                             fingerprint,
                             segments,
                             derived is not None,
@@ -232,7 +232,7 @@ class Chunker:
         for owner, spans, text, count, more in zip(owners, found, texts, counts, told, strict=True):
             chunks, offset = built[owner], offsets[owner]
             own = tuple([Span(span.start - offset, span.end - offset) for span in spans])
-            chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, "", more, fingerprint))
+            chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, "", dict(more), fingerprint))
         return list(map(_with_pages, documents, built))
 
     def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
