@@ -200,8 +200,10 @@ class Chunker:
         counts = self._counts(source, found, drafts, texts)
         told = [draft.metadata for draft in drafts]
         if source.inside or max(counts, default=0) > (self.hard_maximum or inf):
-            rows = zip(told, found, counts, strict=True)
-            told = [{**own, **self._oddity(source, spans[0].start, spans[-1].end, n)} for own, spans, n in rows]
+            told = [
+                {**own, **self._oddity(source, spans[0].start, spans[-1].end, count)}
+                for own, spans, count in zip(told, found, counts, strict=True)
+            ]
         fingerprint = self.fingerprint
         if len(documents) == 1:
             name, rows = documents[0].id, zip(found, texts, counts, told, drafts, strict=True)
