@@ -17,7 +17,8 @@ BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
-	@$(BIN)/chunkcore compare $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
+	@$(BIN)/chunkcore compare -s recursive:size=200 -s recursive:size=100 -s sentence:size=50 -s fixed_token:size=200 \
+	  -s cluster_semantic:max_size=200 -r dense -r hybrid -r passages $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
 
 # A process a core; one that has nothing left takes half of what another has. WORKERS=0: one after the other.
 WORKERS ?= auto

@@ -113,7 +113,7 @@ def test_saved_runs_score_what_they_scored(given, tmp_path, models, ending) -> N
     )
     chunks = [argument for stem in stems for argument in ("--chunks", str(runs / f"{stem}.chunks.jsonl"))]
     paths = [argument for stem in stems for argument in ("--run", str(runs / f"{stem}{ending}"))]
-    after = scored(given, tmp_path / "again", *paths, *chunks, "-k", "5", "-k", "10", "-k", "min")
+    after = scored(given, tmp_path / "again", *paths, *chunks, "-k", "1000tok", "-k", "5", "-k", "10", "-k", "min")
     for stem, retriever in zip(stems, ("dense", "bm25"), strict=True):
         one, other = before[f"recursive:size=20 · {retriever}"], after[stem]
         assert {str(m): v.tolist() for m, v in one.scores.items()} == {

@@ -90,7 +90,7 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> Form:
     within = np.arange(len(origins)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     first = np.cumsum(sizes) - sizes
     letters = code_points("".join(folded))[first[which[origins]] + within]
-    return Form(letters.tobytes().decode("utf-32-le"), origins)
+    return Form(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins)
 
 
 @cache

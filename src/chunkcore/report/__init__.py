@@ -70,6 +70,7 @@ def write_report(
         OSError: the folder cannot be written to.
 
     >>> import numpy as np, tempfile
+    >>> from chunkcore.evaluation.measures import get_measure
     >>> reports = [Report(name, "toy", ("q",), ("",), {get_measure("Recall@5"): np.ones(1)}) for name in ("a", "b")]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(reports, folder).html.name
