@@ -54,18 +54,18 @@ def lowest(requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
     Raises:
         ValueError: a requirement states none.
 
-    >>> lowest(["numpy>=1.26", 'jinja2>=3.1; extra == "report"', 'openai>=1.99; extra == "llm"'], ["report"])
+    >>> lowest(["numpy>=1.26,<3", 'jinja2>=3.1; extra == "report"', 'openai>=1.99; extra == "llm"'], ["report"])
     ['numpy==1.26', 'jinja2==3.1']
     """
     wanted, found = {"", *extras}, []
     for requirement in map(Requirement, requirements):
         if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in wanted):
             continue
-        (bound,) = requirement.specifier or [None]
         if requirement.name != "chunkadapters":
-            if bound is None or bound.operator != ">=":
+            bounds = [bound.version for bound in requirement.specifier if bound.operator == ">="]
+            if len(bounds) != 1:
                 raise ValueError(f"{requirement} states no lowest version: expected NAME>=VERSION")
-            found.append(f"{requirement.name}=={bound.version}")
+            found.append(f"{requirement.name}=={bounds[0]}")
     return found
 
 
