@@ -287,6 +287,10 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "No such option:? '?--sise": ["chunk", str(text), "--sise", "3"],
         "Invalid value for '--workers': .*; see chunkcore chunk --help": ["chunk", str(text), "--workers", "0"],
         "No such command 'chunks'": ["chunks"],
+        r"Got unexpected extra argument .*: expected documents after --docs.*; see chunkcore compare --help": [
+            "compare",
+            str(text),
+        ],
         "No such command 'verifi'.*; see chunkcore datasets --help": ["datasets", "verifi"],
         "'lochmore' is neither a shipped collection \\(lochmere\\) nor a file or folder": [
             "datasets",

@@ -121,6 +121,9 @@ def _usage(error: Exception) -> str:
     message = shortened(str(getattr(error, "format_message", lambda: error)()), 300)
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
+    options = {name for each in getattr(getattr(context, "command", None), "params", ()) for name in each.opts}
+    if "extra argument" in message and "--docs" in options:
+        message = f"{message}: expected documents after --docs, questions after --questions"
     return f"{message.rstrip('.')}; see {path} --help"
 
 
