@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -134,15 +136,25 @@ def test_importing_chunkcore_imports_no_framework_and_no_model() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def _defined(module: ModuleType) -> set[str]:
+    """The names without an underscore that a module defines itself."""
+    body = ast.parse(inspect.getsource(module)).body
+    found = {each.name for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    targets = (target for each in body if isinstance(each, ast.Assign) for target in each.targets)
+    found |= {each.target.id for each in body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)}
+    found |= {each.id for each in targets if isinstance(each, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
 def _private(program: str) -> Iterator[str]:
-    """The names of chunkcore that a program imports though their module does not export them."""
+    """The names of chunkcore that a program imports though their module does not export or define them."""
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.Import):  # whose attributes nobody checks
             yield from (each.name for each in node.names if each.name.split(".")[0] == "chunkcore")
         elif isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "chunkcore":
-            exported = import_module(str(node.module)).__all__
-            names = (each.name for each in node.names)
-            yield from (f"{node.module}.{each}" for each in names if each not in exported or each.startswith("_"))
+            module = import_module(str(node.module))
+            public = getattr(module, "__all__", None) or _defined(module)
+            yield from (f"{node.module}.{each.name}" for each in node.names if each.name not in public)
 
 
 def test_adapters_import_only_public_names_of_chunkcore() -> None:

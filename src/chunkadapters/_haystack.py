@@ -38,26 +38,6 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
 
-__all__ = [
-    "KEYS",
-    "ROOT",
-    "Serialized",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "as_embedder",
-    "as_llm",
-    "as_model",
-    "check_documents",
-    "evaluate_retriever",
-    "from_document",
-    "hit_of",
-    "joined_meta",
-    "keys_of",
-    "restored",
-    "run_retriever",
-    "written",
-]
-
 # ---- Documents and places
 
 # A chunk's place in the document it was cut from, and in the document at the root of a chain of splitters.

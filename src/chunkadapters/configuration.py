@@ -19,21 +19,6 @@ from chunkcore.packing import Overlap
 from chunkcore.registry import split_spec
 from chunkcore.tokens import TokenCounter
 
-__all__ = [
-    "DEFAULT_STRATEGY",
-    "ClusterSemanticOptions",
-    "LumberOptions",
-    "OneStrategy",
-    "Options",
-    "RecursiveOptions",
-    "SemanticOptions",
-    "TruncationWarning",
-    "build",
-    "is_bridged",
-    "watched",
-    "workers_for",
-]
-
 DEFAULT_STRATEGY = "recursive"
 
 # The frameworks' names of options, and the strategies' names.

@@ -12,20 +12,6 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, LateEmbedder
 from chunkcore.spans import merge_touching
 
-__all__ = [
-    "GAP",
-    "MERGED_IDS",
-    "SEPARATOR",
-    "Hit",
-    "MergedHit",
-    "Merging",
-    "late_vectors",
-    "merged_id",
-    "merged_metadata",
-    "names",
-    "segments_of",
-]
-
 # A paragraph break with carriage returns: what strategies leave out between neighbours.
 GAP = 4
 SEPARATOR = "\n"

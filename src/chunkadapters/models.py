@@ -22,22 +22,6 @@ from chunkcore.models import Vectors, check_vectors
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM
 
-__all__ = [
-    "BridgedEmbedder",
-    "BridgedLLM",
-    "at_once",
-    "digest_of",
-    "finished",
-    "identify",
-    "json_text",
-    "plain",
-    "reply_of",
-    "secrets_within",
-    "settings_of",
-    "titled",
-    "without_secrets",
-]
-
 # ---- One implementation for synchronous and asynchronous calls
 
 T = TypeVar("T")

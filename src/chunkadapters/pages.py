@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from chunkcore.document import Document, Mark, Span, pack_boxes
 from chunkcore.errors import DataError
 
-__all__ = ["join_pages", "join_pages_by_source"]
-
 _PAGE_KEYS = ("page", "page_label", "page_number")
 _NAMES = ("source", "file_path", "file_name", "path", "url")
 _MARKDOWN = {"title": "# ", "section_header": "## ", "list_item": "- "}

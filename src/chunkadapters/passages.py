@@ -20,23 +20,6 @@ from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, combine, c
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = [
-    "COUNTER",
-    "DEPTH",
-    "MAX_TOKENS",
-    "UNITS",
-    "Counter",
-    "Passage",
-    "PassageMaker",
-    "PassageSearch",
-    "PassageWarning",
-    "as_chunk",
-    "counter_name",
-    "cut_texts",
-    "parts_of",
-    "passage_metadata",
-]
-
 COUNTER = "cl100k_base"
 DEPTH = 50  # hits of each search
 MAX_TOKENS = 1000

@@ -16,30 +16,6 @@ from chunkcore.document import Chunk, Document, Mark, Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching
 
-__all__ = [
-    "BOOKKEEPING",
-    "CONTEXT",
-    "DERIVED",
-    "PAGES",
-    "PAGE_MARKS",
-    "PARTS",
-    "SEGMENTS",
-    "SPANS",
-    "Origin",
-    "PlaceKeys",
-    "chunk_metadata",
-    "chunk_place",
-    "decode_segments",
-    "decode_spans",
-    "digest",
-    "encode_segments",
-    "encode_spans",
-    "inherited",
-    "page_marks",
-    "unused_id",
-    "with_page_marks",
-]
-
 CONTEXT = "context"
 DERIVED = "derived"
 PAGES = "pages"

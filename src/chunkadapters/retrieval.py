@@ -29,18 +29,6 @@ if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's
     from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.scoring import Scorer
 
-__all__ = [
-    "AnswersFile",
-    "Progress",
-    "QuestionScorer",
-    "RetrievalWarning",
-    "RetrieverHooks",
-    "System",
-    "measures_of",
-    "settings_mark",
-]
-
-
 # ---- What hits are located in
 
 

@@ -14,8 +14,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from chunkcore.files import telling_the_folder
 
-__all__ = ["BLOCK", "KeyedNumbers", "Keys", "Mapped", "blocks", "concatenate", "release", "text_key", "text_keys"]
-
 BLOCK = 16_384  # texts; enough that sorting by length pays, few enough to hold with their vectors
 
 T = TypeVar("T")

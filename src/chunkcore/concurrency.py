@@ -10,8 +10,6 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-__all__ = ["Progress", "TimeoutExpired", "check_wanted", "ordered", "with_timeout"]
-
 R = TypeVar("R")
 T = TypeVar("T")
 

@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 from chunkcore.errors import DataError
 from chunkcore.frames import Html, marked, shortened
 
-__all__ = ["Box", "Chunk", "Document", "Mark", "Span", "pack_boxes", "pages_of_all"]
-
 
 @dataclass(frozen=True, order=True, slots=True)
 class Span:

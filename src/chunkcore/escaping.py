@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-__all__ = ["csv_cell", "encodable", "markdown_cell", "page_text", "plain_json", "script_json", "terminal_text"]
-
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # C0 and C1 controls but tab, line feed and carriage return; and the noncharacters U+FFFE and U+FFFF.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")

@@ -33,39 +33,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "ANSWERS",
-    "BENCHMARK_NAMES",
-    "LONGEST_LINE",
-    "REPORT_NAMES",
-    "SWEEP_NAMES",
-    "TUNE_NAMES",
-    "AppendLog",
-    "ArchiveMembers",
-    "NoTextError",
-    "ScratchFile",
-    "append_lines",
-    "csv_rows",
-    "decoded",
-    "empty",
-    "installed_version",
-    "is_binary",
-    "json_lines",
-    "json_object",
-    "not_text",
-    "open_locked",
-    "read_json",
-    "read_text",
-    "telling_the_folder",
-    "text_lines",
-    "unreadable",
-    "unzip",
-    "write_parts",
-    "write_text",
-    "written_before",
-    "written_names",
-]
-
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _WHOLE = 512 * 1024**2  # bytes of a JSON file, which is read whole and takes several times as much memory

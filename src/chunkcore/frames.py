@@ -14,8 +14,6 @@ from typing import Any
 from chunkcore.errors import MissingExtraError
 from chunkcore.escaping import page_text
 
-__all__ = ["Drawing", "Frame", "Html", "columns_of", "draw", "html_table", "marked", "shortened"]
-
 _ROWS = 20  # of a table in a notebook
 _MOST = 200_000  # characters of a text in a notebook
 _LONG = 80  # characters of a text in a repr

@@ -22,8 +22,6 @@ from chunkcore.document import Span
 from chunkcore.frames import Frame, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers
 
-__all__ = ["MatchKind", "PieceColumns", "RankedPieces", "RankedRow", "Retrieved", "Retriever", "Run"]
-
 MatchKind = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
 
 

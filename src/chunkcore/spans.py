@@ -12,22 +12,6 @@ from numpy.typing import NDArray
 
 from chunkcore.document import Span
 
-__all__ = [
-    "Numbers",
-    "Ranges",
-    "Scores",
-    "as_ranges",
-    "intersect",
-    "intersect_ranges",
-    "length",
-    "merge_touching",
-    "ranges_length",
-    "subtract",
-    "trim",
-    "union",
-    "union_ranges",
-]
-
 Numbers = NDArray[np.int64]  # of any shape
 Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends
 Scores = NDArray[np.float64]  # of any shape

@@ -23,23 +23,6 @@ from chunkcore.segmenters.tagger import Tagger, TaggerSettings, metadata_of, pea
 from chunkcore.segmenters.texttiling import TextTiling
 from chunkcore.spans import Numbers
 
-__all__ = [
-    "Labelled",
-    "Parts",
-    "SegmentationScores",
-    "Training",
-    "VariedTexts",
-    "best_texttiling",
-    "compare_on",
-    "embed_texts",
-    "part_of",
-    "save_tagger",
-    "score",
-    "split_texts",
-    "train_tagger",
-    "whole_texts",
-]
-
 SHORTEST = 10  # sentences in the shortest piece
 _WINDOWS = (3, 5, 8, 10, 12, 15, 20, 25)
 _DEVIATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)

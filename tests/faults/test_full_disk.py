@@ -13,11 +13,10 @@ import pytest
 
 from chunkadapters.retrieval import AnswersFile
 from chunkcore.cli import main
-from chunkcore.columns import concatenate
+from chunkcore.columns import concatenate, text_key
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
-from chunkcore.models.cache import text_key
 from chunkcore.models.llm import LLMCache, Reply
 from chunkcore.questions import Journal
 from chunkcore.stored import store_documents

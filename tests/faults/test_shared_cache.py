@@ -11,15 +11,16 @@ import time
 import numpy as np
 import pytest
 
+from chunkcore.columns import text_key
 from chunkcore.models import EmbeddingCache
-from chunkcore.models.cache import text_key
 
 ONE = np.ones((1, 4), dtype=np.float32)
 
 STORE_AND_CLOSE = """
 import sys
 import numpy as np
-from chunkcore.models.cache import EmbeddingCache, text_key
+from chunkcore.columns import text_key
+from chunkcore.models.cache import EmbeddingCache
 
 with EmbeddingCache(sys.argv[1]) as cache:
     cache.store("m", [text_key(sys.argv[2])], np.ones((1, 4), dtype=np.float32))
@@ -29,7 +30,8 @@ BEGIN_TOGETHER = """
 import multiprocessing, sys, warnings
 import numpy as np
 from pathlib import Path
-from chunkcore.models.cache import EmbeddingCache, text_key
+from chunkcore.columns import text_key
+from chunkcore.models.cache import EmbeddingCache
 
 warnings.simplefilter("error")
 folder, processes, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -145,7 +147,8 @@ def test_opening_a_file_twice_keeps_it_from_being_taken_apart_by_another_process
 STORE_FOR_EVER = """
 import itertools, sys, warnings
 import numpy as np
-from chunkcore.models.cache import EmbeddingCache, text_key
+from chunkcore.columns import text_key
+from chunkcore.models.cache import EmbeddingCache
 
 warnings.simplefilter("error")
 for number in itertools.count():

@@ -21,8 +21,6 @@ from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
 
-__all__ = ["ArrowChunker", "ray_chunks", "spark_chunks"]
-
 # How many documents, and how many characters, are cut together if that is cheaper.
 _TOGETHER = 64
 _CHARACTERS = 100_000

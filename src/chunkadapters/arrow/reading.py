@@ -16,18 +16,6 @@ import pyarrow as pa
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 
-__all__ = [
-    "METADATA",
-    "Columns",
-    "Reading",
-    "as_json",
-    "decoded",
-    "in_microseconds",
-    "innermost",
-    "opaque_type",
-    "read_metadata",
-]
-
 _WRAPPED = (pa.DictionaryScalar, pa.UnionScalar, pa.RunEndEncodedScalar)
 _JSON = "arrow.json"  # DuckDB's JSON; other extension types may be anything, pickles included
 _PLAIN = {_JSON, "arrow.bool8", "arrow.uuid"}

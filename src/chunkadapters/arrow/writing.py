@@ -16,8 +16,6 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed
 
-__all__ = ["Embedding", "Row", "Vectorizer", "batched", "chunk_rows", "chunk_schema", "error_row", "spark_schema"]
-
 _SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 _SPANS = pa.list_(_SPAN)
 

@@ -22,18 +22,6 @@ from chunkcore.packing import trim
 from chunkcore.spans import Numbers
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText
 
-__all__ = [
-    "Aligned",
-    "FunctionCounter",
-    "Joined",
-    "Named",
-    "Piece",
-    "Unplaced",
-    "check_sizes",
-    "counter_of",
-    "tokenizer_of",
-]
-
 # ---- Functions as options
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")

@@ -23,8 +23,6 @@ from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 from chunkcore.tokens.tokenized import Runs
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
-__all__ = ["HaystackRecursive", "HaystackUnits", "edges_after", "exact", "recursive_pieces", "sentence_pieces"]
-
 
 def edges_after(separator: str, text: str, start: int, end: int) -> list[int]:
     """The start, the end of every separator in ``text[start:end]``, and the end.

@@ -25,8 +25,6 @@ from chunkcore.errors import OptionError
 from chunkcore.packing import pack, running_sizes
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
-__all__ = ["LangChainCharacter", "equivalent", "exact"]
-
 _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
 
 

@@ -29,8 +29,6 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["LlamaIndexSentence", "LlamaIndexToken", "exact"]
-
 Cut = Callable[[str, int, int], list[Piece]]
 
 

@@ -15,8 +15,6 @@ from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
 
-__all__ = ["ChunkcoreEmbeddings", "as_embedder", "as_llm", "as_model"]
-
 
 class ChunkcoreEmbeddings(Embeddings):
     """A chunkcore embedder as LangChain's embeddings.

@@ -39,8 +39,6 @@ from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, get_embedder
 
-__all__ = ["PassageCompressor", "PassageRetriever"]
-
 
 def _assembled(maker: PassageMaker, rankings: Sequence[Sequence[Document]]) -> list[Document]:
     hits = [each for ranking in rankings for each in ranking]

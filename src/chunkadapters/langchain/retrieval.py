@@ -39,20 +39,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Measure
 
-__all__ = [
-    "MergeOverlaps",
-    "add_embedded",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "embed_late",
-    "evaluate_retriever",
-    "hit_of",
-    "langsmith_evaluator",
-    "merge_overlaps",
-    "run_retriever",
-    "segment_documents",
-]
-
 
 def hit_of(document: Any) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""

@@ -48,23 +48,6 @@ from chunkcore.tokens import HuggingFaceCounter, TokenCounter
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-__all__ = [
-    "KEYS",
-    "SOURCE_PART",
-    "UNKNOWN",
-    "ChunkcoreTextSplitter",
-    "ClusterSemanticTextSplitter",
-    "LumberTextSplitter",
-    "RecursiveTextSplitter",
-    "SemanticTextSplitter",
-    "SourceWarning",
-    "content_key",
-    "document_of",
-    "from_document",
-    "part_of",
-    "source_of",
-]
-
 KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
 SOURCE_PART = "source_part"

@@ -18,8 +18,6 @@ from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
 
-__all__ = ["ChunkcoreEmbedding", "as_embedder", "as_llm", "as_model"]
-
 
 class ChunkcoreEmbedding(BaseEmbedding):
     """A chunkcore embedder as LlamaIndex' embedding model.

@@ -51,19 +51,6 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, get_embedder
 
-__all__ = [
-    "KEYS",
-    "ChunkcoreNodeParser",
-    "ClusterSemanticNodeParser",
-    "LumberNodeParser",
-    "RecursiveNodeParser",
-    "SemanticNodeParser",
-    "chunk_id_func",
-    "from_document",
-    "node_place",
-    "stated_place",
-]
-
 # ---- Where a node's place is: two attributes, and metadata for several spans
 
 KEYS = PlaceKeys("start_char_idx", "end_char_idx", page="page_label")

@@ -38,8 +38,6 @@ from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
 from chunkcore.models import Embedder, get_embedder
 
-__all__ = ["PassagePostprocessor", "PassageRetriever"]
-
 _BESIDE = 2  # neighbours on each side of a hit
 
 

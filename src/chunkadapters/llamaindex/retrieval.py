@@ -51,24 +51,6 @@ from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
-__all__ = [
-    "MergeOverlaps",
-    "SpanF1",
-    "SpanIoU",
-    "SpanPrecision",
-    "SpanRecall",
-    "SpanRetrieverEvaluator",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "embed_late",
-    "evaluate_retriever",
-    "hit_of",
-    "joined_node",
-    "merge_overlaps",
-    "run_retriever",
-    "segment_nodes",
-]
-
 
 def hit_of(found: Any) -> Hit:
     """A node, with a score or without, as a hit. Raises `DataError` for anything else."""

@@ -13,8 +13,6 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 
 from chunkcore.errors import DataError
 
-__all__ = ["IndexUpdate", "update_index"]
-
 _NEIGHBOURS = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 
 

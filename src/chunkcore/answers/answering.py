@@ -22,20 +22,6 @@ from chunkcore.models.llm.asking import ask_all, found_json, member, quoted, sch
 from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = [
-    "LONGEST",
-    "Answer",
-    "AnswerRun",
-    "Choices",
-    "answer_question",
-    "answer_questions",
-    "answerable",
-    "choice_question",
-    "choices_of",
-    "passages_of",
-    "retrieve",
-]
-
 LONGEST = 20_000  # characters of an answer; some measures take quadratic time
 
 # Documents are data: no text can end the quotation of a JSON string.

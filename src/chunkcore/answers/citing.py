@@ -18,8 +18,6 @@ from chunkcore.retrieval.assembly import part_of
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 
-__all__ = ["Citation", "CitedAnswer", "cite"]
-
 _FORM = "first5"  # of words that are compared
 _MOST = 3  # parts that one sentence cites by its words
 _GAIN = 0.1  # of a sentence's words that each further part must add

@@ -17,8 +17,6 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.llm import LLM
 from chunkcore.models.loading import DEFAULT_MODEL
 
-__all__ = ["DEFAULT_MEASURES", "answer_measures", "check_measures", "judged", "references_of", "score_answers"]
-
 DEFAULT_MEASURES = ("SquadF1", "ExactMatch")
 
 

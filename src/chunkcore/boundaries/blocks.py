@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-__all__ = ["Block", "between", "lines", "table_blocks"]
-
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _NOT_BLANK = re.compile(r"[ \t]*\S")
 

@@ -19,8 +19,6 @@ from chunkcore.spans import Numbers
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
 
-__all__ = ["LANGUAGES", "Parsed", "code_blocks", "language_of", "load_grammar", "nests_deeper"]
-
 _QUOTED = rb'"(?:\\.|[^"\\\n])*"?'
 _QUOTED_ONCE = rb"'(?:\\.|[^'\\\n])*'?"
 _CHARACTER = rb"'(?:\\.[^'\n]{0,8}|[^'\\\n])'"  # any other quote marks a lifetime or separates digits

@@ -9,8 +9,6 @@ from typing import Literal, NamedTuple
 from chunkcore.boundaries.code import LANGUAGES, language_of
 from chunkcore.document import Document
 
-__all__ = ["Format", "document_language", "format_of"]
-
 _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 _TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format")
 _ENDINGS: dict[str, Literal["markdown", "html", "table"]] = {

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from chunkcore.boundaries.blocks import Block, between
 from chunkcore.errors import MissingExtraError
 
-__all__ = ["HtmlText", "html_blocks", "parse_html"]
-
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCK_NAMES = """
     address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-__all__ = ["markdown_blocks"]
-
 _LINE_END = re.compile(r"\r\n?|\n")
 # The second line must look like YAML or TOML: the first may be a thematic break.
 _FRONT = re.compile(

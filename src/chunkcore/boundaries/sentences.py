@@ -14,8 +14,6 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.spans import Ranges, trim
 
-__all__ = ["SentenceSplitter", "check_splitter", "sentence_ranges"]
-
 SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
 
 _BLOCK = 100_000  # characters per call of spaCy, whose parser's memory grows with them

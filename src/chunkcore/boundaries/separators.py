@@ -19,8 +19,6 @@ from chunkcore.errors import DataError
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Find", "Keep", "Places", "characters", "find_literal", "find_regex", "finder", "pieces_between"]
-
 Find = Callable[[str], Sequence["re.Match[str]"]]
 
 _SECONDS = 5.0  # processor time allowed for any text

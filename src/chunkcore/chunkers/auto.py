@@ -16,8 +16,6 @@ from chunkcore.document import Document, Span
 from chunkcore.packing import trim
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Auto"]
-
 
 @strategies.register("auto")
 @dataclass(frozen=True, kw_only=True)

@@ -29,13 +29,6 @@ from chunkcore.registry import (
 from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
 
-__all__ = [
-    "Chunker",
-    "Draft",
-    "get_chunker",
-    "strategies",
-]
-
 # Small documents are split together: fewer array operations.
 _BATCH_CHARACTERS = 100_000
 _BATCH_DOCUMENTS = 64

@@ -19,8 +19,6 @@ from chunkcore.packing import fit, join_small
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["BlockChunker", "HeadingChunker", "Packed", "pack_blocks"]
-
 _DEPTH = 100  # deeper blocks are cut as text
 
 

@@ -20,8 +20,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Breakpoint", "Threshold", "breakpoints", "group_pieces"]
-
 Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
 
 _AMOUNTS: dict[Threshold, float] = {

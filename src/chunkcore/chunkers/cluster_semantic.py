@@ -23,8 +23,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["ClusterSemantic", "mean_pair_similarity", "optimal_segmentation"]
-
 _BLOCK_ROWS = 512  # fit the processor's cache in float64
 # Smaller differences come from the order of the terms.
 _TIE = 1e-9

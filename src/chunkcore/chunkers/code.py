@@ -13,8 +13,6 @@ from chunkcore.document import Document
 from chunkcore.errors import OptionError, echo
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Code", "draft_code"]
-
 
 @strategies.register("code")
 @dataclass(frozen=True, kw_only=True)

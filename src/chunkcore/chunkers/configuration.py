@@ -17,17 +17,6 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.loading import tokenizing
 from chunkcore.registry import format_spec, split_spec
 
-__all__ = [
-    "SHARE",
-    "get_chunkers",
-    "read_small",
-    "read_specs",
-    "root_node",
-    "sized_options",
-    "sized_spec",
-    "telling_where",
-]
-
 _LARGEST = 1_000_000  # bytes
 _MOST = 100_000  # values
 

@@ -19,8 +19,6 @@ from chunkcore.models.llm.asking import found_json, member, text_of
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Contextual"]
-
 _INSTRUCTIONS = """Above are a document and a chunk of it. Write one short sentence, in the document's language, that \
 says what the chunk is about within the whole document, so that it can be found by a search: name what its pronouns \
 and its figures refer to. At most {most} tokens. Answer with a JSON object and nothing else, such as {{"context": \

@@ -13,8 +13,6 @@ from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, nea
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.registry import check_ranges
 
-__all__ = ["Dbscan"]
-
 _MOST_PAIRS = 20_000_000
 
 

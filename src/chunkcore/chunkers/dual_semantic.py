@@ -18,8 +18,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["DualSemantic", "band_statistics"]
-
 # Smaller excesses over the threshold are rounding.
 _TIE = 1e-12
 

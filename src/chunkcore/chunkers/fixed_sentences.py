@@ -15,8 +15,6 @@ from chunkcore.packing import Overlap, join_ranges, read_overlap
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["FixedSentences"]
-
 
 @strategies.register("fixed_sentences")
 @dataclass(frozen=True, kw_only=True)

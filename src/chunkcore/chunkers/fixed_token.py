@@ -14,8 +14,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["FixedToken"]
-
 
 @strategies.register("fixed_token")
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,6 @@ from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter,
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Hierarchical", "initial_clusters", "merged_clusters", "pair_statistics"]
-
 # Smaller excesses over the threshold are rounding.
 _TIE = 1e-9
 

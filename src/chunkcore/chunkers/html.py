@@ -11,8 +11,6 @@ from chunkcore.chunkers.blocks import HeadingChunker, pack_blocks
 from chunkcore.document import Document, Span
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Html"]
-
 
 @strategies.register("html")
 @dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Kamradt", "KamradtModified"]
-
 _BLOCK_ROWS = 16
 
 

@@ -22,8 +22,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["LLMChunker", "Outcome", "PieceChunker", "Section", "WindowChunker", "answer_schema"]
-
 C = TypeVar("C", bound="LLMChunker")
 T = TypeVar("T")
 

@@ -11,8 +11,6 @@ from chunkcore.chunkers.llm import PieceChunker, Section, answer_schema
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
 
-__all__ = ["Agentic", "LLMSemantic", "tagged"]
-
 # The report's form of an answer, which some models insist on.
 _PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
 _DIGITS = 10  # no piece has a longer number; `int` refuses very long ones

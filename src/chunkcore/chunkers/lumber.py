@@ -20,8 +20,6 @@ from chunkcore.packing import fit, pack, running_sizes, trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Lumber"]
-
 _INSTRUCTIONS = """You are given consecutive paragraphs of a document, each on its own after "ID" and its number. Find \
 the first paragraph, not the very first one, at which the content clearly changes compared to the paragraphs before \
 it. Groups of paragraphs should be neither very long nor very short.

@@ -10,8 +10,6 @@ from chunkcore.chunkers.blocks import HeadingChunker, pack_blocks
 from chunkcore.document import Document
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Markdown"]
-
 
 @strategies.register("markdown")
 @dataclass(frozen=True, kw_only=True)

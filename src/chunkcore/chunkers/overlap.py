@@ -18,8 +18,6 @@ from chunkcore.packing import Overlap, overlaps
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["SemanticOverlap"]
-
 _THRESHOLD = 0.3
 
 

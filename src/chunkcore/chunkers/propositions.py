@@ -16,8 +16,6 @@ from chunkcore.models.llm.asking import found_json, member, text_of
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Propositions"]
-
 _INSTRUCTIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \
 understood without the passage.
 - Split compound sentences, and keep the wording of the passage where it can be kept.

@@ -20,8 +20,6 @@ from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 from chunkcore.tokens.tokenized import BytePairText
 
-__all__ = ["PROSE_SEPARATORS", "Recursive", "small_pieces"]
-
 # The Chroma report's separators, for strategies that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _BLOCK = 100_000  # characters

@@ -22,20 +22,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = [
-    "SENTENCE_END",
-    "Floats",
-    "SentenceChunker",
-    "SentenceClusters",
-    "Sentences",
-    "check_embedder",
-    "near_pairs",
-    "neighbour_distances",
-    "row_blocks",
-    "unit_rows",
-    "window_texts",
-]
-
 Floats = NDArray[np.float64]
 
 SENTENCE_END = r"regex:(?<=[.?!])\s+"

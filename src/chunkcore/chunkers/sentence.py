@@ -17,8 +17,6 @@ from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-__all__ = ["Sentence"]
-
 # A chunk's sentences: the first, the first new one, and the one after the last.
 _Row = tuple[int, int, int]
 

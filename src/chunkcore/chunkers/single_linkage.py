@@ -13,8 +13,6 @@ from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, nea
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 
-__all__ = ["SingleLinkage", "link"]
-
 _PAIRS_AT_ONCE = 2**20
 _SOME = 4096
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from chunkcore.models.llm import LLM, Prices
     from chunkcore.report import ReportPage
 
-__all__ = ["DEFAULT_STRATEGIES", "HELP", "answer"]
-
 DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
 _AT_ONCE = 3  # measures in a table
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
     from chunkcore.scale import Stream
 
-__all__ = ["HELP", "chunk"]
-
 HELP = options.help_text(
     """Cut files into chunks and write them as JSON lines.
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.models import Embedder
 
-__all__ = ["DEFAULT_STRATEGIES", "HELP", "compare"]
-
 # A plain cut; structure at half the size, at the size and with overlap; twice the size, which is more than the default
 # model reads; and meaning.
 DEFAULT_STRATEGIES = (

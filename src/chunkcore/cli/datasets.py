@@ -14,8 +14,6 @@ from chunkcore.errors import echo
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
-__all__ = ["app"]
-
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -169,7 +167,7 @@ def stitch(
 def _check_output(output: Path, data: options.Data) -> None:
     """Check that no input is replaced."""
     from chunkcore.errors import OptionError
-    from chunkcore.evaluation.benchmarks.stitching import BENCHMARK_NAMES
+    from chunkcore.files import BENCHMARK_NAMES
 
     given = [path.resolve() for path in (data.docs, data.questions) if path is not None]
     for file in ((output / name).resolve() for name in BENCHMARK_NAMES):

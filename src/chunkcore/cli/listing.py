@@ -10,8 +10,6 @@ import typer
 from chunkcore.cli import options
 from chunkcore.errors import echo
 
-__all__ = ["HELP", "list_names"]
-
 # The module of each registry.
 _REGISTRIES = {
     "strategies": "chunkcore.chunkers.base",

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from chunkcore.questions.prompts import Mode
     from chunkcore.questions.validate import Finding
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
 
 _GENERATE = options.help_text(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.run import Run
 
-__all__ = ["HELP", "score"]
-
 HELP = options.help_text(
     """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
-__all__ = ["HELP", "search"]
-
 HELP = options.help_text(
     """Print the passages of files that answer a question best, with file, lines and offsets.
 

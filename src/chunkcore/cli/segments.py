@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from chunkcore.segmenters.tagger import Tagger
     from chunkcore.training import Parts
 
-__all__ = ["DEFAULT_STRATEGIES", "app"]
-
 DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_size=200")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter.")

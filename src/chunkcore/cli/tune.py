@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from chunkcore.tuning import Space
     from chunkcore.tuning.trials import By
 
-__all__ = ["HELP", "tune"]
-
 STUDY = TUNE_NAMES[0]
 
 HELP = options.help_text(

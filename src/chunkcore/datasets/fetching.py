@@ -19,8 +19,6 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.files import unzip
 
-__all__ = ["PUBLIC", "PublicDataset", "download", "fetch_dataset"]
-
 _BLOCK = 1024**2
 _PATIENCE = 60  # seconds without a byte
 _LARGEST = 16 * 1024**3  # bytes; the largest dataset has a few GB

@@ -13,8 +13,6 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 
-__all__ = ["DatasetInfo", "dataset_path", "list_datasets", "load_dataset"]
-
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:

@@ -19,8 +19,6 @@ from chunkcore.evaluation.text_search import Form, Searchable, WindowIndex, fold
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 
-__all__ = ["Aligner", "PlaceChoice", "Resemblance", "choose_in_order", "resemblances"]
-
 _PLACES = 1000  # places of one text are counted up to this
 _RESEMBLING_FROM = 24  # letters and digits; shorter texts resemble too much
 _WORD = 8  # missing letters and digits at an end beyond this are no typing errors: only a part was found

@@ -20,28 +20,9 @@ from chunkcore.columns import concatenate, release
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
-from chunkcore.evaluation.measures.base import Ranking, Scores, discount, running
+from chunkcore.evaluation.measures.base import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
-
-__all__ = [
-    "Axis",
-    "CharacterAxis",
-    "Coverage",
-    "DocumentAxis",
-    "PartAxis",
-    "RankedSpans",
-    "Relevance",
-    "SpanTable",
-    "StartAxis",
-    "UnitCounts",
-    "UnitTable",
-    "expand",
-    "first_cover",
-    "ideal_gain",
-    "meeting_pairs",
-]
-
+from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, union_ranges
 
 _MEMORY = 64 * 2**20  # bytes of an axis; a longer one goes to a temporary file
 

@@ -26,8 +26,6 @@ from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_
 from chunkcore.run import Retrieved, Retriever, Run
 from chunkcore.tokens import TokenCounter
 
-__all__ = ["DEFAULT_DEPTHS", "Chunkers", "run_experiment", "run_retriever", "with_run_embedder"]
-
 Chunkers = Sequence[Chunker] | Mapping[str, Chunker]
 DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first
 

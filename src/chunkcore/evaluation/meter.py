@@ -27,8 +27,6 @@ from chunkcore.retrieval.vectors import StoredVectors, TextVectors
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 
-__all__ = ["Meter", "MeteredVectors", "Spent"]
-
 
 @dataclass(eq=False)
 class Spent:

@@ -19,8 +19,6 @@ from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers
 
-__all__ = ["ChunkStatistics", "Cost", "Report"]
-
 _MILLION = 1_000_000
 
 

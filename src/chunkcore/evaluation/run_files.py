@@ -20,8 +20,6 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.files import json_lines, text_lines, write_parts
 from chunkcore.run import PieceColumns, RankedPieces, RankedRow, Retrieved, Run
 
-__all__ = ["is_column", "read_pool", "read_run", "write_pool", "write_run"]
-
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     """The chunks of a JSON-lines file by id, in file order; read line by line.

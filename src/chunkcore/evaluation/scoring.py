@@ -44,8 +44,6 @@ from chunkcore.run import MatchKind, PieceColumns, RankedRow, Retrieved, Run
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["MinRule", "OmegaRule", "Scorer", "score"]
-
 MinRule = Literal["holding", "touching"]
 OmegaRule = Literal["once", "repeats"]
 

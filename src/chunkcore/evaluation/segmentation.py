@@ -27,26 +27,6 @@ from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
-__all__ = [
-    "SEGMENT_MEASURES",
-    "BoundaryScores",
-    "LabelledText",
-    "SegmentMeasure",
-    "SegmentOptions",
-    "SegmentReport",
-    "SegmentUnit",
-    "boundary_scores",
-    "boundary_similarity",
-    "chunk_boundaries",
-    "labelled_texts",
-    "load_labelled",
-    "pk",
-    "score_baselines",
-    "score_segments",
-    "window_diff",
-    "window_size",
-]
-
 
 def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:
     """How often the two disagree whether units a window apart are in one segment (Beeferman et al., 1999).

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from chunkcore.document import Span
 from chunkcore.spans import Numbers
 
-__all__ = ["Form", "Searchable", "WindowIndex", "code_points", "fold", "loosen", "squeeze"]
-
 # All of Python's white space is at or below U+3000.
 _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
 

@@ -12,23 +12,6 @@ from chunkcore.concurrency import TimeoutExpired, with_timeout
 from chunkcore.errors import ChunkcoreError, ModelError, echo
 from chunkcore.spans import Numbers
 
-__all__ = [
-    "Embedder",
-    "TextTokens",
-    "TokenCountingEmbedder",
-    "TokenEmbedder",
-    "Vectors",
-    "check_vectors",
-    "distinct",
-    "embed",
-    "embed_tokens",
-    "in_batches",
-    "is_symmetric",
-    "padded",
-    "sorted_batches",
-    "text_tokens",
-]
-
 T = TypeVar("T")
 
 Vectors = NDArray[np.float32]

@@ -33,8 +33,6 @@ from chunkcore.models.base import (
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
-__all__ = ["Cache", "CacheWarning", "CachedEmbedder", "EmbeddingCache", "LLMCache", "text_key"]
-
 C = TypeVar("C", bound="Cache")
 T = TypeVar("T")
 

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import text_key
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
-from chunkcore.models.cache import EmbeddingCache, text_key
+from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
-
-__all__ = ["LateEmbedder", "get_token_embedder"]
 
 # Three different tokens to any vocabulary of words, of their parts or of bytes.
 _PROBE = "river money bank"

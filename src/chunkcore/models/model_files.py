@@ -15,8 +15,6 @@ from urllib.request import getproxies
 
 from chunkcore.errors import MissingExtraError, OptionError, echo
 
-__all__ = ["BertFolder", "fetch", "folder_fingerprint", "is_bert_folder", "read_bert_folder"]
-
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 _UNREAD = {"data_config.json"}
 

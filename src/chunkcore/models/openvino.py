@@ -24,8 +24,6 @@ from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, sorte
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
 from chunkcore.spans import Numbers
 
-__all__ = ["OpenVinoEmbedder", "import_openvino"]
-
 Weights = Callable[[str], NDArray[np.float32]]
 Precision = Literal["f32", "bf16", "int8"]
 

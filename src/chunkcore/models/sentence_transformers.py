@@ -18,8 +18,6 @@ from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, text_
 from chunkcore.models.model_files import fetch, folder_fingerprint
 from chunkcore.spans import Numbers
 
-__all__ = ["SentenceTransformersEmbedder"]
-
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
 # Means up to a factor, which a cosine does not see.

@@ -18,8 +18,6 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Evidence
 from chunkcore.models import Embedder, embed
 
-__all__ = ["Dropped", "FilterThresholds", "Filtered", "Similarities", "Threshold", "filter_questions"]
-
 Floats = NDArray[np.float64]
 Threshold = float | Literal["propose"] | None
 

@@ -34,19 +34,6 @@ from chunkcore.questions.prompts import (
 )
 from chunkcore.registry import LARGEST, check_number
 
-__all__ = [
-    "INTERRUPTED",
-    "Generated",
-    "GenerationOptions",
-    "Kept",
-    "Progress",
-    "QuestionWriter",
-    "Rejection",
-    "Stage",
-    "estimate_generation",
-    "generate_benchmark",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationOptions:

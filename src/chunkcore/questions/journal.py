@@ -21,8 +21,6 @@ from chunkcore.models.llm import LLM, BadAnswerError, Message, Prices, Reply, Un
 from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens, question_key
 from chunkcore.registry import check_number
 
-__all__ = ["FINISHES", "BudgetError", "CallBudget", "Failure", "Journal", "JournaledLLM"]
-
 
 class BudgetError(ModelError):
     """One more call would exceed the budget."""

@@ -32,8 +32,6 @@ from chunkcore.questions.page import question_line
 from chunkcore.report.rendering import policy
 from chunkcore.run import Retriever
 
-__all__ = ["LabelServer", "LabelledQuestions", "read_listed"]
-
 _UNIT = 2_000  # characters of what one click marks, at most
 _PAGE = 40_000  # characters of a document that are sent at once
 _BODY = 1_000_000  # bytes of a request

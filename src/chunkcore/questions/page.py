@@ -21,8 +21,6 @@ from chunkcore.questions.generate import Generated, Rejection
 from chunkcore.report.plots import number, ticks
 from chunkcore.report.rendering import policy
 
-__all__ = ["GenerationFiles", "cosine_histogram", "files_beside", "filter_page", "question_line", "write_generated"]
-
 _WIDTH, _HEIGHT = 760, 220
 _BINS = 50
 _LONGEST = 400  # characters of a text that a table shows

@@ -19,19 +19,6 @@ from chunkcore.models.llm import BadAnswerError, Message, Question
 from chunkcore.models.llm.asking import found_json, member, text_of
 from chunkcore.spans import union
 
-__all__ = [
-    "MODES",
-    "Mode",
-    "NotVerbatimError",
-    "Sample",
-    "Schedule",
-    "Written",
-    "draw_sample",
-    "locate_excerpts",
-    "prompt_version",
-    "question_about",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -25,8 +25,6 @@ from chunkcore.models import Embedder, embed
 from chunkcore.registry import check_number
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["KINDS", "Finding", "Kind", "ValidationOptions", "fix_questions", "validate_benchmark"]
-
 Kind = Literal[
     "malformed",
     "repeated-id",

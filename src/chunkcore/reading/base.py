@@ -15,8 +15,6 @@ from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.files import NoTextError, decoded, empty, refuse_device, unreadable
 from chunkcore.registry import Registry
 
-__all__ = ["FileNotes", "Reader", "Reading", "UnreadError", "decode_text", "has_reader", "read_file", "readers"]
-
 _LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 

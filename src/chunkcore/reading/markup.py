@@ -9,8 +9,6 @@ from typing import Any
 from chunkcore.boundaries.html import parse_html
 from chunkcore.document import Mark, Span
 
-__all__ = ["MarkdownText", "add_html"]
-
 _BLANK = re.compile(r"[ \t\r\f\v\u00a0]+")
 _TICKS = re.compile("`{3,}")
 

@@ -17,8 +17,6 @@ from chunkcore.files import read_json
 from chunkcore.reading.base import Reader, Reading, UnreadError, decode_text, readers
 from chunkcore.reading.markup import MarkdownText, add_html
 
-__all__ = ["Email", "Notebook"]
-
 _SHOWN = ("From", "To", "Cc", "Date")
 
 

@@ -15,8 +15,6 @@ from chunkcore.files import ArchiveMembers
 from chunkcore.reading.base import Reader, Reading, UnreadError, decode_text, readers
 from chunkcore.reading.markup import MarkdownText, add_html
 
-__all__ = ["Docx", "Epub"]
-
 _ZIP = b"PK\x03\x04"
 _DEEPEST = 2_000  # elements in each other
 

@@ -27,8 +27,6 @@ from chunkcore.document import Document, Mark, Span, pack_boxes
 from chunkcore.errors import MissingExtraError
 from chunkcore.reading.base import Reader, Reading, UnreadError, readers
 
-__all__ = ["Pdf"]
-
 SECONDS = 60.0  # of one page
 MEMORY = 2 * 1024**3  # bytes
 _CHARACTERS = 2_000_000  # of a page

@@ -21,8 +21,6 @@ from chunkcore.report.tables import FEW, JOINT, cost_axis
 from chunkcore.tuning.result import Tuning, snippets
 from chunkcore.tuning.space import configuration
 
-__all__ = ["Advice"]
-
 _ALIKE = 1.05  # costs within 5 % count as equal
 _DEAR = 2.0  # a tied strategy that costs so many times as much is named
 _NAMED = 3  # strategies of a list; the table has the others

@@ -37,8 +37,6 @@ from chunkcore.report.tables import (
 from chunkcore.report.tuning import tuning_section
 from chunkcore.report.viewer import viewer
 
-__all__ = ["html_report", "questions", "whole_percent"]
-
 STYLES = ("page.css", "viewer.css")
 SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each file uses the ones before it
 

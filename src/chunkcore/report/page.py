@@ -14,8 +14,6 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.tuning.result import Tuning
 
-__all__ = ["ReportPage", "System"]
-
 
 class System(NamedTuple):
     """A strategy or a deployed system: its number on the page, from 1, and its report."""

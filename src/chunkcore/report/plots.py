@@ -19,8 +19,6 @@ import numpy as np
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.statistics.pareto import pareto_front
 
-__all__ = ["Line", "Panel", "Point", "Row", "forest", "histogram", "means", "panels", "scatter", "ticks"]
-
 _RADIUS = 9.0  # of the numbered disc
 _DOT = 4.0
 

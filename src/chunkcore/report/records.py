@@ -37,8 +37,6 @@ from chunkcore.report.tables import (
 )
 from chunkcore.report.tuning import tuning_tables
 
-__all__ = ["json_report", "markdown_report", "question_csv", "read_reports", "score_csv"]
-
 
 def markdown_report(page: ReportPage) -> str:
     """The verdict, and every table of the HTML page at every k and in every unit."""

@@ -19,18 +19,6 @@ from chunkcore.errors import MissingExtraError
 from chunkcore.escaping import page_text
 from chunkcore.report.tables import Column
 
-__all__ = [
-    "WIDTHS",
-    "Pack",
-    "assets",
-    "both_widths",
-    "markup",
-    "packed",
-    "policy",
-    "require_jinja2",
-    "template",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Pack:

@@ -22,30 +22,6 @@ from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
 
-__all__ = [
-    "FEW",
-    "FOUND_BY",
-    "JOINT",
-    "Cell",
-    "Column",
-    "CostAxis",
-    "Table",
-    "chunk_table",
-    "collection_score_tables",
-    "collection_table",
-    "cost_axis",
-    "cost_table",
-    "cross_table",
-    "difference_table",
-    "located_table",
-    "markdown_table",
-    "measure_table",
-    "pairs_note",
-    "problem_table",
-    "score_table",
-    "warnings",
-]
-
 Row = TypeVar("Row")
 
 MISSING = "–"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-__all__ = ["print_advice", "print_choices", "print_report", "print_tuning"]
-
 _NAME = 27  # columns for a strategy's name
 _SPEC = 44  # columns for a configuration
 _MOST_ROWS = 15

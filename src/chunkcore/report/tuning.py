@@ -31,21 +31,6 @@ from chunkcore.tuning.result import Fold, Tuning
 from chunkcore.tuning.space import Branch
 from chunkcore.tuning.trials import PLOTTED, Trial
 
-__all__ = [
-    "TuningFiles",
-    "choice_table",
-    "configuration_table",
-    "fold_table",
-    "front_table",
-    "gap_table",
-    "option_plot",
-    "tuning_html",
-    "tuning_markdown",
-    "tuning_section",
-    "tuning_tables",
-    "write_tuning",
-]
-
 
 def front_table(tuning: Tuning) -> Table[Trial]:
     """The Pareto front, the winner in bold, then the baseline."""

@@ -21,8 +21,6 @@ from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
 
-__all__ = ["Excerpts", "PackedAnswers", "Place", "Viewer", "answers", "excerpts", "viewer"]
-
 TEXT_ROOM = 13_000_000  # characters of the page
 SHELF = 200_000  # characters of text unpacked together
 SAMPLE = 20, 50_000  # documents, and characters of each, sampled to estimate the packed size

@@ -18,20 +18,6 @@ from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = [
-    "MAX_TOKENS",
-    "assemble",
-    "combine",
-    "cut_unit",
-    "expand",
-    "fit_to_budget",
-    "part_of",
-    "passage_of",
-    "passages_of",
-    "spans_of",
-    "text_of",
-]
-
 MAX_TOKENS = 1000
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
 

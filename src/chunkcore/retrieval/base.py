@@ -36,9 +36,6 @@ from chunkcore.run import RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
-__all__ = ["Hits", "Index", "PassageIndex", "RetrievalMethod", "SearchRecall", "retrievers"]
-
-
 _FIRST = 16  # first search depth if only tokens are limited
 
 

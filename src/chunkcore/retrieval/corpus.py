@@ -21,8 +21,6 @@ from chunkcore.retrieval.lexicon import Postings
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
 
-__all__ = ["ChunkedCorpus", "cut", "segment_texts"]
-
 
 class ChunkedCorpus(Sequence[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.

@@ -20,8 +20,6 @@ from chunkcore.retrieval.search import Mapper, Rows, Shard, top_k_owners, top_k_
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
-__all__ = ["Dense", "Late", "Sharded"]
-
 
 @retrievers.register("dense")
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,6 @@ from chunkcore.retrieval.search import Best, cosines, first_of_each, top_k, unit
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
-__all__ = ["HNSW"]
-
 Precision = Literal["f32", "f16", "i8"]
 
 # For all queries together: one chunk with very many segments makes every query's list long.

@@ -21,8 +21,6 @@ from chunkcore.retrieval.stage import stages
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers, Scores
 
-__all__ = ["Hybrid", "fuse", "fuse_scores", "get_retriever"]
-
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')

@@ -19,8 +19,6 @@ from chunkcore.retrieval.lexicon import check_words, word_keys
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers, Scores
 
-__all__ = ["BM25"]
-
 
 @retrievers.register("bm25")
 @dataclass(frozen=True, kw_only=True)

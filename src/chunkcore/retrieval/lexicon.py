@@ -19,8 +19,6 @@ from chunkcore.columns import Keys, text_keys
 from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
 
-__all__ = ["Postings", "check_words", "word_keys", "words"]
-
 # Scripts without spaces between words; and Hangul, whose words include their particles.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")

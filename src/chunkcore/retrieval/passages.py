@@ -26,8 +26,6 @@ from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = ["KINDS", "SCALES", "Passages"]
-
 KINDS = ("dense", "lexical")
 SCALES: dict[str, tuple[int | str, ...]] = {  # the vectors of many units, added up, tell little apart
     "dense": (0, 1, 3, "document"),

@@ -22,16 +22,6 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.stage import Stage, stages
 from chunkcore.retrieval.vectors import TextVectors
 
-__all__ = [
-    "DEFAULT_RERANKER",
-    "CallableReranker",
-    "CrossEncoderReranker",
-    "Reranked",
-    "Reranker",
-    "get_reranker",
-    "rerank_scores",
-]
-
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L6-v2"
 _AT_ONCE = 4096  # pairs per reranker call
 _BATCH = 32

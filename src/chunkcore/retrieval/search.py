@@ -14,23 +14,6 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.base import Vectors
 from chunkcore.spans import Numbers
 
-__all__ = [
-    "Best",
-    "Mapper",
-    "Rows",
-    "SelectedRows",
-    "Shard",
-    "cosines",
-    "first_of_each",
-    "merge",
-    "products",
-    "search_shard",
-    "top_k",
-    "top_k_owners",
-    "top_k_shards",
-    "unit",
-]
-
 
 @runtime_checkable
 class Rows(Protocol):

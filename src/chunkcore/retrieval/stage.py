@@ -33,18 +33,6 @@ from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
-__all__ = [
-    "Assembled",
-    "AutoMerge",
-    "Layout",
-    "Merge",
-    "PassageStage",
-    "RelevantSegments",
-    "Stage",
-    "Window",
-    "stages",
-]
-
 _FIRST = 16  # hits that are searched first
 
 

@@ -22,8 +22,6 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Mapper, Rows, SelectedRows
 from chunkcore.spans import Numbers
 
-__all__ = ["DistinctTexts", "StoredVectors", "TextVectors", "chunk_vectors"]
-
 _MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 
 

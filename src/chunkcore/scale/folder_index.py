@@ -26,8 +26,6 @@ from chunkcore.scale.sources import Piece, Sources
 from chunkcore.scale.workers import piece_documents
 from chunkcore.stored import document_later
 
-__all__ = ["FolderIndex"]
-
 _FORMAT = "chunkcore folder index"
 _VERSION = 1
 _WHOLE = 2**62  # bytes: no file is cut in parts

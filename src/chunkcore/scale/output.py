@@ -16,8 +16,6 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.files import AppendLog
 from chunkcore.scale.stream import Step, Tally
 
-__all__ = ["ResumableOutput", "beside"]
-
 PAUSE = 5.0  # seconds between two lines of the journal: a kill loses at most this much work
 _FORMAT = "chunkcore chunk 1"
 _ADVICE = "begin anew with --fresh, or name another output"

@@ -16,8 +16,6 @@ from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
 from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, refuse_device, unreadable
 from chunkcore.reading.base import has_reader
 
-__all__ = ["STANDARD_INPUT", "Piece", "Sources", "cut_place", "parts"]
-
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
 _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
     *(((b"\n\n" + b"#" * level + b" ", 2), (b"\r\n\r\n" + b"#" * level + b" ", 4)) for level in (1, 2, 3)),

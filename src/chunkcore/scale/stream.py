@@ -19,8 +19,6 @@ from chunkcore.registry import check_number
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 
-__all__ = ["Failure", "Step", "Stream", "StreamOptions", "Tally", "stream_documents", "total_bytes"]
-
 _BATCH_BYTES = 1_000_000
 _BATCH_PIECES = 64
 _SMALLEST = 64  # bytes of a part: the longest character, and room for a better place

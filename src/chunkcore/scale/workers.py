@@ -31,8 +31,6 @@ from chunkcore.files import NoTextError, decoded, json_object, unreadable
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, parts
 
-__all__ = ["Cut", "Cutter", "cut_batches", "line_parts", "piece_documents"]
-
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
 # UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")

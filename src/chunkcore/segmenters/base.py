@@ -12,8 +12,6 @@ from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 
-__all__ = ["Segmenter", "check_segmenter", "get_segmenter", "segment_starts", "segmenters"]
-
 
 @runtime_checkable
 class Segmenter(Protocol):

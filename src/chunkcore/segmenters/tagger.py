@@ -20,8 +20,6 @@ from chunkcore.segmenters.base import segmenters
 from chunkcore.segmenters.texttiling import Floats, block_similarities, depths, row_lengths
 from chunkcore.spans import Numbers
 
-__all__ = ["SHIPPED", "Tagger", "TaggerSettings", "boundary_probabilities", "load_tagger", "peaks", "sentence_features"]
-
 
 def boundary_probabilities(inputs: Vectors, weights: Mapping[str, Vectors]) -> Vectors:
     """The probability that a segment begins at each row: float32, shape (n,). O(n) time.

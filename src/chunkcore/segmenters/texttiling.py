@@ -14,8 +14,6 @@ from chunkcore.registry import LARGEST, check_number
 from chunkcore.segmenters.base import segmenters
 from chunkcore.spans import Numbers
 
-__all__ = ["TextTiling", "block_similarities", "depths", "row_lengths"]
-
 Floats = NDArray[np.float64]
 
 

@@ -23,16 +23,6 @@ from chunkcore.tokens.tokenized import (
     has_context_free_boundaries,
 )
 
-__all__ = [
-    "CharacterCounter",
-    "HuggingFaceCounter",
-    "TiktokenCounter",
-    "WordCounter",
-    "counters",
-    "get_counter",
-    "load_tokenizer",
-]
-
 
 @lru_cache(maxsize=8)
 def load_tokenizer(source: str) -> Any:

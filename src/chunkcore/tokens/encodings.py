@@ -20,17 +20,6 @@ from numpy.typing import NDArray
 from chunkcore.errors import OptionError
 from chunkcore.escaping import encodable
 
-__all__ = [
-    "Encoder",
-    "count_each",
-    "encode",
-    "fast_encoder",
-    "load_encoding",
-    "piece_counter",
-    "read",
-    "token_byte_lengths",
-]
-
 Ids = NDArray[np.uint32]
 
 # Code points that fast encoders read otherwise than tiktoken, which encodes the texts that hold one: the long s, "s" in

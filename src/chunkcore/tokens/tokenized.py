@@ -16,17 +16,6 @@ from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
 from chunkcore.tokens.encodings import piece_counter
 
-__all__ = [
-    "BytePairText",
-    "CharacterText",
-    "Runs",
-    "TokenCounter",
-    "TokenizedText",
-    "WordText",
-    "context_free_boundaries",
-    "has_context_free_boundaries",
-]
-
 # The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
 # piece.
 _RULES = {

@@ -29,20 +29,6 @@ from chunkcore.evaluation.statistics.resampling import (
 )
 from chunkcore.tuning.trials import Goal
 
-__all__ = [
-    "Choice",
-    "Gap",
-    "HeldOut",
-    "Outcomes",
-    "Spread",
-    "StrategyChoices",
-    "choose",
-    "halves",
-    "hold_out",
-    "optimism",
-    "rechosen",
-]
-
 Flags = NDArray[np.bool_]
 
 CONFIDENCE = 0.95

@@ -33,8 +33,6 @@ from chunkcore.tuning.choosing import (
 from chunkcore.tuning.space import Branch, Space, configuration
 from chunkcore.tuning.trials import Goal, Trial, TuneOptions, mean_of
 
-__all__ = ["Fold", "Stopped", "Tuning", "conclude", "pareto_trials", "portable_spec", "snippets"]
-
 Stopped = Literal["", "time", "interrupted", "exhausted"]
 
 FORMAT = "chunkcore-tune-1"

@@ -25,25 +25,6 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.registry import format_spec, read_value, split_parts, split_spec
 from chunkcore.retrieval import get_retriever, retrievers
 
-__all__ = [
-    "RETRIEVER",
-    "USUAL",
-    "Branch",
-    "Parameter",
-    "Range",
-    "Space",
-    "Values",
-    "configuration",
-    "default_space",
-    "grid_space",
-    "known_space",
-    "load_space",
-    "option_default",
-    "parse_grid",
-    "parse_space",
-    "retriever_values",
-]
-
 RETRIEVER = "retriever"
 _AND = " · "  # between a strategy and its retriever
 _CORNERS = 2_000

@@ -39,8 +39,6 @@ from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning.space import configuration
 
-__all__ = ["PLOTTED", "By", "Goal", "Trial", "TrialLog", "TuneOptions", "assign_folds", "run_trial"]
-
 By = Literal["question", "document"]
 # Plotted against each option of a grid, beside the goal.
 PLOTTED = ("Recall", "Precision", "F1")

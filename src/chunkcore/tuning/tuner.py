@@ -33,8 +33,6 @@ from chunkcore.tuning.trials import Trial, TrialLog, TuneOptions, assign_folds, 
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["Proposal", "Seen", "propose", "require_optuna", "tune"]
-
 _DEAD = 3  # consecutive failures of a model that end the search
 
 

@@ -13,20 +13,6 @@ from typing import Any
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo
 
-__all__ = [
-    "Benchmark",
-    "ChangedDocumentsWarning",
-    "DataProblem",
-    "Evidence",
-    "Part",
-    "Query",
-    "documents_digest",
-    "parts_of",
-    "question_documents",
-    "slices_digest",
-    "warn_where_they_differ",
-]
-
 
 class ChangedDocumentsWarning(UserWarning):
     """The compared results are of different document texts."""

@@ -16,18 +16,6 @@ from chunkcore.files import NoTextError, json_lines, written_names
 from chunkcore.reading import FileNotes, UnreadError, read_file
 from chunkcore.stored import store_documents
 
-__all__ = [
-    "FolderWalk",
-    "LeftOut",
-    "Row",
-    "as_utf8",
-    "document_of",
-    "documents_of",
-    "listed",
-    "load_documents",
-    "tell_written",
-]
-
 Row = tuple[str, Mapping[str, Any]]
 _NAMED = 5  # files named in a message
 _REASONS = 10_000

@@ -22,29 +22,6 @@ from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
 from chunkcore.registry import Registry
 
-__all__ = [
-    "Chroma",
-    "Contents",
-    "Layout",
-    "Own",
-    "Questions",
-    "TextBuilder",
-    "begins_with",
-    "brief",
-    "data_files",
-    "known_layouts",
-    "lacking",
-    "lacks_keys",
-    "layouts",
-    "member",
-    "members",
-    "question_rows",
-    "read_own",
-    "regular_files",
-    "shown_type",
-    "with_keys",
-]
-
 Questions = str | Path | Iterable[Mapping[str, Any]]
 T = TypeVar("T")
 _ORDER = count()

@@ -23,8 +23,6 @@ from chunkcore.evaluation.benchmarks.layout import (
 from chunkcore.evaluation.benchmarks.questions import QuestionReader, read_questions
 from chunkcore.evaluation.benchmarks.retrieval_layouts import Beir
 
-__all__ = ["get_layout", "load_benchmark", "load_segmented", "recognised", "segmented_rows"]
-
 
 def load_benchmark(
     documents: str | Path | Sequence[Document],

@@ -18,16 +18,6 @@ from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Que
 from chunkcore.evaluation.benchmarks.documents import Row
 from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen
 
-__all__ = [
-    "QUESTION_NAMES",
-    "EvidenceError",
-    "EvidenceFinder",
-    "QuestionReader",
-    "document_name",
-    "read_questions",
-    "understood",
-]
-
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
 _READ = 50  # excerpts searched by reading all documents; more pay for an index

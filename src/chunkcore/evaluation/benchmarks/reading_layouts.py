@@ -27,19 +27,6 @@ from chunkcore.evaluation.benchmarks.layout import (
 )
 from chunkcore.files import NoTextError, csv_rows, json_lines, read_json, read_text
 
-__all__ = [
-    "CovidQA",
-    "Cuad",
-    "EvidenceInference",
-    "NarrativeQA",
-    "QMSum",
-    "Qasper",
-    "QasperHighlighted",
-    "Quality",
-    "Squad",
-    "as_read_by_python",
-]
-
 
 def as_read_by_python(file: Path) -> str:
     """A text with universal newlines, as some datasets' offsets count it."""

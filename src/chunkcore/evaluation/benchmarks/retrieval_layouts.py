@@ -25,8 +25,6 @@ from chunkcore.evaluation.benchmarks.layout import (
 from chunkcore.evaluation.benchmarks.reading_layouts import as_read_by_python
 from chunkcore.files import json_lines, read_json, text_lines
 
-__all__ = ["Beir", "LegalBenchRag", "RagBench"]
-
 
 @layouts.register("beir")
 class Beir(Layout):

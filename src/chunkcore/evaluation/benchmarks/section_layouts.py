@@ -11,8 +11,6 @@ from chunkcore.evaluation.benchmarks.documents import Row
 from chunkcore.evaluation.benchmarks.layout import Layout, TextBuilder, begins_with, layouts, regular_files
 from chunkcore.files import text_lines
 
-__all__ = ["Choi", "Wiki727k"]
-
 _HEADING = re.compile(r"========,(\d+),(.*)")
 _RULE = "=========="
 

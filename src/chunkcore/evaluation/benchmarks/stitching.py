@@ -19,8 +19,6 @@ from chunkcore.files import BENCHMARK_NAMES, write_text
 from chunkcore.registry import check_number
 from chunkcore.spans import Ranges
 
-__all__ = ["BENCHMARK_NAMES", "SEAM", "sample_queries", "stitch", "whole_sentences", "write_benchmark"]
-
 
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
     """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.

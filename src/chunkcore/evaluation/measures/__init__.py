@@ -7,7 +7,6 @@ from chunkcore.evaluation.measures.base import (
     Measure,
     Ranking,
     RetrievalMeasure,
-    Scores,
     Unit,
     budget_of,
     describe_depth,
@@ -19,6 +18,7 @@ from chunkcore.evaluation.measures.base import (
     parse_depth,
     retrieval_measures,
 )
+from chunkcore.spans import Scores
 
 __all__ = [
     "Counts",

@@ -28,26 +28,6 @@ from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
 from chunkcore.models.llm.asking import ask_all, found_json, member, quoted, schema_of, text_of, whole_number
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 
-__all__ = [
-    "AnswerMeasure",
-    "AnswerModels",
-    "AnsweredQuestion",
-    "BertScore",
-    "answer_cosines",
-    "answers_nothing",
-    "bert_scores",
-    "bleu",
-    "exact_match",
-    "faithfulness_question",
-    "meteor",
-    "relevancy_question",
-    "rouge_l",
-    "spaced",
-    "squad_f1",
-    "squad_normalised",
-    "words",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:

@@ -20,25 +20,6 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Scores
 
-__all__ = [
-    "Counts",
-    "Depth",
-    "Measure",
-    "Ranking",
-    "RetrievalMeasure",
-    "Scores",
-    "Unit",
-    "budget_of",
-    "describe_depth",
-    "divide",
-    "get_measure",
-    "known_measures",
-    "measures",
-    "measures_at",
-    "parse_depth",
-    "retrieval_measures",
-]
-
 Depth = int | str
 Unit = Literal["token", "character", "sentence", "document", "part", "answer"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from chunkcore.evaluation.measures.base import Counts, RetrievalMeasure, Scores, divide, measures
+from chunkcore.evaluation.measures.base import Counts, RetrievalMeasure, divide, measures
+from chunkcore.spans import Scores
 
 _CHROMA = 'the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics"'
 _DUAL = "the paper on the Dual Semantic Chunker, Table 2"

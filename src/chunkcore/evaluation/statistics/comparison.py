@@ -34,9 +34,6 @@ from chunkcore.frames import Frame, Html, html_table
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
-__all__ = ["Comparison", "Difference", "compare"]
-
-
 _PER_PAIR = 10  # sign patterns drawn per pattern that the smallest corrected p-value counts
 
 

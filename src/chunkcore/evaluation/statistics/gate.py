@@ -20,8 +20,6 @@ from chunkcore.evaluation.measures import Measure, Scores, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Difference, compare
 
-__all__ = ["Check", "Requirement", "check_baseline", "check_requirement", "parse_requirement"]
-
 _WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 
 

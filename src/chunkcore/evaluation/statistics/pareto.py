@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.errors import DataError, OptionError
 
-__all__ = ["pareto_front"]
-
 Floats = NDArray[np.float64]
 
 

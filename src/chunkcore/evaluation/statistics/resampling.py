@@ -16,27 +16,6 @@ from numpy.typing import NDArray
 from chunkcore.evaluation.measures import Scores
 from chunkcore.spans import Numbers
 
-__all__ = [
-    "FEWEST_UNALIKE",
-    "cluster_sums",
-    "column_means",
-    "holm",
-    "intervals",
-    "mean_intervals",
-    "mean_std",
-    "questions_to_equate",
-    "questions_to_separate",
-    "questions_to_show",
-    "randomisation_test",
-    "resampled_means",
-    "score_interval",
-    "share_intervals",
-    "smallest_difference",
-    "student_quantile",
-    "units_of",
-]
-
-
 FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
 
 

@@ -24,21 +24,6 @@ from chunkcore.models.llm.base import (
     count_text_tokens,
 )
 
-__all__ = [
-    "BadAnswerError",
-    "Estimator",
-    "Question",
-    "ascending",
-    "ask",
-    "ask_all",
-    "found_json",
-    "member",
-    "quoted",
-    "schema_of",
-    "text_of",
-    "whole_number",
-]
-
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
 _SHOWN = 80  # characters of an answer that an error repeats

@@ -20,22 +20,6 @@ from chunkcore.tokens import get_counter
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = [
-    "LLM",
-    "CachedLLM",
-    "Message",
-    "MeteredLLM",
-    "Prices",
-    "Reply",
-    "UnreachableError",
-    "Usage",
-    "UsageMeter",
-    "awaited",
-    "count_message_tokens",
-    "count_text_tokens",
-    "question_key",
-]
-
 
 class UnreachableError(ModelError):
     """No connection to the model: the question was not sent, so nothing was charged."""

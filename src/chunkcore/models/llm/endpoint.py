@@ -22,8 +22,6 @@ from chunkcore.models.llm.asking import BadAnswerError
 from chunkcore.models.llm.base import Message, MeteredLLM, Reply, UnreachableError
 from chunkcore.registry import check_number
 
-__all__ = ["LARGEST", "OpenAILLM", "TooLargeError", "bounded_client"]
-
 LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
 
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")

@@ -15,8 +15,6 @@ from chunkcore.models.llm.base import LLM, CachedLLM, Message, MeteredLLM, Reply
 from chunkcore.models.llm.endpoint import OpenAILLM
 from chunkcore.registry import Registry
 
-__all__ = ["CallableLLM", "check_llm", "get_llm", "llms"]
-
 Function = Callable[[Sequence[Message], Mapping[str, Any] | None], str | Reply | Awaitable[str | Reply]]
 
 # Each takes the text after "kind:" and returns the model.

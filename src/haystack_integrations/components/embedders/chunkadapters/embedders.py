@@ -11,8 +11,6 @@ from haystack import Document, component
 from chunkadapters._haystack import Serialized, check_documents
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 
-__all__ = ["ChunkcoreDocumentEmbedder", "ChunkcoreTextEmbedder"]
-
 
 @component
 class ChunkcoreDocumentEmbedder(Serialized):

@@ -12,8 +12,6 @@ from chunkadapters._haystack import Serialized, check_documents, hit_of
 from chunkadapters.hits import late_vectors
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder, get_embedder
 
-__all__ = ["ChunkcoreLateEmbedder"]
-
 
 @component
 class ChunkcoreLateEmbedder(Serialized):

@@ -13,8 +13,6 @@ from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import get_measure
 
-__all__ = ["ChunkcoreSpanEvaluator"]
-
 
 @component
 class ChunkcoreSpanEvaluator(Serialized):

@@ -14,8 +14,6 @@ from chunkadapters.places import SEGMENTS, decode_segments, digest, unused_id
 from chunkcore.errors import OptionError
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
-__all__ = ["ChunkcoreChildSplitter"]
-
 _OWN_PLACE = (SEGMENTS, "spans", "_split_overlap", "root_spans", "__children_ids")
 
 

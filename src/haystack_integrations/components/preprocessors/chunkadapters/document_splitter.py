@@ -26,8 +26,6 @@ from chunkcore.errors import OptionError
 from chunkcore.models import get_embedder
 from chunkcore.spans import intersect
 
-__all__ = ["ChunkcoreDocumentSplitter", "shared"]
-
 logger = logging.getLogger(__name__)
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.

@@ -12,8 +12,6 @@ from haystack.document_stores.types import DocumentStore
 from chunkadapters._haystack import KEYS, ROOT, Serialized, check_documents
 from chunkadapters.places import SEGMENTS
 
-__all__ = ["ChunkcoreIndexUpdater"]
-
 # Metadata of a chunk's place, which its vector does not depend on.
 _PLACES = frozenset(
     [SEGMENTS, "split_id", "page_number", "_split_overlap"]

@@ -16,8 +16,6 @@ from chunkadapters.configuration import (
 )
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
 
-__all__ = ["ClusterSemanticSplitter", "LumberSplitter", "RecursiveSplitter", "SemanticSplitter"]
-
 
 class _Beside(TypedDict, total=False):
     fit_to: Any

@@ -10,8 +10,6 @@ from haystack import Document, component
 from chunkadapters._haystack import Serialized, check_documents, hit_of, joined_meta
 from chunkadapters.hits import GAP, SEPARATOR, MergedHit, Merging, merged_id
 
-__all__ = ["ChunkcoreMergeOverlaps"]
-
 
 @component
 class ChunkcoreMergeOverlaps(Serialized):

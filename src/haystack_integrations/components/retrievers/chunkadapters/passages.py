@@ -28,8 +28,6 @@ from chunkcore.models import Embedder, Vectors, get_embedder
 from chunkcore.retrieval import ChunkedCorpus
 from chunkcore.run import Retrieved
 
-__all__ = ["ChunkcorePassageAssembler", "ChunkcorePassageRetriever"]
-
 _BESIDE = 2  # neighbours on each side of a hit
 
 

@@ -9,8 +9,6 @@ from haystack.document_stores.types import DocumentStore, DuplicatePolicy
 
 from chunkadapters._haystack import Serialized
 
-__all__ = ["ChunkcoreIndexWriter"]
-
 
 @component
 class ChunkcoreIndexWriter(Serialized):
