@@ -24,7 +24,6 @@ RUN: dict[str, set[str]] = {
     "docs/guides/statistics.md": {"bm25s", "reports"},
     "docs/guides/tuning.md": {"any model", "optuna"},
     "docs/guides/updates.md": {"model"},
-    "docs/index.md": set(),
     "docs/reference/alignment.md": set(),
 }
 _PARSER = MarkdownIt("commonmark").enable("table")

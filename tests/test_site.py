@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import chunkcore
-from docs.making.site import ADAPTERS, ROOMS, exported, led, reference
+from docs.making.site import ADAPTERS, ELSEWHERE, ROOMS, exported, led, reference
 from tests.pages import ROOT, pages
 
 CONFIGURATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_an_adapter_s_names_are_read_without_its_framework() -> None:
 def test_the_navigation_names_pages_that_are_there() -> None:
     named = re.findall(r"[\w/-]+\.md", CONFIGURATION)
     assert len(named) == len(set(named))
-    assert {f"docs/{page}" for page in named} <= {*pages(), "docs/contributing.md", "docs/changelog.md"}
+    assert {f"docs/{page}" for page in named} <= {*pages(), *(f"docs/{page}" for page in ELSEWHERE)}
 
 
 def test_the_pages_that_the_code_names_are_there() -> None:
@@ -55,7 +55,8 @@ def test_the_pages_that_the_code_names_are_there() -> None:
             "[a](docs/reference/api.md), [b](CHANGELOG.md)",
             "[a](reference/api.md), [b](changelog.md)",
         ),
-        ("index.md", "[a](../README.md#install)", "[a](index.md)"),
+        ("index.md", "[a](docs/tutorial.md), [b](#c)", "[a](tutorial.md), [b](#c)"),
+        ("design.md", "[a](../README.md#install)", "[a](index.md#install)"),
         ("guides/a.md", "[`src/x.py`](../../src/x.py), [those](../../tests)", "`src/x.py`, those (`tests`)"),
         ("guides/a.md", "[a](https://example.org/x.md), [b](#here)", "[a](https://example.org/x.md), [b](#here)"),
     ],

@@ -33,7 +33,7 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]
 
 # Pages that stand elsewhere, by where they are on the site.
-ELSEWHERE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+ELSEWHERE = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 # The modules of chunkcore whose `__all__` is public, beside its own.
 ROOMS = (
     "errors",
@@ -117,7 +117,7 @@ def led(markdown: str, here: str) -> str:
     """A page's text with its links as they are on the site, where the page is `here`.
 
     >>> led("[it](../CONTRIBUTING.md#style), [that](../README.md#install), [code](../src/a.py)", "design.md")
-    '[it](contributing.md#style), [that](index.md), code (`src/a.py`)'
+    '[it](contributing.md#style), [that](index.md#install), code (`src/a.py`)'
     """
     stands = PurePosixPath(ELSEWHERE.get(here, f"docs/{here}")).parent
     return _LINK.sub(lambda link: _led(link, here, stands), markdown)
@@ -126,10 +126,9 @@ def led(markdown: str, here: str) -> str:
 def _led(link: re.Match[str], here: str, stands: PurePosixPath) -> str:
     image, text, target, anchor = link.groups(default="")
     path = normpath(str(stands / target))
-    moved = {source: place for place, source in ELSEWHERE.items()} | {"README.md": "index.md"}
+    moved = {source: place for place, source in ELSEWHERE.items()}
     if path in moved:
         there = moved[path]
-        anchor = "" if path == "README.md" else anchor
     elif path.startswith("docs/"):
         there = path.removeprefix("docs/")
     else:
