@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from chunkcore.document import Chunk, Document
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.llm import Message
-from chunkcore.retrieval import ChunkedCorpus, Dense, Index, RetrievalMethod, TextVectors
+from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, RetrievalMethod, TextVectors
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -228,3 +229,25 @@ class ScriptedLLM:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(RetrievalMethod):
+    """Always the same chunks in the same order, with falling scores."""
+
+    order: tuple[int, ...]
+    kind = "fixed"
+    embeds = False
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return FixedIndex(corpus, self.order)
+
+
+class FixedIndex(Index):
+    def __init__(self, corpus: ChunkedCorpus, order: tuple[int, ...]) -> None:
+        super().__init__(corpus)
+        self.order = np.array(order, dtype=np.int64)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        own = self.order[:k]
+        return Hits.of([(own, 1 - np.arange(len(own)) / 100)] * len(queries))

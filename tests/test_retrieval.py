@@ -34,7 +34,7 @@ from chunkcore.retrieval import (
 from chunkcore.retrieval.hybrid import fuse
 from chunkcore.retrieval.lexicon import word_keys, words
 from chunkcore.retrieval.search import top_k
-from tests.fakes import FakeEmbedder
+from tests.fakes import FakeEmbedder, Fixed
 
 
 def chunks_of(*texts: str) -> list[Chunk]:
@@ -247,28 +247,6 @@ def test_what_is_no_chunk_is_refused() -> None:
 
 
 # --- fusion ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Fixed(RetrievalMethod):
-    """Always the same order, whatever is asked; shorter where there is no more."""
-
-    order: tuple[int, ...]
-    kind = "fixed"
-    embeds = False
-
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return FixedIndex(corpus, self.order)
-
-
-class FixedIndex(Index):
-    def __init__(self, corpus: ChunkedCorpus, order: tuple[int, ...]) -> None:
-        super().__init__(corpus)
-        self.order = order
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        own = np.array(self.order[:k], dtype=np.int64)
-        return Hits.of([(own, -np.arange(float(len(own))))] * len(queries))
 
 
 def test_fusion_by_hand() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,11 @@ from chunkcore.retrieval import (
     Assembled,
     AutoMerge,
     ChunkedCorpus,
-    Hits,
-    Index,
     Merge,
     PassageIndex,
     RelevantSegments,
     RetrievalMethod,
     Stage,
-    TextVectors,
     Window,
     assemble,
     cut,
@@ -36,30 +33,9 @@ from chunkcore.retrieval import (
 )
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
+from tests.fakes import Fixed
 
 WORDS = get_counter("words")
-
-
-@dataclass(frozen=True, eq=False)
-class Fixed(RetrievalMethod):
-    """Always the same chunks in the same order, with falling scores."""
-
-    order: tuple[int, ...]
-    kind = "fixed"
-    embeds = False
-
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return FixedIndex(corpus, self.order)
-
-
-class FixedIndex(Index):
-    def __init__(self, corpus: ChunkedCorpus, order: tuple[int, ...]) -> None:
-        super().__init__(corpus)
-        self.order = np.array(order, dtype=np.int64)
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        own = self.order[:k]
-        return Hits.of([(own, 1 - np.arange(len(own)) / 100)] * len(queries))
 
 
 def sentences(*counts: int) -> ChunkedCorpus:

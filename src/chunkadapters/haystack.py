@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chunkadapters.lazy import on_first_use
 from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import on_first_use
 
 try:
     import haystack  # noqa: F401

@@ -9,6 +9,9 @@ from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, Field, PrivateAttr, field_serializer
+from typing_extensions import Self
+
 from chunkadapters.exact.base import counter_of
 from chunkadapters.hits import Hit, merged_metadata
 from chunkadapters.places import PARTS, PlaceKeys
@@ -105,6 +108,23 @@ class PassageMaker:
             )
 
 
+class PassageLimits(BaseModel):
+    """The limits as fields of a framework's class; see `PassageMaker`."""
+
+    max_tokens: int = Field(default=MAX_TOKENS, strict=True)
+    k: int | None = Field(default=None, strict=True)
+    counter: Any = COUNTER
+    _maker: PassageMaker = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        self._maker = PassageMaker(max_tokens=self.max_tokens, k=self.k, counter=self.counter)
+
+    @field_serializer("counter")
+    def _name_of_counter(self, counter: Counter) -> str:
+        return counter_name(counter)
+
+
 def _unit(hit: Hit, number: int) -> Retrieved:
     placed = bool(hit.parts())
     return Retrieved(hit.document if placed else "", hit.spans if placed else (), hit.score, hit.text, id=str(number))
@@ -127,15 +147,15 @@ class PassageSearch:
         method = get_retriever("passages:lexical" if embedder is None else "passages")
         self._index = method.index(corpus, None if embedder is None else TextVectors(embedder))
 
+    @classmethod
+    def of_texts(cls, texts: Sequence[str], chunker: Chunker, embedder: Embedder | None, maker: PassageMaker) -> Self:
+        """Over the chunks of texts; a passage's document is the number of its text."""
+        return cls(cut([Document(str(number), text) for number, text in enumerate(texts)], chunker), embedder, maker)
+
     def search(self, query: str) -> list[Retrieved]:
         """The passages, best first."""
         maker = self._maker
         return list(self._index.answers([query], maker.k, maker.max_tokens, counter=maker.tokens)[0])
-
-
-def cut_texts(texts: Sequence[str], chunker: Chunker) -> ChunkedCorpus:
-    """The chunks of texts; a chunk's document is the number of its text."""
-    return cut([Document(str(number), text) for number, text in enumerate(texts)], chunker)
 
 
 def as_chunk(found: Retrieved, document_id: str, index: int) -> Chunk:

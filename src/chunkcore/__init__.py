@@ -24,8 +24,9 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 'report.html'
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import (
@@ -155,48 +156,32 @@ __all__ = [
     "write_run",
 ]
 
-# Each room's names; a room is imported when the first of them is read.
-_ROOMS = """
-chunkers: Agentic Auto Breakpoint Chunker ClusterSemantic Code Contextual Dbscan DualSemantic FixedSentences
+if not TYPE_CHECKING:  # a type checker knows the imports above, and refuses other names
+    __getattr__, __dir__ = on_first_use(
+        __name__,
+        """
+.chunkers: Agentic Auto Breakpoint Chunker ClusterSemantic Code Contextual Dbscan DualSemantic FixedSentences
     FixedToken Hierarchical Html Kamradt KamradtModified LLMSemantic Lumber Markdown Propositions Recursive
     Sentence SingleLinkage get_chunker get_chunkers strategies
-datasets: load_dataset
-document: Chunk Document Mark Span
-errors: ChunkcoreError DataError MissingExtraError ModelError OptionError
-evaluation.benchmarks: Benchmark Evidence Query layouts load_benchmark
-evaluation.experiment: run_experiment run_retriever
-evaluation.measures: Measure RetrievalMeasure get_measure measures
-evaluation.results: Report
-evaluation.run_files: read_run write_run
-evaluation.scoring: score
-evaluation.statistics.comparison: Comparison compare
-models: Embedder embedders get_embedder
-models.llm: LLM get_llm llms
-registry: Registry
-report: write_report
-retrieval: ChunkedCorpus Hits Index RetrievalMethod cut get_retriever retrievers
-run: Retrieved Retriever Run
-segmenters: Segmenter get_segmenter
-tokens: TokenCounter get_counter
-tokens.counters: counters
-tuning: tune
-"""
-_HOMES = {
-    name: room
-    for room, names in (line.split(":") for line in _ROOMS.replace("\n    ", " ").strip().splitlines())
-    for name in names.split()
-}
-
-if not TYPE_CHECKING:  # a type checker knows the imports above, and refuses other names
-
-    def __getattr__(name: str) -> Any:
-        if name in _HOMES:
-            found = globals()[name] = getattr(import_module(f"chunkcore.{_HOMES[name]}"), name)
-            return found
-        if any(name == room.partition(".")[0] for room in _HOMES.values()):
-            return import_module(f"chunkcore.{name}")
-        raise AttributeError(f"module 'chunkcore' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+.datasets: load_dataset
+.document: Chunk Document Mark Span
+.errors: ChunkcoreError DataError MissingExtraError ModelError OptionError
+.evaluation.benchmarks: Benchmark Evidence Query layouts load_benchmark
+.evaluation.experiment: run_experiment run_retriever
+.evaluation.measures: Measure RetrievalMeasure get_measure measures
+.evaluation.results: Report
+.evaluation.run_files: read_run write_run
+.evaluation.scoring: score
+.evaluation.statistics.comparison: Comparison compare
+.models: Embedder embedders get_embedder
+.models.llm: LLM get_llm llms
+.registry: Registry
+.report: write_report
+.retrieval: ChunkedCorpus Hits Index RetrievalMethod cut get_retriever retrievers
+.run: Retrieved Retriever Run
+.segmenters: Segmenter get_segmenter
+.tokens: TokenCounter get_counter
+.tokens.counters: counters
+.tuning: tune
+        """,
+    )

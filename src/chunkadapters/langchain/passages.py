@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, PrivateAttr, field_serializer, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 from typing_extensions import Self
 
 from chunkadapters.configuration import build
@@ -26,11 +26,10 @@ from chunkadapters.passages import (
     MAX_TOKENS,
     UNITS,
     Counter,
+    PassageLimits,
     PassageMaker,
     PassageSearch,
     as_chunk,
-    counter_name,
-    cut_texts,
     parts_of,
     passage_metadata,
 )
@@ -52,7 +51,7 @@ def _assembled(maker: PassageMaker, rankings: Sequence[Sequence[Document]]) -> l
     return made
 
 
-class PassageCompressor(BaseDocumentCompressor):
+class PassageCompressor(PassageLimits, BaseDocumentCompressor):
     """Makes passages of a retriever's small chunks: neighbouring hits joined, the best within a budget of tokens.
 
     For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(max_tokens=1000), base_retriever=...)``,
@@ -85,18 +84,6 @@ class PassageCompressor(BaseDocumentCompressor):
     ['Tea: hot It boils.']
     """
 
-    max_tokens: int = Field(default=MAX_TOKENS, strict=True)
-    k: int | None = Field(default=None, strict=True)
-    counter: Any = COUNTER
-    _maker: PassageMaker = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        self._maker = PassageMaker(max_tokens=self.max_tokens, k=self.k, counter=self.counter)
-
-    @field_serializer("counter")
-    def _name_of_counter(self, counter: Counter) -> str:
-        return counter_name(counter)
-
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
@@ -107,7 +94,7 @@ class PassageCompressor(BaseDocumentCompressor):
         return _assembled(self._maker, [documents])
 
 
-class PassageRetriever(BaseRetriever):
+class PassageRetriever(PassageLimits, BaseRetriever):
     """Retrieves passages: exact spans of any size under a budget of tokens, from small chunks that are indexed once.
 
     From retrievers or vector stores over chunks of `ChunkcoreTextSplitter`, dense, lexical or both: their hits are
@@ -134,20 +121,9 @@ class PassageRetriever(BaseRetriever):
     """
 
     retrievers: list[Any] = Field(default_factory=list)
-    max_tokens: int = Field(default=MAX_TOKENS, strict=True)
-    k: int | None = Field(default=None, strict=True)
-    counter: Any = COUNTER
     hits: int = Field(default=DEPTH, ge=1, strict=True)
-    _maker: PassageMaker = PrivateAttr()
     _documents: list[Document] = PrivateAttr(default_factory=list)
     _search: PassageSearch | None = PrivateAttr(default=None)
-
-    def model_post_init(self, context: Any) -> None:
-        self._maker = PassageMaker(max_tokens=self.max_tokens, k=self.k, counter=self.counter)
-
-    @field_serializer("counter")
-    def _name_of_counter(self, counter: Counter) -> str:
-        return counter_name(counter)
 
     @field_validator("retrievers", mode="before")
     @classmethod
@@ -192,7 +168,7 @@ class PassageRetriever(BaseRetriever):
         made._documents = list(documents)
         texts = [each.page_content for each in made._documents]
         embedder = None if embeddings is None else get_embedder(as_model(embeddings))
-        made._search = PassageSearch(cut_texts(texts, build(units)), embedder, made._maker)
+        made._search = PassageSearch.of_texts(texts, build(units), embedder, made._maker)
         return made
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:

@@ -7,8 +7,8 @@ report = evaluate_retriever(index.as_retriever(), benchmark)
 
 from typing import TYPE_CHECKING
 
-from chunkadapters.lazy import on_first_use
 from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import on_first_use
 
 try:
     import llama_index.core  # noqa: F401

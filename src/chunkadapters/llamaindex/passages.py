@@ -8,7 +8,7 @@ from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
@@ -25,11 +25,10 @@ from chunkadapters.passages import (
     MAX_TOKENS,
     UNITS,
     Counter,
+    PassageLimits,
     PassageMaker,
     PassageSearch,
     as_chunk,
-    counter_name,
-    cut_texts,
     parts_of,
     passage_metadata,
 )
@@ -74,7 +73,7 @@ def _neighbours(hits: Sequence[BaseNode], docstore: BaseDocumentStore) -> list[B
     return found
 
 
-class PassagePostprocessor(BaseNodePostprocessor):
+class PassagePostprocessor(PassageLimits, BaseNodePostprocessor):
     """Makes passages of a retriever's small nodes: neighbouring hits joined, the best within a budget of tokens.
 
     For ``node_postprocessors=[PassagePostprocessor(max_tokens=1000)]`` of a query engine, behind anything that returns
@@ -106,19 +105,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
     ['Tea is hot. It boils.']
     """
 
-    max_tokens: int = Field(default=MAX_TOKENS, strict=True)
-    k: int | None = Field(default=None, strict=True)
-    counter: Any = COUNTER
     docstore: Any = Field(default=None, exclude=True)
-    _maker: PassageMaker = PrivateAttr()
-
-    def model_post_init(self, context: object) -> None:
-        super().model_post_init(context)
-        self._maker = PassageMaker(max_tokens=self.max_tokens, k=self.k, counter=self.counter)
-
-    @field_serializer("counter")
-    def _name_of_counter(self, counter: Counter) -> str:
-        return counter_name(counter)
 
     @classmethod
     def class_name(cls) -> str:
@@ -214,7 +201,7 @@ class PassageRetriever(BaseRetriever):
         made._parser = ChunkcoreNodeParser(units)
         texts = [each.get_content(metadata_mode=MetadataMode.NONE) for each in made._documents]
         embedder = None if embed_model is None else get_embedder(as_model(embed_model))
-        made._search = PassageSearch(cut_texts(texts, made._parser.chunker), embedder, made._maker)
+        made._search = PassageSearch.of_texts(texts, made._parser.chunker, embedder, made._maker)
         return made
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

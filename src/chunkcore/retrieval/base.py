@@ -34,7 +34,7 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
-from chunkcore.tokens import TokenCounter
+from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited
 
@@ -223,13 +223,25 @@ def check_limits(k: int | None, max_tokens: int | None) -> None:
 class PassageIndex(Index):
     """An index whose pieces are made for the limits: the passages for 500 tokens need not be among those for 1,000.
 
-    `search` ranks the chunks; `answers` makes the passages, at most `k` and at most `max_tokens` (None: 1,000) in all.
-    A report asks it once for each depth and budget of its measures.
+    `search` ranks the chunks, `passages` makes the passages. A report asks once for each depth and budget of its
+    measures.
+
+    Attributes:
+        counter: of the budget's tokens, unless a report asks with its own.
     """
 
     nested = False
+    counter: str = "cl100k_base"
 
     @abstractmethod
+    def passages(
+        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
+    ) -> list[list[Retrieved]]:
+        """Each query's passages, best first: at most `k`, and at most `max_tokens` tokens of their own text in all.
+
+        Both None: 1,000 tokens. A limit is at least 1.
+        """
+
     def answers(
         self,
         queries: Sequence[str],
@@ -239,13 +251,12 @@ class PassageIndex(Index):
         sizes: Numbers | None = None,
         counter: TokenCounter | None = None,
     ) -> list[list[Retrieved]]:
-        """Each query's passages, best first, within both limits; `counter` counts their own text (None: cl100k_base).
-
-        Raises `OptionError`: a limit is under 1.
-        """
+        """Each query's passages within both limits. Raises `OptionError`: a limit is under 1."""
+        check_limits(k, max_tokens)
+        return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
 
     def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
-        """The best passages, best first: at most `k`, and at most `max_tokens` tokens in all (None: 1,000).
+        """The best passages, best first: at most `k`, and at most `max_tokens` tokens in all (both None: 1,000).
 
         Raises:
             OptionError: a limit is under 1.

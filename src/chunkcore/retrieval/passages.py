@@ -17,7 +17,7 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
-from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, check_limits, retrievers
+from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings, check_words, word_keys
 from chunkcore.retrieval.search import Rows, products
@@ -151,7 +151,7 @@ class _ByWindows(PassageIndex):
     def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages) -> None:
         super().__init__(corpus)
         self._options = options
-        self._counter = options.counter
+        self.counter = options.counter
         self._units = _Units(corpus)
         halves = {kind: options.halves(kind) for kind in KINDS}
         whole = options.scales is None or "document" in options.scales
@@ -171,19 +171,10 @@ class _ByWindows(PassageIndex):
             found.append((self._units.chunks(best if numbers is None else numbers[best]), scores[best]))
         return Hits.of(found)
 
-    def answers(
-        self,
-        queries: Sequence[str],
-        k: int | None = None,
-        max_tokens: int | None = None,
-        *,
-        sizes: Numbers | None = None,
-        counter: TokenCounter | None = None,
+    def passages(
+        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
-        check_limits(k, max_tokens)
-        measure = counter or get_counter(self._counter)
-        budget = max_tokens or MAX_TOKENS
-        return [self._passages(*scored, k, budget, measure) for scored in self._scored(queries)]
+        return [self._passages(*scored, k, max_tokens or MAX_TOKENS, counter) for scored in self._scored(queries)]
 
     def _scored(self, queries: Sequence[str]) -> Iterator[tuple[Numbers | None, Scores]]:
         """Each query's units, ascending (None: all), and their scores."""

@@ -26,12 +26,12 @@ from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_ranges, format_spec, read_value
 from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, cut_unit, passage_of
-from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, check_limits
+from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
-from chunkcore.tokens import TokenCounter, get_counter
+from chunkcore.tokens import TokenCounter
 
 _FIRST = 16  # hits that are searched first
 
@@ -168,18 +168,10 @@ class _Staged(_OverHits):
     def _layout(self) -> Layout:
         return Layout.of(self.corpus)
 
-    def answers(
-        self,
-        queries: Sequence[str],
-        k: int | None = None,
-        max_tokens: int | None = None,
-        *,
-        sizes: Numbers | None = None,
-        counter: TokenCounter | None = None,
+    def passages(
+        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
-        check_limits(k, max_tokens)
         budget = MAX_TOKENS if k is None and max_tokens is None else max_tokens
-        tokens = counter or get_counter("cl100k_base")
         found: list[list[Retrieved]] = [[] for _ in queries]
         waiting = list(range(len(queries)))
         depth = min(max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1))
@@ -188,7 +180,7 @@ class _Staged(_OverHits):
             short = []
             for row, number in enumerate(waiting):
                 indices, scores = hits.row(row)
-                passages, whole = self._passages(indices, scores, budget, tokens)
+                passages, whole = self._passages(indices, scores, budget, counter)
                 found[number] = passages[:k]
                 if budget and whole and len(indices) == depth < len(self.corpus):
                     short.append(number)
@@ -473,25 +465,12 @@ class _Assembling(_OverHits):
         super().__init__(corpus, index)
         self._hits = hits
 
-    def answers(
-        self,
-        queries: Sequence[str],
-        k: int | None = None,
-        max_tokens: int | None = None,
-        *,
-        sizes: Numbers | None = None,
-        counter: TokenCounter | None = None,
+    def passages(
+        self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
-        check_limits(k, max_tokens)
         found = self.search(queries, min(self._hits, max(len(self.corpus), 1)))
-        tokens = counter or get_counter("cl100k_base")
+        sources = [self.documents(found.row(row)[0].tolist()) for row in range(len(queries))]
         return [
-            assemble(
-                pieces,
-                max_tokens or MAX_TOKENS,
-                k=k,
-                documents=self.documents(found.row(row)[0].tolist()),
-                counter=tokens,
-            )
-            for row, pieces in enumerate(self.pieces(found))
+            assemble(pieces, max_tokens or MAX_TOKENS, k=k, documents=documents, counter=counter)
+            for pieces, documents in zip(self.pieces(found), sources, strict=True)
         ]
