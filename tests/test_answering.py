@@ -37,8 +37,7 @@ from chunkcore import (
     score,
 )
 from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answers.answering import LONGEST, answer_question, choice_question, retrieve
-from chunkcore.answers.scoring import references_of
+from chunkcore.answers.answering import LONGEST, answer_question, choice_question, references_of, retrieve
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
@@ -214,9 +213,9 @@ def test_as_many_questions_are_under_way_as_the_model_takes():
         return '{"answer": "x"}'
 
     llm = CallableLLM(answer, name="three at once", concurrency=3)
-    done: list[tuple[int, int]] = []
+    done: list[tuple[str, int, int]] = []
     answer_questions(benchmark(*map(query, range(6))), Run("mine", {}), llm, progress=lambda *each: done.append(each))
-    assert done == [(number, 6) for number in range(1, 7)]
+    assert done == [("answers", number, 6) for number in range(1, 7)]
 
 
 def test_what_is_kept_is_not_asked_again():

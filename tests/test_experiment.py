@@ -19,9 +19,8 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment, with_run_embedder
+from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, Meter, run_experiment, with_run_embedder
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.meter import Meter
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.evaluation.statistics.comparison import compare

@@ -36,7 +36,7 @@ from chunkcore.questions import (
     generate_benchmark,
 )
 from chunkcore.questions.filters import filter_questions
-from chunkcore.questions.journal import BudgetError, JournaledLLM
+from chunkcore.questions.generate import BudgetError, JournaledLLM
 from chunkcore.questions.page import files_beside, filter_page
 from chunkcore.questions.prompts import (
     MODES,

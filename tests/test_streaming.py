@@ -25,7 +25,7 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import FolderWalk
-from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_place, output, total_bytes
+from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_place, total_bytes
 from chunkcore.scale import workers as pool
 from chunkcore.scale.sources import Piece, parts
 from chunkcore.scale.workers import Cutter, cut_batches
@@ -374,7 +374,7 @@ def run(folder: Path, out: Path, *, steps: int | None = None, identity=IDENTITY,
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(output, "PAUSE", 0.0)
+    monkeypatch.setattr(chunkcore.scale.stream, "PAUSE", 0.0)
     monkeypatch.setattr(chunkcore.scale.stream, "_BATCH_PIECES", 2)
     some = {f"{n:02}.txt": PARAGRAPHS[: 40 * n + 1] for n in range(20)}
     rows = "\n".join(json.dumps({"id": str(n), "text": "The fox. " * n}) for n in range(1, 9))
@@ -602,8 +602,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 DRIVER = """
 import sys
-import chunkcore.scale.output as output
-output.PAUSE = 0.0
+from chunkcore.scale import stream
+stream.PAUSE = 0.0
 import chunkcore.scale.stream as stream
 stream._BATCH_PIECES = 3
 if __name__ == "__main__":

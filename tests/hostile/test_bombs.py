@@ -18,7 +18,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.model_files import read_bert_folder
-from chunkcore.questions.journal import Journal
+from chunkcore.questions.generate import Journal
 from chunkcore.report import read_reports
 from chunkcore.tuning import parse_grid
 from chunkcore.tuning.space import load_space

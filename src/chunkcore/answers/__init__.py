@@ -4,9 +4,8 @@ and the places that support them (`cite`).
 
 from __future__ import annotations
 
-from chunkcore.answers.answering import Answer, AnswerRun, answer_questions
+from chunkcore.answers.answering import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.citing import Citation, CitedAnswer, cite
-from chunkcore.answers.scoring import score_answers
 from chunkcore.evaluation.measures.answers import (
     BertScore,
     answer_cosines,

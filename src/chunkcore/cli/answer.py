@@ -61,8 +61,7 @@ def answer(
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer questions from each strategy's chunks, and compare the answers."""
-    from chunkcore.answers.answering import answerable, retrieve
-    from chunkcore.answers.scoring import check_measures
+    from chunkcore.answers.answering import answerable, check_measures, retrieve
     from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.measures import get_measure
@@ -151,13 +150,17 @@ class _Work:
         from chunkcore.answers import answer_questions, score_answers
 
         assert report.run is not None
+
+        def progress(step: str, done: int, total: int) -> None:
+            self.progress(f"{step}: {report.name}", done, total)
+
         run = answer_questions(
             self.benchmark,
             report.run,
             answering,
             self.depth,
             retries=self.retries,
-            progress=lambda done, total: self.progress(f"answers: {report.name}", done, total),
+            progress=progress,
         )
         scores = score_answers(
             self.benchmark,
@@ -167,13 +170,13 @@ class _Work:
             bert_model=self.bert_model,
             judge=judging,
             retries=self.retries,
-            progress=lambda name, done, total: self.progress(f"{name}: {report.name}", done, total),
+            progress=progress,
         )
         return run, scores
 
     def estimate(self, reports: Sequence[Report], answering: LLM, judging: LLM, prices: Prices | None) -> Iterator[str]:
         """What the models would be asked, a line each, and what the estimate assumes."""
-        from chunkcore.answers.scoring import judged
+        from chunkcore.answers.answering import judged
         from chunkcore.models.llm import Estimator
 
         answers, verdicts = Estimator(), Estimator()
@@ -265,7 +268,7 @@ class _Answered:
 
     def _notes(self) -> Iterator[str]:
         """What to know before believing the numbers, a sentence each."""
-        from chunkcore.answers.scoring import judged
+        from chunkcore.answers.answering import judged
         from chunkcore.report.tables import warnings
 
         yield from warnings(self.page)
@@ -285,7 +288,7 @@ class _Answered:
                     yield f"{report.name}: {name} leaves out {unknown:,} answers that got no valid verdict."
 
     def _lines(self) -> Iterator[bytes]:
-        from chunkcore.answers.scoring import references_of
+        from chunkcore.answers.answering import references_of
 
         for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
             columns = {name: self._values(report, name).tolist() for name in self.names}
@@ -350,8 +353,7 @@ def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
 
 def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
     """The given measures; by default those that the questions allow."""
-    from chunkcore.answers.answering import choices_of
-    from chunkcore.answers.scoring import DEFAULT_MEASURES, answer_measures, references_of
+    from chunkcore.answers.answering import DEFAULT_MEASURES, answer_measures, choices_of, references_of
     from chunkcore.errors import DataError, OptionError
 
     for name in given:

@@ -147,7 +147,7 @@ def generate(
             budget=budget,
             embedder=vectors,
             thresholds=thresholds,
-            progress=lambda kept, wanted: progress("questions", kept, wanted),
+            progress=progress,
         )
         write_generated(files, made)
         unanswered = journal.unanswered

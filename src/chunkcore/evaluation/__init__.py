@@ -2,7 +2,7 @@
 
 benchmarks/     documents, queries and their evidence; loaders of public layouts
 alignment.py    locates retrieved text in the documents; text_search.py finds candidates
-experiment.py   `run_experiment`: strategies x retrievers -> reports; `run_retriever`; meter.py measures costs
+experiment.py   `run_experiment`: strategies x retrievers -> reports; `run_retriever`; what they cost
 run_files.py    runs and pools of chunks as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures/ turns them into scores
 scoring.py      `score`: a run to a report (results.py)

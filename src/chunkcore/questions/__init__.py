@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from chunkcore.questions.filters import FilterThresholds
 from chunkcore.questions.generate import (
+    CallBudget,
     Generated,
     GenerationOptions,
+    Journal,
     Rejection,
     estimate_generation,
     generate_benchmark,
 )
-from chunkcore.questions.journal import CallBudget, Journal
 from chunkcore.questions.validate import Finding, ValidationOptions, validate_benchmark
 
 __all__ = [

@@ -2,15 +2,13 @@
 
 sources.py    inputs to pieces of work, large texts in parts
 workers.py    what is done with a piece, in this process or in several
-stream.py     the results in order
-output.py     a file that a killed run resumes
+stream.py     the results in order, and a file that a killed run resumes
 """
 
 from __future__ import annotations
 
-from chunkcore.scale.output import ResumableOutput, beside
 from chunkcore.scale.sources import Piece, Sources, cut_place, parts
-from chunkcore.scale.stream import Stream, StreamOptions, Tally, stream_documents, total_bytes
+from chunkcore.scale.stream import ResumableOutput, Stream, StreamOptions, Tally, beside, stream_documents, total_bytes
 from chunkcore.scale.workers import line_parts
 
 __all__ = [

@@ -3,10 +3,10 @@
 benchmark.py   the types                       documents.py   documents from folders and JSON lines
 questions.py   rows to queries with evidence   layout.py      the `Layout` base; our layout, and the Chroma report's
 loading.py     `load_benchmark`                stitching.py   long documents made of short ones
-reading_layouts.py, retrieval_layouts.py, section_layouts.py   the public datasets
+reading_layouts.py, retrieval_layouts.py   the public datasets
 """
 
-from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts, section_layouts  # noqa: F401
+from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts  # noqa: F401
 from chunkcore.evaluation.benchmarks.benchmark import (
     Benchmark,
     DataProblem,

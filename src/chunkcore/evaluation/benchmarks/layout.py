@@ -1,7 +1,7 @@
 """`Layout`: a dataset's file format and its reader; chunkcore's own layout and the Chroma report's.
 
 Layouts register with ``@layouts.register("name")`` or the entry point group ``chunkcore.layouts``. The public datasets
-are in `reading_layouts`, `retrieval_layouts` and `section_layouts`.
+are in `reading_layouts` and `retrieval_layouts`.
 """
 
 from __future__ import annotations
