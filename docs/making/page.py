@@ -88,21 +88,22 @@ def index_page() -> str:
     """The list of all strategies, and the options that several of them share."""
     families: dict[str, list[str]] = {title: [] for title in _FAMILIES}
     for name in SHOWN:
-        row = f"| [`{name}`]({name}.md) | {summary(name)} | {_model(strategies[name])} | {_maximum(name)} |"
+        row = f"| [`{name}`]({name}.md) | {summary(name)} | {_maximum(name)} |"
         families[_family(strategies[name])].append(row)
     text = _sample()
     size = f"{len(text):,} characters, {_chunker('recursive').token_counter.count(text)} tokens of `cl100k_base`"
-    shared = [f"| `{option.name}` | {_cell(option.default)} | {_cell(option.meaning)} |" for option in _shared()]
     return f"""{_MADE}
 
 # Strategies
 
-Every strategy on [one text](sample.md) of {size}. A chunk has one colour and one number, also
-where it has several spans. Text without colour is in no chunk: white space, or markup that a strategy leaves out.
-Sizes here are far smaller than in use. Which strategy is best for your documents: `chunkcore compare`; which was best
-on five collections: [evidence](../../evidence/strategies.md).
+Every strategy on [one text](sample.md) of {size}, at sizes far smaller than in use. A chunk has one
+colour and one number, also where it has several spans. Text without colour is in no chunk: white space, or markup that
+a strategy leaves out. `chunkcore compare` finds the best strategy for your documents; on five collections it was
+[these](../../evidence/strategies.md).
 
 ![A line for each strategy: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
+
+Strategies by meaning need an embedding model.
 
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
@@ -111,13 +112,11 @@ A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object
 
 ## Shared options
 
-| option | default | meaning |
-|---|---|---|
-{chr(10).join(shared)}
+{chr(10).join(map(_item, _shared()))}
 
-Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer,
-`characters`, `words`, `embedder`. Sentences are found by rules (`default`), spaCy (`spacy:<pipeline>`), a regular
-expression (`regex:<pattern>`) or a callable ([how good](../../evidence/segmentation.md#sentences)).
+Units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer, `characters`, `words`,
+`embedder`. Splitters of sentences, [compared](../../evidence/segmentation.md#sentences): rules (`default`), spaCy, a
+regular expression, a callable.
 """
 
 
@@ -134,7 +133,7 @@ def _family(cls: type[Chunker]) -> str:
 
 
 def _table(title: str, rows: Sequence[str]) -> str:
-    head = "| strategy | what it does | model | hard maximum |\n|---|---|---|---|"
+    head = "| strategy | what it does | hard maximum |\n|---|---|---|"
     return "\n".join([f"## {title}", "", head, *rows])
 
 
@@ -143,19 +142,20 @@ def api_page() -> str:
     rooms: dict[str, list[str]] = {}
     for node in ast.walk(ast.parse(Path(chunkcore.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chunkcore."):
-            room = rooms.setdefault(str(node.module).split(".")[1], [])
-            room += [each.name for each in node.names]
+            names = [each.name for each in node.names if each.name in chunkcore.__all__]
+            rooms.setdefault(str(node.module).split(".")[1], []).extend(names)
     rows = [
-        f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in sorted(names))} |" for room, names in rooms.items()
+        f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in sorted(names))} |"
+        for room, names in rooms.items()
+        if names
     ]
     return f"""{_MADE}
 
 # Public names
 
-All are imported from `chunkcore`. These rooms export more: {", ".join(f"`{room}`" for room in sorted(ROOMS))}. A name
-outside these `__all__`s may change without notice ([releases](releases.md)). Every signature, the adapters' too, is in
-[api_signatures.txt](../api_signatures.txt). Docstrings have shapes, units, errors, sources and examples that the tests
-run; `make docs` makes a site of them.
+All are imported from `chunkcore`. These rooms export more: {", ".join(f"`{room}`" for room in sorted(ROOMS))}. Other
+names may change without notice ([releases](releases.md)). [api_signatures.txt](../api_signatures.txt) has every
+signature; `make docs` makes a site of the docstrings.
 
 | room | names |
 |---|---|
@@ -190,14 +190,18 @@ def _source(shown: Shown) -> str:
 
 
 def _options(cls: type[Chunker]) -> list[str]:
-    """The table of a strategy's own options, and a line with the shared ones."""
+    """A strategy's own options, and a line with the shared ones."""
     shared = _shared()
-    own = [option for option in options_of(cls) if option not in shared]
-    rows = [f"| `{option.name}` | {_cell(option.default)} | {_cell(option.meaning)} |" for option in own]
+    own = "\n".join(_item(option) for option in options_of(cls) if option not in shared)
     more = ", ".join(f"`{option.name}`" for option in options_of(cls) if option in shared)
-    table = ["\n".join(["| option | default | meaning |", "|---|---|---|", *rows])] if rows else []
-    begin = "Also" if rows else "Only"
-    return [*table, f"{begin} the [shared options](index.md#shared-options) {more}."] if more else table
+    return [*filter(None, [own]), *([f"[Shared options](index.md#shared-options): {more}."] if more else [])]
+
+
+def _item(option: Option) -> str:
+    """An option as a user writes it, with its default."""
+    if option.default.startswith("`"):
+        return f"- `{option.name}={option.default[1:]}: {option.meaning}"
+    return f"- `{option.name}`, {option.default}: {option.meaning}"
 
 
 @cache
@@ -205,10 +209,6 @@ def _shared() -> list[Option]:
     """The options that have one default and one meaning in several strategies."""
     every = Counter(option for name in SHOWN for option in options_of(strategies[name]))
     return [option for option, count in every.items() if count >= _SHARED and not option.name.endswith("size")]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _model(cls: type[Chunker]) -> str:

@@ -61,10 +61,11 @@ class Breakpoint(SentenceChunker):
 
     Attributes:
         buffer: sentences on each side of a window; 0 compares the sentences alone.
-        threshold: one of the table's.
-        amount: None for the table's default. 0 to 100 for percentiles, 0 to 2 for a distance.
-        min_size: in the counter's unit, of a chunk's own text.
-        max_size: likewise; None for no maximum.
+        threshold: "percentile", "standard_deviation", "interquartile", "gradient", "distance" or "absolute_gradient".
+        amount: of the threshold, 0 to 100 for percentiles, 0 to 2 for a distance; None for 95, 3, 1.5, 95, 0.3 or 0.1,
+            in the order above.
+        min_size: of a chunk's own text, in the counter's unit; a smaller chunk joins a neighbour.
+        max_size: of a chunk's own text, in the counter's unit; None for no maximum.
         empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
             ``re.split`` does. It changes percentiles and means a little.
 

@@ -47,7 +47,7 @@ class ClusterSemantic(Chunker):
         piece_size: of a piece, in the counter's unit.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of the piece after them.
-        maximum: "pieces", as above, or "text": no chunk's own text is over `max_size` either.
+        maximum: "pieces": `max_size` counts pieces; "text": no chunk's own text is over it either.
         min_size: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into
             `max_size`.
         mean: the similarity from which pieces gain by being together, -1 to 1; None for the mean of each text.

@@ -43,12 +43,11 @@ class DualSemantic(SentenceChunker):
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
         d: how far apart, in blocks, the pairs are that make the threshold.
-        min_size: in the counter's unit.
-        max_size: in the counter's unit.
+        min_size: of a chunk, in the counter's unit.
+        max_size: of a chunk, in the counter's unit.
         spread: "deviation" (σ), or "root" for the printed formula taken literally (√σ).
-        maximum: "text": sizes are of a chunk's own text; a sentence over `max_size` is cut at words, else graphemes.
-            "pieces": sizes are sums over the blocks, as in the paper's code; own texts can be larger, and a sentence
-            over `max_size` is a chunk.
+        maximum: "text": no chunk's own text is over `max_size`; "pieces": sizes are sums over the sentences, as in the
+            paper's code. A sentence over `max_size` is cut at words, else graphemes, or with "pieces" is a chunk.
         splitter: see `SentenceChunker`; the paper uses spaCy.
 
     Cost: one call of the model for the distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n blocks of D

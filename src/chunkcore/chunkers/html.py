@@ -27,9 +27,9 @@ class Html(HeadingChunker):
     Linear time and memory. Needs the extra ``structure``.
 
     Attributes:
-        content: "source": chunks are of the page with its markup, and nothing is lost. "text": of what a reader sees, a
-            span for each piece between tags, joined by spaces; markup, comments, scripts, styles and templates are then
-            in no chunk and in no size. Entities are as in the source.
+        content: "source": chunks are of the page with its markup; "text": of what a reader sees, a span for each piece
+            between tags, joined by spaces. Markup, comments, scripts, styles and templates are then in no chunk and in
+            no size. Entities are as in the source.
 
     >>> page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
     >>> for chunk in Html(size=20, content="text").chunk(Document("tea.html", page)):

@@ -56,7 +56,7 @@ class KamradtModified(SentenceChunker):
 
     Attributes:
         size: in the counter's unit: of the largest chunk's own text, or the mean.
-        goal: "maximum" or "mean", as above.
+        goal: "maximum": no chunk is over `size`; "mean": `size` is the mean, without a maximum.
         minimum: a smaller chunk joins its nearer neighbour, where `size` allows; with ``goal="mean"`` always.
         piece_size: None for sentences; else the most tokens in a piece of the recursive splitter.
         buffer: sentences, or pieces, on each side of a window.

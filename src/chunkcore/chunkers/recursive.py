@@ -41,7 +41,7 @@ class Recursive(Chunker):
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
-        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only. Or "semantic": at
+        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only; or "semantic": at
             most half of `size`, back to where the topic changes (see `SemanticOverlap`), which needs a model.
         separators: tried in this order; "" splits into characters.
         keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it, or "drop".
@@ -49,7 +49,7 @@ class Recursive(Chunker):
             pieces.
         regex: separators are regular expressions of Python's `re`, each with a time limit.
         strip: chunks lose the white space at their ends, and chunks of white space alone are left out.
-        maximum: "pieces": sizes as above. "text": no chunk's own text is over `size`.
+        maximum: "pieces": sizes are LangChain's sums over pieces; "text": no chunk's own text is over `size`.
         minimum: a chunk whose own text counts less joins the neighbour that is fewer characters away; ``0 <= minimum <=
             size``. The two may be over `size` by less than `minimum`; with ``maximum="text"`` not at all, so a fragment
             with no room beside it stays.
