@@ -275,7 +275,6 @@ def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
         ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),
         ("documents.jsonl", b'{"id": "a", "text": "x", "metadata": 7}', "metadata is an object, got int"),
         ("documents.jsonl", b"\n", "holds no documents"),
-        ("latin.txt", "é".encode() + b"caf\xe9", "latin.txt is not UTF-8 text (byte 5 is 0xe9)"),
     ],
 )
 def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -286,6 +285,15 @@ def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, conte
         load_benchmark(tmp_path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_text_of_an_unknown_encoding_is_left_out_of_a_folder_and_named(tmp_path: Path) -> None:
+    (tmp_path / "cat.txt").write_text("A cat", encoding="utf-8")
+    (tmp_path / "latin.txt").write_bytes("é".encode() + b"caf\xe9")
+    with pytest.warns(UserWarning, match=r"latin.txt: is not UTF-8 text \(byte 5 is 0xe9\) on line 1: convert it"):
+        assert [document.id for document in load_documents(tmp_path)] == ["cat.txt"]
+    with pytest.raises(DataError, match="is not UTF-8 text"):
+        load_documents(tmp_path / "latin.txt")
 
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"

@@ -136,7 +136,7 @@ def test_a_jsonl_files_lone_surrogates_survive_as_escapes(tmp_path, capfd):
 
 
 def test_a_failure_in_the_middle_leaves_the_old_output(docs, tmp_path, capfd):
-    (docs / "zz.bin").write_bytes(b"ok \xff")
+    (docs / "zz.txt").symlink_to("n" * 300)  # of a name that no file can have
     output = tmp_path / "chunks.jsonl"
     output.write_text("old")
     assert main(["chunk", str(docs), "-o", str(output)]) == 2

@@ -48,8 +48,14 @@ def written(folder: Path, files: dict[str, str | bytes]) -> Path:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        if text is UNREADABLE:
+            path.symlink_to("n" * 300)
+        else:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return folder
+
+
+UNREADABLE = b"a link to a name that no file can have"
 
 
 # ---- parts
@@ -181,9 +187,19 @@ def test_a_large_file_that_is_not_utf8_has_no_chunk_at_all(tmp_path):
     with pytest.raises(DataError, match=rf"byte {len(data)} is 0xe7"):
         lines(written(tmp_path, {"b.txt": data + b"\xe7\x8a"}) / "b.txt", part_size=500)
     folder = written(tmp_path / "other", {"a.txt": PARAGRAPHS, "c.txt": PARAGRAPHS.encode() + BROKEN})
-    for size in (500, 500_000):  # text is not left out as if it were an image
-        with pytest.raises(DataError, match=r"c.txt is not UTF-8 text \(byte \d+ is 0xe9\) on line \d+: convert"):
-            lines(folder, part_size=size)
+    for size in (500, 500_000):  # left out, and told as no image would be
+        with pytest.warns(UserWarning, match=r"c.txt: is not UTF-8 text \(byte \d+ is 0xe9\) on line \d+: convert"):
+            assert {row["document_id"] for row in lines(folder, part_size=size)} == {"a.txt"}
+
+
+def test_a_folder_s_unreadable_texts_are_left_out_and_the_exit_code_says_so(tmp_path, capfd):
+    folder = written(tmp_path / "docs", {"a.txt": "The fox.", **{f"{n:02}.txt": b"x" * n + BROKEN for n in range(25)}})
+    assert main(["chunk", str(folder)]) == 1
+    out, err = capfd.readouterr()
+    assert [json.loads(line)["document_id"] for line in out.splitlines()] == ["a.txt"]
+    assert "00.txt: is not UTF-8 text (byte 5 is 0xe9) on line 1: convert it, or take it out" in err
+    assert err.endswith("5 more for other reasons\n")
+    assert len(err.splitlines()) == 21
 
 
 def test_a_large_binary_file_of_a_folder_is_left_out_as_a_small_one_is(tmp_path):
@@ -233,7 +249,7 @@ def test_the_bytes_of_the_inputs_are_counted(tmp_path):
 @pytest.fixture
 def mixed(tmp_path) -> Path:
     good = {f"{n:02}.txt": f"The fox {n} naps. " * 9 for n in range(30)}
-    return written(tmp_path / "mixed", {**good, "07.txt": BROKEN, "11.txt": BROKEN})
+    return written(tmp_path / "mixed", {**good, "07.txt": UNREADABLE, "11.txt": UNREADABLE})
 
 
 def test_bad_documents_are_left_out_and_told_and_all_others_are_cut(mixed, tmp_path, capfd):
@@ -241,13 +257,11 @@ def test_bad_documents_are_left_out_and_told_and_all_others_are_cut(mixed, tmp_p
     assert main(["chunk", str(mixed), "-o", str(out), "--errors", "skip"]) == 1
     told = [json.loads(line) for line in Path(f"{out}.errors.jsonl").read_text().splitlines()]
     assert [each["document_id"] for each in told] == ["07.txt", "11.txt"]
-    assert (
-        told[0]["error"]
-        == f"{mixed / '07.txt'} is not UTF-8 text (byte 5 is 0xe9) on line 1: convert it, or take it out"
-    )
+    assert told[0]["error"] == f"{mixed / '07.txt'} cannot be read: File name too long"
     assert len({json.loads(line)["document_id"] for line in out.read_text().splitlines()}) == 28
     assert capfd.readouterr().err == f"chunkcore: 2 left out for errors, which {out}.errors.jsonl tells\n"
     for name in ("07.txt", "11.txt"):
+        (mixed / name).unlink()
         (mixed / name).write_text("Mended.")
     assert main(["chunk", str(mixed), "-o", str(out), "--errors", "skip"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mixed", "out.jsonl"]
@@ -257,7 +271,7 @@ def test_without_a_file_to_write_to_what_is_left_out_is_told_at_once(mixed, capf
     assert main(["chunk", str(mixed), "--errors", "skip"]) == 1
     out, err = capfd.readouterr()
     assert len({json.loads(line)["document_id"] for line in out.splitlines()}) == 28
-    assert [line.split(" is not")[0] for line in err.splitlines()] == [
+    assert [line.split(" cannot")[0] for line in err.splitlines()] == [
         f"chunkcore: left out: {mixed / name}" for name in ("07.txt", "11.txt")
     ]
 
@@ -379,7 +393,7 @@ def corpus(tmp_path, monkeypatch) -> Path:
     some = {f"{n:02}.txt": PARAGRAPHS[: 40 * n + 1] for n in range(20)}
     rows = "\n".join(json.dumps({"id": str(n), "text": "The fox. " * n}) for n in range(1, 9))
     return written(
-        tmp_path / "docs", {**some, "04.txt": BROKEN, "bin": b"\0\xff", "big.txt": PARAGRAPHS * 2, "e.jsonl": rows}
+        tmp_path / "docs", {**some, "04.txt": UNREADABLE, "bin": b"\0\xff", "big.txt": PARAGRAPHS * 2, "e.jsonl": rows}
     )
 
 
@@ -442,7 +456,8 @@ def test_a_run_that_a_bad_document_stopped_goes_on_when_it_is_mended(corpus, tmp
     assert (
         first == f"chunkcore: {out}.partial keeps what is done: the same command goes on, or begins anew with --fresh"
     )
-    assert "04.txt is not UTF-8 text" in second
+    assert "04.txt cannot be read" in second
+    (corpus / "04.txt").unlink()
     (corpus / "04.txt").write_text("Mended.")
     (corpus / "00.txt").write_text("Another.")
     assert main(command) == 2

@@ -81,7 +81,7 @@ def chunk(
     _write(stream, output, fresh=fresh, quiet=quiet)
     for line in running.used([chunker], prices):
         running.say(line, err=True)
-    return 1 if stream.tally.skipped else 0
+    return 1 if stream.tally.skipped or stream.tally.unread else 0
 
 
 def _bytes(megabytes: float) -> int:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -20,7 +21,7 @@ _HEAD = 1024
 
 
 class UnreadError(NoTextError):
-    """A file of a known kind that cannot be read: encrypted, broken, pictures only, or its package is not installed.
+    """A file that cannot be read: encrypted, broken, pictures only, of an unknown encoding, or its package is missing.
 
     Attributes:
         reason: what follows the file's name.
@@ -94,9 +95,9 @@ def read_file(path: Path | str, name: str = "") -> Reading:
         name: the document's id; by default the file's name.
 
     Raises:
-        UnreadError: a file of a known kind that cannot be read.
+        UnreadError: a file of a known kind that cannot be read, or a text whose encoding cannot be told.
         NoTextError: it is empty, or of no known kind.
-        DataError: it cannot be opened, or its encoding cannot be told.
+        DataError: it cannot be opened.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -125,6 +126,10 @@ def read_file(path: Path | str, name: str = "") -> Reading:
         text, note = decode_text(path.read_bytes(), path)
     except OSError as error:
         raise unreadable(path, error) from error
+    except NoTextError:
+        raise
+    except DataError as error:  # damaged, or of an encoding that cannot be told
+        raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
     return Reading(Document(name, text), (note,) if note else ())
 
 
@@ -166,12 +171,15 @@ class FileNotes:
         return sum(self._counts.values())
 
     def lines(self) -> Iterator[str]:
-        for note, names in self._names.items():
+        for note, names in islice(self._names.items(), _LINES):
             more = self._counts[note] - len(names)
             yield f"{', '.join(names)}{f' and {more:,} more' if more else ''}: {note}"
+        if rest := sum(islice(self._counts.values(), _LINES, None)):
+            yield f"{rest:,} more for other reasons"
 
 
 _NAMED = 5
+_LINES = 20
 
 # ---- Encodings
 

@@ -75,7 +75,10 @@ class Pdf(Reader):
             marks.append(Mark("page", Span(start, size), data | ({"label": row["label"]} if row["label"] else {})))
             headings += _headings(text, start, told["outline"].get(str(number), ()))
         if not texts:
-            raise UnreadError(path, f"has no text on its {told.get('pages', 0):,} pages: {_OCR}")
+            count = told.get("pages", 0)
+            raise UnreadError(
+                path, f"has no text on its {count:,} pages: {_OCR}" if count > 1 else f"has no text: {_OCR}"
+            )
         metadata = {"format": "prose", **told["metadata"]}
         notes = [f"no text on {_listed(without)} of its {told['pages']:,} pages: {_OCR}"] if without else []
         return Reading(Document(name, "".join(texts), metadata, (*marks, *headings)), tuple(notes))

@@ -22,6 +22,7 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, LeftOut, tell_written
 from chunkcore.files import AppendLog, NoTextError
+from chunkcore.reading import UnreadError
 from chunkcore.registry import check_number
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
@@ -71,6 +72,7 @@ class Tally:
         skipped: documents or parts skipped for an error.
         found: documents by argument.
         left_out: files without text by argument.
+        unread: those of them that should have text: encrypted, broken, of an unknown encoding.
         index: chunks so far of the document in parts.
         last: place of the last piece.
         inputs: hash of the inputs: files, sizes, modification times.
@@ -84,6 +86,7 @@ class Tally:
     skipped: int = 0
     found: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    unread: int = 0
     index: int = 0
     last: str = ""
     inputs: str = ""
@@ -251,6 +254,7 @@ class Stream:
         elif left_out:
             tally.left_out[argument] = tally.left_out.get(argument, 0) + 1
             assert isinstance(cut.error, DataError)
+            tally.unread += isinstance(cut.error, UnreadError)
             self._left_out.setdefault(piece.argument, LeftOut()).add(piece.id, cut.error)
         elif cut.id:
             for note in cut.notes:
