@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkcore.document import Document, Span
+from chunkcore.document import Document, Mark, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report
+from chunkcore.report.records import json_report
 from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
 from integration_tests.browser import CHROMIUM, Browser, browser
@@ -252,6 +254,30 @@ def test_documents_and_evidence_are_shown_without_a_run_too(tab, story, tmp_path
     assert rows(tab)[0][1].startswith("The evidence 1valve is red 🔴. The pump")
     assert texts(tab, "#v-hits-note") == ["The run of this strategy is not in this page."]
     assert tab.errors == []
+
+
+def test_pages_are_named_with_evidence_hits_and_where_they_begin(tab, tmp_path):
+    text = "Black tea is hot.\nGreen tea is not.\nThat is all."
+    marks = [Mark("page", Span(0, 17), {"number": 3}), Mark("page", Span(18, 35), {"number": 4})]
+    documents = [Document("tea.pdf", text, marks=(*marks, Mark("page", Span(36, 48), {"number": 6})))]
+    benchmark = Benchmark("tea", documents, [Query("q", "Green?", (Evidence("tea.pdf", Span(18, 34)),))])
+    pool = [Retrieved("tea.pdf", (Span(0, 27),)), Retrieved("tea.pdf", (Span(28, 48),))]
+    page = ReportPage(compare([score(Run("halves", {"q": pool}, pool), benchmark, ["Recall@5"])]), benchmark)
+    show(tab, html_report(page), tmp_path)
+    to_viewer(tab)
+    assert texts(tab, "#v-evidence .head") == ["Evidence 1 tea.pdf page 4"]
+    assert texts(tab, "#v-hits .where") == [
+        "pages 3–4, chunk 1, characters 0–27",
+        "pages 4, 6, chunk 2, characters 28–48",
+    ]
+    assert [row.split("overlap")[0] for row in texts(tab, "#v-rows .gutter small")] == ["pages 3–4", "pages 4, 6"]
+    tab.ask("document.querySelector('#questions details').open = true")
+    tab.wait("document.querySelector('#questions .place')")
+    assert texts(tab, "#questions .place")[0].startswith("tea.pdf, page 4, characters 18 to 34")
+    assert tab.errors == []
+    assert json.loads(json_report(page))["evidence"]["q"] == [
+        {"document": "tea.pdf", "start": 18, "end": 34, "pages": [4]}
+    ]
 
 
 def test_a_browser_that_cannot_unpack_says_so(tab, story, tmp_path):

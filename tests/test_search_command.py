@@ -21,6 +21,7 @@ from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.retrieval import Passages, Postings, cut, word_keys
 from chunkcore.scale.folder_index import FolderIndex
 from chunkcore.tokens import get_counter
+from tests.files import lines_of, pdf_bytes
 
 CHUNKER = get_chunker("recursive:size=50")
 MILL = "The mill on the Orle was built in 1831. It burned down twice.\n\nAda Thorn closed the mill in 1973.\n"
@@ -64,6 +65,24 @@ def test_passages_come_with_file_lines_and_exact_offsets(docs, capfd):
         assert row["lines"] == [text[:start].count("\n") + 1, text[: end - 1].count("\n") + 1]
         assert all(start <= a < b <= end for part in row["parts"] for a, b in part["spans"])
     assert sum(get_counter("cl100k_base").count(row["text"]) for row in found) <= 40
+
+
+def test_of_a_pdf_the_pages_are_named(tmp_path, capfd):
+    pytest.importorskip("pypdfium2")
+    (tmp_path / "tea.pdf").write_bytes(pdf_bytes([lines_of("Black tea is hot."), lines_of("Green tea is not.")]))
+    for _ in range(2):  # also from the index that is kept
+        assert main(["search", str(tmp_path), "green", "--json"]) == 0
+        assert [row["pages"] for row in rows(capfd)] == [[1, 2]]
+    assert main(["search", str(tmp_path), "green"]) == 0
+    assert "tea.pdf · pages 1-2 · characters 0-" in capfd.readouterr().out
+
+
+def test_white_space_is_shown_as_it_stands(tmp_path, capfd):
+    (tmp_path / "a.py").write_text("def tea():\n    return 'hot'\n\x0b\tcups  9\n")
+    assert main(["search", str(tmp_path / "a.py"), "tea"]) == 0
+    assert "\n    return 'hot'\n" in (out := capfd.readouterr().out)
+    assert "\x0b" not in out
+    assert "\t" not in out
 
 
 def test_a_terminal_is_shown_the_place_and_the_passage(docs, capfd):

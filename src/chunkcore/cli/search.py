@@ -33,7 +33,7 @@ Passages are exact spans of any size, at most --max-tokens together. Words are s
 --dense searches meanings, too, with the model. The index of words is kept in the user's cache folder, and only changed
 files are read again.
 
---json writes a passage a line: {"document_id", "file", "lines", "spans", "score", "text", "parts"}.
+--json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
   chunkcore search docs/ "how is a pump primed?" --max-tokens 500
 """
@@ -42,6 +42,7 @@ files are read again.
 _STRATEGY = "recursive:size=50"  # of the units; a fourth of the time of sentences
 _TOLD = 2_000_000  # bytes; less is read too fast to be told of
 _WORDS = re.compile(r"(\w+)")
+_SPACE = re.compile(r"([ \t\n]+)")
 _FORM = "first5"
 
 
@@ -132,12 +133,15 @@ def _model(name: str, *, keep: bool) -> CachedEmbedder:
 
 
 def _row(passage: Retrieved, document: Document, index: FolderIndex) -> dict[str, Any]:
+    from chunkcore.document import pages_of_all
+
     start, end = passage.spans[0].start, passage.spans[-1].end
     first = document.text.count("\n", 0, start) + 1
     return {
         "document_id": passage.document_id,
         "file": index.place(passage.document_id),
         "lines": [first, first + document.text.count("\n", start, end - 1)],
+        "pages": list(next(pages_of_all(index.marks.get(passage.document_id, ()), [passage.spans]))),
         "spans": [[span.start, span.end] for span in passage.spans],
         "score": passage.score,
         "text": passage.text,
@@ -152,7 +156,10 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Se
     from rich.text import Text
 
     file, (first, last), spans = place["file"], place["lines"], place["spans"]
+    pages = place["pages"]
     lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    if pages:  # of a PDF, whose lines nobody counts
+        lines = f"page {pages[0]}" if len(pages) == 1 else f"pages {pages[0]}-{pages[-1]}"
     shown = Text(f"{number} {terminal_text(file)}", style="bold cyan")
     if place["document_id"] not in file:
         shown.append(f" · {terminal_text(place['document_id'])}")
@@ -175,4 +182,5 @@ def _append(shown: Text, text: str, wanted: Set[str], style: str) -> None:
 
     for piece in _WORDS.split(text):
         own = "bold" if piece and not wanted.isdisjoint(word_keys(piece, _FORM)) else style
-        shown.append("\n".join(map(terminal_text, piece.split("\n"))), style=own)
+        words = (each.expandtabs(4) if not each.strip(" \t\n") else terminal_text(each) for each in _SPACE.split(piece))
+        shown.append("".join(words), style=own)

@@ -103,3 +103,15 @@ const walkable = (list, selector) => {
     found[next].focus();
   });
 };
+
+// The pages of a place, such as "pages 3–5, 7"; "" where the document has none.
+const pagesOf = (document, spans) => {
+  const flat = data.documents?.pages[document] ?? [], found = [];
+  for (let at = 0; at < flat.length; at += 3) {
+    if (!spans.some(([start, end]) => start < flat[at + 1] && end > flat[at])) continue;
+    const last = found[found.length - 1];
+    if (last?.[1] === flat[at + 2] - 1) last[1] = flat[at + 2]; else found.push([flat[at + 2], flat[at + 2]]);
+  }
+  const several = found.length > 1 || found.some(([from, to]) => to > from);
+  return found.length ? `page${several ? "s" : ""} ${found.map(([from, to]) => (to > from ? `${from}–${to}` : from)).join(", ")}` : "";
+};

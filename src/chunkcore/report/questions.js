@@ -6,7 +6,8 @@ const questionList = (() => {
     const made = element("div", "body");
     if (question.answer) made.append(element("p", "note", `Answer: ${question.answer}`));
     question.evidence.forEach(([name, start, end, excerpt, document], number) => {
-      const place = element("p", "place", element("bdi", "", name), `, characters ${count(start)} to ${count(end)} `);
+      const place = element("p", "place", element("bdi", "", name),
+        `, ${[pagesOf(document, [[start, end]]), `characters ${count(start)} to ${count(end)} `].filter(Boolean).join(", ")}`);
       if (data.documents && document >= 0) {
         const open = element("button", "small", "Show in the document");
         open.type = "button";

@@ -161,6 +161,7 @@ def json_report(page: ReportPage) -> str:
             "intervals": found.intervals,
             "differences": [{name: getattr(each, name) for name in _DIFFERENCE} for each in found.differences],
         },
+        "evidence": _evidence(page),
         "problems": [
             {"question": problem.query_id, "reason": problem.reason}
             for problem in (page.benchmark.problems if page.benchmark else ())
@@ -168,6 +169,23 @@ def json_report(page: ReportPage) -> str:
     }
     reports = [report.to_dict() for report in page.reports]
     return json.dumps(plain_json(data) | {"reports": reports}, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _evidence(page: ReportPage) -> dict[str, list[dict[str, Any]]]:
+    """Each question's evidence, in the order of a report's ``found``; with pages where the document has them."""
+    if page.benchmark is None:
+        return {}
+    documents = {document.id: document for document in page.benchmark.documents if document.marks}
+    found = {}
+    for query in page.benchmark.queries:
+        rows: list[dict[str, Any]] = []
+        for each in query.evidence:
+            row = {"document": each.document_id, "start": each.span.start, "end": each.span.end}
+            source = documents.get(each.document_id)
+            pages = source.pages_of(each.span) if source else ()
+            rows.append(row | ({"pages": list(pages)} if pages else {}))
+        found[query.id] = rows
+    return found
 
 
 def _advice(page: ReportPage) -> dict[str, Any]:

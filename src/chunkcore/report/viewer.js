@@ -169,7 +169,7 @@ const viewer = (() => {
     by("v-evidence").replaceChildren(...question().evidence.map(([id, start, end, excerpt, document], index) => {
       const words = element("span", "words", excerpt.slice(0, 300));
       words.dir = "auto";
-      const made = button("hit", element("span", "head", element("b", "", `Evidence ${index + 1}`), " ", element("bdi", "", id)), words);
+      const made = button("hit", element("span", "head", element("b", "", `Evidence ${index + 1}`), " ", element("bdi", "", id), " ", pagesOf(document, [[start, end]])), words);
       made.title = `characters ${count(start)} to ${count(end)}`;
       made.disabled = document < 0;
       made.addEventListener("click", () => goTo(document, start, `evidence ${index + 1}`));
@@ -198,7 +198,8 @@ const viewer = (() => {
     words.dir = "auto";
     const where = element("span", "where");
     if (piece.spans.length) {
-      where.append(`${piece.number ? `chunk ${count(piece.number)}, ` : ""}characters ${piece.spans.map(([start, end]) => `${count(start)}–${count(end)}`).join(" and ")}`);
+      const places = piece.spans.map(([start, end]) => `${count(start)}–${count(end)}`).join(" and ");
+      where.append([pagesOf(piece.document, piece.spans), piece.number ? `chunk ${count(piece.number)}` : "", `characters ${places}`].filter(Boolean).join(", "));
     }
     if (how > 0 || sure < 100) where.append(`${piece.spans.length ? "; " : ""}located ${data.documents.hows[how]}${piece.spans.length ? `, ${sure} % sure` : ""}`);
     made.append(head, words, where);
@@ -259,6 +260,10 @@ const viewer = (() => {
     gutter.append(...ranks.map((rank) => element("b", "rank", `rank ${rank}`)));
     const numbers = row.under.filter((piece) => piece.number).map((piece) => count(piece.number));
     if (numbers.length) gutter.append(element("span", "", `chunk${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}`));
+    // A page's number stands where it begins.
+    const before = row === view.rows[0] ? "" : pagesOf(state.document, [[row.start - 1, row.start]]);
+    const page = pagesOf(state.document, [[row.start, row.end]]);
+    if (page && page !== before) gutter.append(element("small", "", page));
     if (overlaps(row)) gutter.append(element("small", "", "overlap"));
     if (!row.under.length && view.complete) gutter.append(element("small", "", "in no chunk"));
     return element("div", "gutter", gutter);

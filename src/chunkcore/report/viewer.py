@@ -415,6 +415,7 @@ def viewer(page: ReportPage) -> Viewer | None:
     index = {
         "ids": [page_text(document.id) for document in listed],
         "sizes": [document.size for document in listed],
+        "pages": {str(at): _pages(document) for at, document in enumerate(listed) if document.marks},
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in found.packs],
         "hows": [FOUND_BY[how] for how in HOWS],
@@ -426,6 +427,16 @@ def viewer(page: ReportPage) -> Viewer | None:
     }
     packs = [*carried.shelves, *(pack for pack in found.packs if pack)]
     return Viewer(index, packs, numbers, [note for note in (carried.note, found.note) if note])
+
+
+def _pages(document: Document) -> list[int]:
+    """Start, end and number of each page, one after another."""
+    return [
+        value
+        for mark in document.marks
+        if mark.kind == "page" and type(mark.data.get("number")) is int
+        for value in (mark.span.start, mark.span.end, mark.data["number"])
+    ]
 
 
 def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:

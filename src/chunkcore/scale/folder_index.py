@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Document
+from chunkcore.document import Document, Mark
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, write_parts
@@ -72,12 +73,12 @@ class _Entry(NamedTuple):
             raise DataError(f"a row of its table is of the kind {kind!r}")
         return cls(Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time)), *row[9:])
 
-    def read(self) -> str:
-        """The document's text. Raises `DataError`: it is no longer what was indexed."""
+    def read(self) -> Document:
+        """The document. Raises `DataError`: it is no longer what was indexed."""
         document = next(iter(piece_documents(_with_data(self.piece), _WHOLE)), None)
         if document is None or _digest(document.text) != self.digest:
             raise DataError(f"{self.piece.path} has changed since it was indexed: search again")
-        return document.text
+        return document
 
 
 def _with_data(piece: Piece) -> Piece:
@@ -99,6 +100,7 @@ class FolderIndex:
         settings: what units and words follow from; only an index of equal settings is updated.
         added: how many documents `update` cut and counted.
         changed: whether `update` made another index than the earlier one.
+        marks: of the documents of `corpus` whose texts were read, by id.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class FolderIndex:
         self.settings = dict(settings)
         self.added = 0
         self.changed = True
+        self.marks: dict[str, tuple[Mark, ...]] = {}
         self._entries = list(entries)
         self._units = units  # start, end and tokens of each
         self._postings = postings
@@ -183,7 +186,13 @@ class FolderIndex:
     def corpus(self) -> ChunkedCorpus:
         """The units as a corpus with postings; texts are read when they are used."""
         entries = [entry for entry in self._entries if entry.units >= 0]
-        documents = [document_later(entry.id, entry.size, entry.read) for entry in entries]
+
+        def read(entry: _Entry) -> str:
+            document = entry.read()
+            self.marks[entry.id] = document.marks
+            return document.text
+
+        documents = [document_later(entry.id, entry.size, partial(read, entry)) for entry in entries]
         counts = np.array([entry.units for entry in entries], dtype=np.int64)
         numbers = np.repeat(np.arange(len(entries), dtype=np.int64), counts)
         begins = np.repeat(np.cumsum(counts) - counts, counts)
