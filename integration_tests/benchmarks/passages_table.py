@@ -1,21 +1,26 @@
-"""`passages` beside the other retrievers, over chunks of many sizes, at equal retrieved tokens.
+"""`passages` beside other systems at equal retrieved tokens: the tables and the picture of docs/evidence/passages.md.
 
-    python -m integration_tests.benchmarks.passages_table --shared ../shared [--only chroma] [--passages passages:dense]
+    python -m integration_tests.benchmarks.passages_table --shared ../shared [--only chroma] [--picture curves.svg]
 
 The collections are whole; of CUAD the first 25 contracts, of QMSum the first 17 meetings. Questions of CUAD, Evidence
-Inference and FairytaleQA do not name their document: its title stands before them. Recall is in percent of the
-evidence's tokens, at 250, 500, 1,000 and 2,000 retrieved tokens. Each row of `passages` is compared, budget by budget,
-with the best row of the others at this budget; intervals are of 10,000 paired resamples of questions.
+Inference and FairytaleQA do not name their document: its title stands before them. Every row is read at each budget,
+passages assembled for it. Intervals are of 10,000 paired resamples of questions.
+
+Each row is kept in a folder as soon as it is scored, and read from there the next time; --anew scores those of
+`passages` again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,30 +34,71 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from chunkcore.models.base import Embedder
+from chunkcore.retrieval import passages as retriever
 from integration_tests.benchmarks.collections_table import describe, title, watch
+from integration_tests.benchmarks.embedder_effect import Truncated
+from integration_tests.benchmarks.passages_picture import curves
+from integration_tests.benchmarks.static_model import StaticModel
 
-COLLECTIONS = ("lochmere", "chroma", "covid_qa", "cuad", "evidence_inference", "qmsum", "fairytaleqa")
+COLLECTIONS = {
+    "lochmere": "lochmere",
+    "chroma": "Chroma",
+    "covid_qa": "COVID-QA",
+    "cuad": "CUAD, 25 contracts",
+    "qmsum": "QMSum, 17 meetings",
+    "fairytaleqa": "FairytaleQA",
+    "evidence_inference": "Evidence Inference",
+}
 UNNAMED = ("cuad", "evidence_inference", "fairytaleqa")
 FIRST = {"cuad": 25, "qmsum": 17}  # documents
-BUDGETS = (250, 500, 1000, 2000)
+BUDGETS = (125, 250, 500, 1000, 2000, 4000)
+SHOWN = (250, 500, 1000, 2000)
 UNITS = "sentence:size=50"
-PASSAGES = (
-    "passages",
-    "passages:words=whole",
-    "passages:dense",
-    "passages:lexical",
-    "passages:hits=50",
-    "passages:hits=200",
+Row = tuple[str, str]  # a chunker and a retriever
+Scores = dict[int, np.ndarray]  # by budget, of each question
+MAIN: Row = (UNITS, "passages")
+CHUNKERS = (
+    UNITS,
+    "recursive:size=50",
+    "recursive:size=100",
+    "recursive:size=200",
+    "recursive:size=400",
+    "cluster_semantic:max_size=200",
+    "dual_semantic",
 )
-CHUNKERS = (UNITS, "recursive:size=50", "recursive:size=100", "recursive:size=200", "recursive:size=400")
-RETRIEVERS = (
-    "dense",
-    "bm25",
-    "bm25:words=first5",
-    "hybrid:fusion=ranks",
-    "hybrid",
-    'hybrid:dense,"bm25:words=first5"',
-)
+FAMILIES = {  # the lines of the picture
+    "dense": ("dense",),
+    "bm25": ("bm25", "bm25:words=first5"),
+    "hybrid": ("hybrid:fusion=ranks", "hybrid", 'hybrid:dense,"bm25:words=first5"'),
+}
+PLAIN: list[Row] = [(chunker, each) for names in FAMILIES.values() for each in names for chunker in CHUNKERS]
+STAGES: list[Row] = [
+    (UNITS, "hybrid+merge"),
+    (UNITS, "hybrid+window:1"),
+    (UNITS, "hybrid+window:3"),
+    ("recursive:size=100", "hybrid+automerge"),
+    ("recursive:size=100", "hybrid+rse"),
+    ("recursive:size=200", "hybrid+window:1"),
+    ("recursive:size=200", "hybrid+rse"),
+]
+PARTS: dict[str, Row] = {
+    "as it is": MAIN,
+    "whole words": (UNITS, "passages:words=whole"),
+    "dense alone": (UNITS, "passages:dense"),
+    "words alone": (UNITS, "passages:lexical"),
+    "first 50 hits": (UNITS, "passages:hits=50"),
+    "first 200 hits": (UNITS, "passages:hits=200"),
+}
+ABLATIONS: dict[str, Row] = {
+    "units of 25 tokens": ("sentence:size=25", "passages"),
+    "units of 100": ("sentence:size=100", "passages"),
+    "`recursive` units of 50": ("recursive:size=50", "passages"),
+    "no windows: scale 0": (UNITS, "passages:scales=0"),
+    "scales 0, 1, 3, of both kinds": (UNITS, "passages:scales=0/1/3"),
+    "all scales, of both kinds": (UNITS, "passages:scales=0/1/3/7/15/31/document"),
+    "reciprocal ranks in place of scores": (UNITS, "passages ranks"),
+}
 
 
 def benchmark_of(name: str, shared: Path) -> Benchmark:
@@ -69,66 +115,240 @@ def benchmark_of(name: str, shared: Path) -> Benchmark:
     return Benchmark(name, documents, queries)
 
 
-def rows(passages: Sequence[Report], others: Sequence[Report]) -> Iterator[str]:
-    measures = [f"Recall@{budget}tok" for budget in BUDGETS]
-    yield "| chunks · retriever | " + " | ".join(f"{budget:,}" for budget in BUDGETS) + " | search, s |"
-    yield "|---|" + "--:|" * (len(BUDGETS) + 1)
-    best = [max(others, key=lambda each: each.mean(measure)) for measure in measures] if others else []
-    for report in [*passages, *others]:
+class Table:
+    """The rows of one collection, scored when first asked for and kept."""
+
+    def __init__(self, name: str, shared: Path, embedder: Embedder, kept: Path, *, anew: bool) -> None:
+        self.name = name
+        self._benchmark = benchmark_of(name, shared)
+        self._scorer: Scorer | None = None
+        self._embedder = embedder
+        self._kept = kept
+        self._anew = anew
+        self._rows: dict[Row, tuple[Scores, Scores]] = {}
+
+    @property
+    def questions(self) -> int:
+        return len(self._benchmark.queries)
+
+    def recall(self, row: Row) -> Scores:
+        return self._row(row)[0]
+
+    def whole(self, row: Row) -> Scores:
+        """By budget, the share of a question's pieces of evidence that stand whole in the context."""
+        return self._row(row)[1]
+
+    def best(self, rows: Sequence[Row], budget: int) -> Row:
+        return max(rows, key=lambda row: float(np.nanmean(self.recall(row)[budget])))
+
+    def _row(self, row: Row) -> tuple[Scores, Scores]:
+        if row not in self._rows:
+            key = json.dumps([self.name, self._benchmark.documents_digest, *row, self._embedder.fingerprint, BUDGETS])
+            path = self._kept / f"{self.name}-{sha256(key.encode()).hexdigest()[:16]}.json"
+            if not path.exists() or (self._anew and row[1].startswith("passages")):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(self._scored(row)))
+            told = json.loads(path.read_text())
+            read = [{int(k): np.array(v, dtype=float) for k, v in told[each].items()} for each in ("recall", "whole")]
+            self._rows[row] = read[0], read[1]
+        return self._rows[row]
+
+    def _scored(self, row: Row) -> Mapping[str, Any]:
+        if self._scorer is None:
+            print(f"\n{self.name}: {describe(self._benchmark)}", file=sys.stderr, flush=True)
+            self._scorer = Scorer(self._benchmark)
+        began = time.perf_counter()
+        chunker, name = row
+        measures = {budget: f"Recall@{budget}tok" for budget in BUDGETS}
+        with _Once(by_ranks=name.endswith(" ranks")):
+            (report,) = run_experiment(
+                self._scorer,
+                [get_chunker(chunker)],
+                self._embedder,
+                retrievers=[name.removesuffix(" ranks")],
+                measures=measures.values(),
+                progress=watch if name == "dense" else None,
+            )
+        print(f"  {chunker} · {name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+        return {
+            "row": row,
+            "recall": {budget: report.values(measure).tolist() for budget, measure in measures.items()},
+            "whole": {budget: _whole(report, budget) for budget in BUDGETS},
+        }
+
+
+def _whole(report: Report, budget: int) -> list[float]:
+    return [float(np.mean(np.array(shares) > 1 - 1e-9)) for shares in report.found[f"{budget}tok"]]
+
+
+class _Once:
+    """Within: an index of passages scores its questions once for all budgets, and by ranks if asked to."""
+
+    def __init__(self, *, by_ranks: bool) -> None:
+        self._by_ranks = by_ranks
+
+    def __enter__(self) -> None:
+        self._scored, self._standardised = retriever._ByWindows._scored, retriever._standardised
+        known: dict[tuple[int, tuple[str, ...]], list[Any]] = {}
+
+        def scored(index: Any, queries: Sequence[str]) -> Iterator[Any]:
+            key = id(index), tuple(queries)
+            if key not in known:
+                known[key] = [(numbers, scores.copy()) for numbers, scores in self._scored(index, queries)]
+            return iter(known[key])
+
+        retriever._ByWindows._scored = scored  # type: ignore[method-assign]
+        if self._by_ranks:
+            retriever._standardised = _ranked
+
+    def __exit__(self, *_: object) -> None:
+        retriever._ByWindows._scored = self._scored  # type: ignore[method-assign]
+        retriever._standardised = self._standardised
+
+
+def _ranked(asked: Any, ranges: Any, sample: Any = None) -> Any:
+    """Reciprocal ranks (60, as `hybrid`) of each kind and scale, summed."""
+    scores = np.zeros(len(ranges))
+    for kind, question in asked:
+        for values, _ in kind.values(question, ranges):
+            wide = values if len(values) == len(scores) else np.repeat(values, ranges.lengths)
+            ranks = np.empty(len(wide))
+            ranks[np.argsort(-wide, kind="stable")] = np.arange(1, len(wide) + 1)
+            scores += 1 / (60 + ranks)
+    return scores
+
+
+def percent(scores: np.ndarray) -> str:
+    return f"{100 * np.nanmean(scores):.1f}"
+
+
+def less(one: np.ndarray, other: np.ndarray) -> str:
+    """The mean difference of two systems, with its interval."""
+    apart = one - other
+    low, high = mean_intervals(apart[~np.isnan(apart)][:, None])
+    return f"{100 * np.nanmean(apart):+.1f}, {100 * low[0]:+.1f} to {100 * high[0]:+.1f}"
+
+
+def heading(*cells: str) -> Iterator[str]:
+    yield f"| {' | '.join(cells)} |"
+    yield "|---|" + "--:|" * (len(cells) - 1)
+
+
+def line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def against(tables: Sequence[Table], others: Sequence[Row], whole: bool = False) -> Iterator[str]:
+    """Each collection's recall (or whole evidence), and how far the best of the others is, budget by budget."""
+    yield from heading("collection, questions", *(f"{budget:,}" for budget in SHOWN))
+    for table in tables:
+        told = table.whole if whole else table.recall
         cells = []
-        for place, measure in enumerate(measures):
-            cell = f"{100 * report.mean(measure):.1f}"
-            if best and report in passages:
-                less = report.values(measure) - best[place].values(measure)
-                low, high = mean_intervals(less[~np.isnan(less)][:, None])
-                cell += f" ({100 * np.nanmean(less):+.1f} [{100 * low[0]:+.1f}, {100 * high[0]:+.1f}])"
-            elif best and report is best[place]:
-                cell = f"**{cell}**"
-            cells.append(cell)
-        yield f"| {report.name} | {' | '.join(cells)} | {report.seconds.get('search', 0.0):.1f} |"
+        for budget in SHOWN:
+            best = max(others, key=lambda row: float(np.nanmean(told(row)[budget])))
+            cells.append(f"{percent(told(MAIN)[budget])} ({less(told(MAIN)[budget], told(best)[budget])})")
+        yield line(f"{COLLECTIONS[table.name]}, {table.questions:,}", *cells)
+
+
+def rest(tables: Sequence[Table], others: Sequence[Row]) -> Iterator[str]:
+    yield from heading("collection", *(f"{budget:,}" for budget in SHOWN), "at 1,000")
+    for table in tables:
+        best = {budget: table.best(others, budget) for budget in SHOWN}
+        cells = [percent(table.recall(best[budget])[budget]) for budget in SHOWN]
+        yield line(COLLECTIONS[table.name], *cells, "`{}`, `{}`".format(*best[1000]))
+
+
+def tokens_needed(tables: Sequence[Table], others: Sequence[Row]) -> Iterator[str]:
+    """Tokens for 80 and 90 % of the best recall of the others at 4,000, between budgets by interpolation."""
+    yield from heading("collection", "80 %: `passages`", "best of the rest", "90 %: `passages`", "best of the rest")
+    for table in tables:
+        lines = [
+            [float(np.nanmean(table.recall(MAIN)[budget])) for budget in BUDGETS],
+            [float(np.nanmean(table.recall(table.best(others, budget))[budget])) for budget in BUDGETS],
+        ]
+        cells = []
+        for share in (0.8, 0.9):
+            for values in lines:
+                wanted = share * lines[1][-1]
+                reached = np.interp(wanted, [0, *np.maximum.accumulate(values)], [0, *BUDGETS])
+                cells.append(f"{round(float(reached), -1):,.0f}")
+        yield line(COLLECTIONS[table.name], *cells)
+
+
+def parts(tables: Sequence[Table], rows: Mapping[str, Row], budget: int = 1000) -> Iterator[str]:
+    yield from heading("", *(COLLECTIONS[table.name].split(",")[0] for table in tables))
+    for name, row in rows.items():
+        yield line(name, *(percent(table.recall(row)[budget]) for table in tables))
+
+
+def all_budgets(table: Table, rows: Sequence[Row]) -> Iterator[str]:
+    yield from heading(f"{table.name}: chunks · retriever", *(f"{budget:,}" for budget in BUDGETS))
+    for row in rows:
+        yield line(" · ".join(row), *(percent(table.recall(row)[budget]) for budget in BUDGETS))
+
+
+def weak(tables: Sequence[Table]) -> Iterator[str]:
+    """A weaker model's best of three chunk sizes, beside its passages."""
+    sizes = (UNITS, "recursive:size=100", "recursive:size=200")
+    yield from heading("collection", "best `dense`", "best `hybrid`", "`passages:dense`", "`passages`", "words alone")
+    for table in tables:
+        rows = [table.best([(size, name) for size in sizes], 1000) for name in ("dense", "hybrid")]
+        rows += [(UNITS, "passages:dense"), MAIN, (UNITS, "passages:lexical")]
+        yield line(COLLECTIONS[table.name], *(percent(table.recall(row)[1000]) for row in rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
-    parser.add_argument("--only", action="append", choices=COLLECTIONS, help="this collection; may be repeated")
-    parser.add_argument("--units", default=UNITS, help="the strategy of the units")
-    parser.add_argument("--passages", action="append", help="a row over the units; may be repeated")
-    parser.add_argument("--chunker", action="append", help="a strategy of the other rows; may be repeated")
-    parser.add_argument("--retriever", action="append", help="a retriever of the other rows; may be repeated")
-    parser.add_argument("--alone", action="store_true", help="no other rows")
+    parser.add_argument("--only", action="append", choices=list(COLLECTIONS), help="this collection; may be repeated")
+    parser.add_argument("--what", choices=("page", "ablations", "weak"), default="page", help="which tables")
+    parser.add_argument("--static", type=Path, help="a folder with a static model's files, for --what weak")
+    parser.add_argument("--kept", type=Path, default=default_cache().parent / "passages_table", help="scored rows")
+    parser.add_argument("--anew", action="store_true", help="score the rows of passages again")
+    parser.add_argument("--all", action="store_true", help="every row at every budget, too")
+    parser.add_argument("--picture", type=Path, help="write the curves as SVG to this file")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(get_embedder(), EmbeddingCache(options.cache))
-    measures = [f"Recall@{budget}tok" for budget in BUDGETS]
-    for collection in options.only or COLLECTIONS:
-        began = time.perf_counter()
-        scorer = Scorer(benchmark_of(collection, options.shared))
-        own, others = (
-            [
-                replace(report, name=f"{name} · {retriever}", run=None)
-                for retriever in retrievers
-                for name, report in zip(
-                    chunkers,
-                    run_experiment(
-                        scorer,
-                        [get_chunker(chunker) for chunker in chunkers],
-                        embedder,
-                        retrievers=[retriever],
-                        measures=measures,
-                        progress=watch,
-                    ),
-                    strict=True,
-                )
-            ]
-            for chunkers, retrievers in (
-                ([options.units], options.passages or PASSAGES),
-                (options.chunker or CHUNKERS, () if options.alone else options.retriever or RETRIEVERS),
-            )
-        )
-        print(f"\n### {collection}: {describe(scorer.benchmark)}\n")
-        print("\n".join(rows(own, others)), flush=True)
-        print(f"{collection}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+
+    def tables(model: Embedder) -> list[Table]:
+        names = options.only or COLLECTIONS
+        return [Table(name, options.shared, model, options.kept, anew=options.anew) for name in names]
+
+    if options.what == "ablations":
+        show("Recall at 1,000 tokens", parts(tables(embedder), {"as it is": MAIN, **ABLATIONS}))
+    elif options.what == "weak":
+        models = [Truncated(embedder, 64), *([StaticModel(options.static)] if options.static else [])]
+        for model in models:
+            show(f"{model.name}: recall at 1,000 tokens", weak(tables(model)))
+    else:
+        found = tables(embedder)
+        others = [*PLAIN, *STAGES]
+        for table in found:
+            for row in [*PARTS.values(), *others]:
+                table.recall(row)
+        show(f"passages less the best of {len(others)} other systems", against(found, others))
+        show("The best of the rest", rest(found, others))
+        show("Evidence that stands whole in the context", against(found, others, whole=True))
+        show("Tokens needed", tokens_needed(found, others))
+        show("Recall at 1,000 tokens: parts", parts(found, PARTS))
+        show("Recall at 1,000 tokens: stages", parts(found, {"`{}`, `{}`".format(*row): row for row in STAGES}))
+        if options.all:
+            for table in found:
+                show(COLLECTIONS[table.name], all_budgets(table, [*PARTS.values(), *others]))
+        if options.picture:
+            drawn = {}
+            for table in found:
+                rows = {name: [(size, each) for each in of for size in CHUNKERS] for name, of in FAMILIES.items()}
+                drawn[COLLECTIONS[table.name]] = {
+                    name: [100 * float(np.nanmean(table.recall(table.best(own, b))[b])) for b in BUDGETS]
+                    for name, own in {"passages": [MAIN], **rows}.items()
+                }
+            options.picture.write_text(curves(drawn, BUDGETS))
+
+
+def show(text: str, lines: Iterator[str]) -> None:
+    print(f"\n### {text}\n", "\n".join(lines), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
