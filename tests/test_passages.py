@@ -280,3 +280,53 @@ def test_signs_and_a_sample_find_what_a_scan_finds(monkeypatch: pytest.MonkeyPat
     assert (
         near.retrieve(questions[0], None, 100)[0].document_id == exact.retrieve(questions[0], None, 100)[0].document_id
     )
+
+
+@pytest.mark.parametrize("spec", ["passages:lexical", "passages", "passages:hits=2"])
+def test_a_question_that_starts_with_a_title_is_asked_of_that_document_without_it(spec: str) -> None:
+    fox = "The fox\n\nA fox naps. It hunts crows by night. A crow sings."
+    documents = [Document("a", fox), Document("b", "A crow sings.", {"title": "The crow"}), Document("c", fox)]
+    index = get_retriever(spec).index(
+        cut(documents, get_chunker("sentence:size=8,counter=words")), TextVectors(FakeEmbedder())
+    )
+    alone = cut([documents[1]], get_chunker("sentence:size=8,counter=words"))
+    assert {each.document_id for each in index.retrieve("the FOX: what hunts by night?")} == {"a", "c"}
+    assert [each.text for each in index.retrieve("The crow - what sings?")] == [each.text for each in alone]
+    assert index.retrieve("The fox: the crow: what sings?") == index.retrieve("the fox | The crow: what sings?")
+    ranked = index.search(["The fox: crow", "crow"], 99)
+    assert {index.corpus[i].document_id for i in ranked.row(0)[0].tolist()} == {"a", "c"}
+    assert np.isfinite(ranked.row(0)[1]).all()
+
+
+def test_what_only_looks_like_a_title_is_a_part_of_the_question() -> None:
+    documents = [
+        Document("a", "The fox\nA fox naps."),
+        Document("b", "The fox hunts. A crow sings at night: it rains."),
+    ]
+    index = get_retriever("passages:lexical").index(cut(documents, get_chunker("sentence:size=5,counter=words")))
+    for question in ["The fox naps: when?", "Is the fox: awake?", "The fox:", ": the fox", "The fox's crow"]:
+        assert len({each.document_id for each in index.retrieve(question)}) == 2, question
+
+
+@given(corpora().filter(len), st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), OPTIONS)
+def test_in_a_named_document_scores_are_standardised_over_its_units(corpus, query, options):
+    documents = [Document(each, "-", {"title": f"Tale {each}"}) for each in "abc"]
+    texts = {
+        each: "\n".join(c.text for c in sorted(corpus, key=lambda c: c.start) if c.document_id == each)
+        for each in "abc"
+    }
+    given_ = ChunkedCorpus(corpus, [Document(each.id, texts[each.id] or "-", each.metadata) for each in documents])
+    method, model = Passages(**options), Table()
+    hits = method.index(given_, TextVectors(model)).search([f"Tale {corpus[0].document_id}: {query}"], len(corpus))
+    own = [i for i, chunk in enumerate(corpus) if chunk.document_id == corpus[0].document_id]
+    expected = np.zeros(len(own))
+    for kind in method.kinds:
+        for scale in passages.SCALES[kind] if method.scales is None else method.scales:
+            if kind == "dense":
+                expected += standardised([dense(corpus, query, scale, model)[i] for i in own], 1.0)
+                continue
+            values = lexical(corpus, query, scale, method.words, method.k1, method.b)
+            expected += standardised([values[i] for i in own], max(values[i] for i in own))
+    found = dict(zip(hits.row(0)[0].tolist(), hits.row(0)[1].tolist(), strict=True))
+    assert sorted(found) == own
+    np.testing.assert_allclose([found[i] for i in own], expected, atol=1e-6, rtol=1e-6)

@@ -3,8 +3,9 @@
     python -m integration_tests.benchmarks.passages_table --shared ../shared [--only chroma] [--picture curves.svg]
 
 The collections are whole; of CUAD the first 25 contracts, of QMSum the first 17 meetings. Questions of CUAD, Evidence
-Inference and FairytaleQA do not name their document: its title stands before them. Every row is read at each budget,
-passages assembled for it. Intervals are of 10,000 paired resamples of questions.
+Inference and FairytaleQA do not name their document: its title stands before them. `passages` reads such a title; so
+that like is compared with like, the other systems get the same there (the stage `named` below). Every row is read at
+each budget, passages assembled for it. Intervals are of 10,000 paired resamples of questions.
 
 Each row is kept in a folder as soon as it is scored, and read from there the next time; --anew scores those of
 `passages` again.
@@ -17,7 +18,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Embedder
+from chunkcore.retrieval import ChunkedCorpus, Hits, Index, Stage, TextVectors, stages
 from chunkcore.retrieval import passages as retriever
+from chunkcore.retrieval.corpus import Titles
 from integration_tests.benchmarks.collections_table import describe, title, watch
 from integration_tests.benchmarks.embedder_effect import Truncated
 from integration_tests.benchmarks.passages_picture import curves
@@ -58,29 +61,32 @@ UNITS = "sentence:size=50"
 Row = tuple[str, str]  # a chunker and a retriever
 Scores = dict[int, np.ndarray]  # by budget, of each question
 MAIN: Row = (UNITS, "passages")
-CHUNKERS = (
-    UNITS,
-    "recursive:size=50",
-    "recursive:size=100",
-    "recursive:size=200",
-    "recursive:size=400",
-    "cluster_semantic:max_size=200",
-    "dual_semantic",
-)
+SIZES = (UNITS, "recursive:size=50", "recursive:size=100", "recursive:size=200", "recursive:size=400")
+SEMANTIC = ("cluster_semantic:max_size=200", "dual_semantic")
 FAMILIES = {  # the lines of the picture
     "dense": ("dense",),
     "bm25": ("bm25", "bm25:words=first5"),
-    "hybrid": ("hybrid:fusion=ranks", "hybrid", 'hybrid:dense,"bm25:words=first5"'),
+    "hybrid": ("hybrid", "hybrid:fusion=ranks", 'hybrid:dense,"bm25:words=first5"'),
 }
-PLAIN: list[Row] = [(chunker, each) for names in FAMILIES.values() for each in names for chunker in CHUNKERS]
-STAGES: list[Row] = [
-    (UNITS, "hybrid+merge"),
-    (UNITS, "hybrid+window:1"),
-    (UNITS, "hybrid+window:3"),
-    ("recursive:size=100", "hybrid+automerge"),
-    ("recursive:size=100", "hybrid+rse"),
-    ("recursive:size=200", "hybrid+window:1"),
-    ("recursive:size=200", "hybrid+rse"),
+NAMED = {  # the same where questions name their document
+    "dense": "dense+named",
+    "bm25": "bm25+named",
+    "bm25:words=first5": "bm25:words=first5+named",
+    "hybrid": 'hybrid:"dense+named","bm25+named"',
+    "hybrid:fusion=ranks": 'hybrid:"dense+named","bm25+named",fusion=ranks',
+    'hybrid:dense,"bm25:words=first5"': 'hybrid:"dense+named","bm25:words=first5+named"',
+}
+STAGES = (
+    (UNITS, "+merge"),
+    (UNITS, "+window:1"),
+    (UNITS, "+window:3"),
+    ("recursive:size=100", "+automerge"),
+    ("recursive:size=100", "+rse"),
+    ("recursive:size=200", "+window:1"),
+    ("recursive:size=200", "+rse"),
+)
+UNTOLD: list[Row] = [  # on the same collections, without the stage
+    (chunker, each) for each in ("bm25", "hybrid") for chunker in (UNITS, "recursive:size=100", "recursive:size=200")
 ]
 PARTS: dict[str, Row] = {
     "as it is": MAIN,
@@ -115,6 +121,32 @@ def benchmark_of(name: str, shared: Path) -> Benchmark:
     return Benchmark(name, documents, queries)
 
 
+@stages.register("named")
+@dataclass(frozen=True, kw_only=True)
+class Named(Stage):
+    """A question that starts with a document's title is asked of this document, without the title."""
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _OfNamed(corpus, self.method.index(corpus, vectors))
+
+
+class _OfNamed(Index):
+    def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
+        super().__init__(corpus)
+        self._index = index
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        titles = Titles(self.corpus.documents)
+        told = [titles.read(query) for query in queries]
+        found = self._index.search([rest for _, rest in told], len(self.corpus))
+        rows = []
+        for number, (documents, _) in enumerate(told):
+            indices, scores = found.row(number)
+            own = np.isin(self.corpus.document_numbers[indices], documents) | (not documents)
+            rows.append((indices[own][:k], scores[own][:k]))
+        return Hits.of(rows)
+
+
 class Table:
     """The rows of one collection, scored when first asked for and kept."""
 
@@ -130,6 +162,24 @@ class Table:
     @property
     def questions(self) -> int:
         return len(self._benchmark.queries)
+
+    @property
+    def families(self) -> dict[str, list[Row]]:
+        """The other systems by kind."""
+
+        def told(name: str) -> str:
+            return NAMED[name] if self.name in UNNAMED else name
+
+        plain = {
+            kind: [(size, told(name)) for name in names for size in SIZES]
+            + [(semantic, told(names[0])) for semantic in SEMANTIC]
+            for kind, names in FAMILIES.items()
+        }
+        return plain | {"stages": [(size, told("hybrid") + stage) for size, stage in STAGES]}
+
+    @property
+    def others(self) -> list[Row]:
+        return [row for rows in self.families.values() for row in rows]
 
     def recall(self, row: Row) -> Scores:
         return self._row(row)[0]
@@ -238,33 +288,33 @@ def line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def against(tables: Sequence[Table], others: Sequence[Row], whole: bool = False) -> Iterator[str]:
+def against(tables: Sequence[Table], *, whole: bool = False) -> Iterator[str]:
     """Each collection's recall (or whole evidence), and how far the best of the others is, budget by budget."""
     yield from heading("collection, questions", *(f"{budget:,}" for budget in SHOWN))
     for table in tables:
         told = table.whole if whole else table.recall
         cells = []
         for budget in SHOWN:
-            best = max(others, key=lambda row: float(np.nanmean(told(row)[budget])))
+            best = max(table.others, key=lambda row: float(np.nanmean(told(row)[budget])))
             cells.append(f"{percent(told(MAIN)[budget])} ({less(told(MAIN)[budget], told(best)[budget])})")
         yield line(f"{COLLECTIONS[table.name]}, {table.questions:,}", *cells)
 
 
-def rest(tables: Sequence[Table], others: Sequence[Row]) -> Iterator[str]:
+def rest(tables: Sequence[Table]) -> Iterator[str]:
     yield from heading("collection", *(f"{budget:,}" for budget in SHOWN), "at 1,000")
     for table in tables:
-        best = {budget: table.best(others, budget) for budget in SHOWN}
+        best = {budget: table.best(table.others, budget) for budget in SHOWN}
         cells = [percent(table.recall(best[budget])[budget]) for budget in SHOWN]
         yield line(COLLECTIONS[table.name], *cells, "`{}`, `{}`".format(*best[1000]))
 
 
-def tokens_needed(tables: Sequence[Table], others: Sequence[Row]) -> Iterator[str]:
+def tokens_needed(tables: Sequence[Table]) -> Iterator[str]:
     """Tokens for 80 and 90 % of the best recall of the others at 4,000, between budgets by interpolation."""
     yield from heading("collection", "80 %: `passages`", "best of the rest", "90 %: `passages`", "best of the rest")
     for table in tables:
         lines = [
             [float(np.nanmean(table.recall(MAIN)[budget])) for budget in BUDGETS],
-            [float(np.nanmean(table.recall(table.best(others, budget))[budget])) for budget in BUDGETS],
+            [float(np.nanmean(table.recall(table.best(table.others, budget))[budget])) for budget in BUDGETS],
         ]
         cells = []
         for share in (0.8, 0.9):
@@ -279,6 +329,20 @@ def parts(tables: Sequence[Table], rows: Mapping[str, Row], budget: int = 1000) 
     yield from heading("", *(COLLECTIONS[table.name].split(",")[0] for table in tables))
     for name, row in rows.items():
         yield line(name, *(percent(table.recall(row)[budget]) for table in tables))
+
+
+def staged(tables: Sequence[Table]) -> Iterator[str]:
+    yield from heading("", *(COLLECTIONS[table.name].split(",")[0] for table in tables))
+    for place, (size, stage) in enumerate(STAGES):
+        own = [table.recall(table.families["stages"][place])[1000] for table in tables]
+        yield line(f"`{size}`, `{stage}`", *map(percent, own))
+
+
+def untold(tables: Sequence[Table]) -> Iterator[str]:
+    yield from heading("collection", *(f"{budget:,}" for budget in SHOWN))
+    for table in tables:
+        best = [table.recall(table.best(UNTOLD, budget))[budget] for budget in SHOWN]
+        yield line(COLLECTIONS[table.name], *map(percent, best))
 
 
 def all_budgets(table: Table, rows: Sequence[Row]) -> Iterator[str]:
@@ -323,28 +387,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
             show(f"{model.name}: recall at 1,000 tokens", weak(tables(model)))
     else:
         found = tables(embedder)
-        others = [*PLAIN, *STAGES]
         for table in found:
-            for row in [*PARTS.values(), *others]:
+            for row in [*PARTS.values(), *table.others]:
                 table.recall(row)
-        show(f"passages less the best of {len(others)} other systems", against(found, others))
-        show("The best of the rest", rest(found, others))
-        show("Evidence that stands whole in the context", against(found, others, whole=True))
-        show("Tokens needed", tokens_needed(found, others))
+        show(f"`passages`, and how far the best of {len(found[0].others)} other systems is", against(found))
+        show("The best of the rest", rest(found))
+        show("Evidence that stands whole in the context", against(found, whole=True))
+        show("Tokens needed", tokens_needed(found))
         show("Recall at 1,000 tokens: parts", parts(found, PARTS))
-        show("Recall at 1,000 tokens: stages", parts(found, {"`{}`, `{}`".format(*row): row for row in STAGES}))
+        show("Recall at 1,000 tokens: stages after hybrid", staged(found))
+        show("The best of 6 others that do not read titles", untold([each for each in found if each.name in UNNAMED]))
         if options.all:
             for table in found:
-                show(COLLECTIONS[table.name], all_budgets(table, [*PARTS.values(), *others]))
+                show(COLLECTIONS[table.name], all_budgets(table, [*PARTS.values(), *table.others]))
         if options.picture:
-            drawn = {}
-            for table in found:
-                rows = {name: [(size, each) for each in of for size in CHUNKERS] for name, of in FAMILIES.items()}
-                drawn[COLLECTIONS[table.name]] = {
-                    name: [100 * float(np.nanmean(table.recall(table.best(own, b))[b])) for b in BUDGETS]
-                    for name, own in {"passages": [MAIN], **rows}.items()
-                }
-            options.picture.write_text(curves(drawn, BUDGETS))
+            options.picture.write_text(curves({COLLECTIONS[table.name]: drawn(table) for table in found}, BUDGETS))
+
+
+def drawn(table: Table) -> dict[str, list[float]]:
+    lines = {"passages": [MAIN]} | {name: table.families[name] for name in FAMILIES}
+    return {
+        name: [100 * float(np.nanmean(table.recall(table.best(own, budget))[budget])) for budget in BUDGETS]
+        for name, own in lines.items()
+    }
 
 
 def show(text: str, lines: Iterator[str]) -> None:

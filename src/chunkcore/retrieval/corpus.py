@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
 from operator import attrgetter
 from typing import Any, overload
 
@@ -17,9 +20,67 @@ from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
 from chunkcore.frames import Frame, columns_of
-from chunkcore.retrieval.lexicon import Postings
+from chunkcore.retrieval.lexicon import Postings, words
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
+
+_LINE = re.compile(r".+")
+_SETS_OFF = re.compile(r"[:：|\n]|\s[-–—]\s")  # what parts a title from the question after it
+_MARKS = 16  # of these in a question are looked at
+_START = 1000  # characters of a document, in which its title is
+_TITLE = 10  # a first line up to so many characters may be a label, such as "TITLE:"; the next may be the title, too
+
+
+class Titles:
+    r"""Which documents a question names: those whose title it starts with, set off by a colon, a bar, a dash or a line.
+
+    A document's title is its metadata's "title"; without one, each of its first lines up to one of more than 10
+    characters. Titles are compared by their `words`. They are read for the first question that may start with one; each
+    takes 16 bytes.
+
+    >>> titles = Titles([Document("a", "# On foxes\n\nThey nap."), Document("b", "They nap.", {"title": "Crows"})])
+    >>> titles.read("Crows: do they nap?"), titles.read("On foxes - do they nap?"), titles.read("Do crows nap?")
+    (([1], 'do they nap?'), ([0], 'do they nap?'), ([], 'Do crows nap?'))
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+
+    @cached_property
+    def _found(self) -> tuple[Numbers, Numbers]:
+        """The key of each title, ascending, and its document."""
+        found = [(_key(title), number) for number, each in enumerate(self._documents) for title in _titles_of(each)]
+        keys, numbers = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T.copy()
+        return keys, numbers
+
+    def read(self, question: str) -> tuple[list[int], str]:
+        """The numbers of the documents that a question names, and the rest of it; none, and all of it.
+
+        Of several titles the longest counts.
+        """
+        for mark in reversed(list(islice(_SETS_OFF.finditer(question), _MARKS))):
+            key, rest = _key(question[: mark.start()]), question[mark.end() :].strip()
+            keys, numbers = self._found
+            named = numbers[slice(*np.searchsorted(keys, (key, key + 1)))]
+            if key and len(named) and words(rest):
+                return sorted(set(named.tolist())), rest
+        return [], question
+
+
+def _titles_of(document: Document) -> Iterator[str]:
+    if given := document.metadata.get("title"):
+        yield str(given)
+        return
+    for match in _LINE.finditer(document.text, 0, _START):
+        yield match[0]
+        if len(match[0].strip()) > _TITLE:
+            return
+
+
+def _key(title: str) -> int:
+    """56 bits of a title's words; 0: it has none."""
+    told = " ".join(words(title))
+    return int.from_bytes(blake2b(told.encode(), digest_size=7).digest(), "big") if told else 0
 
 
 class ChunkedCorpus(Sequence[Chunk], Frame):

@@ -18,7 +18,7 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.corpus import ChunkedCorpus, Titles
 from chunkcore.retrieval.lexicon import Postings, check_words, word_keys
 from chunkcore.retrieval.search import Rows, products
 from chunkcore.retrieval.vectors import TextVectors
@@ -62,6 +62,9 @@ class Passages(RetrievalMethod):
     kind and scale that does not tell units apart adds nothing. `search` ranks the units, ties by their place;
     `retrieve` returns passages, see `assemble`: with `max_tokens` the budget's, with `k` the best k of those of 1,000
     tokens.
+
+    A question that starts with a document's title, set off by a colon, as in "Leave policy: how many days?", is asked
+    of the documents of this title, without the title; see `Titles`. Their units alone are scored, all of them.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -153,6 +156,7 @@ class _ByWindows(PassageIndex):
         self._options = options
         self.counter = options.counter
         self._units = _Units(corpus)
+        self._titles = Titles(corpus.documents)
         halves = {kind: options.halves(kind) for kind in KINDS}
         whole = options.scales is None or "document" in options.scales
         self._dense: _Dense | None = None
@@ -168,6 +172,7 @@ class _ByWindows(PassageIndex):
         found = []
         for numbers, scores in self._scored(queries):
             best = _best(scores, k)
+            best = best[scores[best] > -np.inf]
             found.append((self._units.chunks(best if numbers is None else numbers[best]), scores[best]))
         return Hits.of(found)
 
@@ -177,15 +182,21 @@ class _ByWindows(PassageIndex):
         return [self._passages(*scored, k, max_tokens or MAX_TOKENS, counter) for scored in self._scored(queries)]
 
     def _scored(self, queries: Sequence[str]) -> Iterator[tuple[Numbers | None, Scores]]:
-        """Each query's units, ascending (None: all), and their scores."""
-        vectors = self._vectors.queries(queries) if "dense" in self._options.kinds and len(queries) else None
-        for place, query in enumerate(queries):
+        """Each query's units, ascending (None: all), and their scores: -inf in documents that it does not name."""
+        told = list(map(self._titles.read, queries))
+        rests = [rest for _, rest in told]
+        vectors = self._vectors.queries(rests) if "dense" in self._options.kinds and len(queries) else None
+        for place, (documents, rest) in enumerate(told):
             asked: list[Any] = []
             if self._dense is not None and vectors is not None:
                 asked.append((self._dense, self._dense.asked(vectors[place])))
             if self._lexical is not None:
-                asked.append((self._lexical, self._lexical.asked(query)))
-            if self._options.hits is None or not len(self._units):
+                asked.append((self._lexical, self._lexical.asked(rest)))
+            if documents and (named := self._units.of_documents(documents)):
+                scores = np.full(len(self._units), -np.inf)
+                scores[named.numbers] = _standardised(asked, named)
+                yield None, scores
+            elif self._options.hits is None or not len(self._units):
                 yield None, _standardised(asked, self._units)
             else:
                 part, own = self._chosen(asked, self._options.hits)
@@ -236,6 +247,7 @@ class _ByWindows(PassageIndex):
         wanted = 8 + int(1.25 * budget / self._mean_tokens)
         while True:
             best = _best(scores, wanted)
+            best = best[scores[best] > -np.inf]
             if numbers is None:
                 units = self._units.with_gaps(best, scores)
                 worth = scores[units]
@@ -244,7 +256,7 @@ class _ByWindows(PassageIndex):
                 units, worth = numbers[best].tolist(), scores[best]
             pieces = self._pieces(units, worth)
             sizes = counter.count_many([each.text for each in pieces])
-            if wanted >= len(scores) or sizes.sum() > budget:
+            if wanted > len(best) or sizes.sum() > budget:
                 break
             wanted *= 2
         joined = [self._units.adjoin(one, other) for one, other in pairwise(units)]
@@ -356,6 +368,7 @@ class _Units(_Ranges):
         self.firsts = np.concatenate(([0], np.flatnonzero(~same) + 1, [len(order)])).astype(np.int64)
         if not len(order):
             self.firsts = np.zeros(1, dtype=np.int64)
+        self._documents = documents[self.firsts[:-1]]
 
     def chunks(self, numbers: Numbers) -> Numbers:
         return numbers if self.order is None else self.order[numbers]
@@ -371,6 +384,11 @@ class _Units(_Ranges):
         low = np.where(whole, begin, np.maximum(numbers - reach, begin))
         high = np.where(whole, end, np.minimum(numbers + reach + 1, end))
         return _Part(low, high)
+
+    def of_documents(self, documents: Sequence[int]) -> _Part | None:
+        """The ranges of these documents, by their numbers in the corpus; None without units."""
+        own = np.flatnonzero(np.isin(self._documents, documents))
+        return _Part(self.firsts[own], self.firsts[own + 1]) if len(own) else None
 
     def adjoin(self, one: int, other: int) -> bool:
         return other == one + 1 and other not in self._starts
