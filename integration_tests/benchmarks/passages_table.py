@@ -247,7 +247,7 @@ class _Once:
                 known[key] = [(numbers, scores.copy()) for numbers, scores in self._scored(index, queries)]
             return iter(known[key])
 
-        retriever._ByWindows._scored = scored  # type: ignore[method-assign]
+        retriever._ByWindows._scored = scored  # type: ignore[method-assign,assignment]
         if self._by_ranks:
             retriever._standardised = _ranked
 
@@ -382,7 +382,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.what == "ablations":
         show("Recall at 1,000 tokens", parts(tables(embedder), {"as it is": MAIN, **ABLATIONS}))
     elif options.what == "weak":
-        models = [Truncated(embedder, 64), *([StaticModel(options.static)] if options.static else [])]
+        models: list[Embedder] = [Truncated(embedder, 64), *([StaticModel(options.static)] if options.static else [])]
         for model in models:
             show(f"{model.name}: recall at 1,000 tokens", weak(tables(model)))
     else:
