@@ -114,7 +114,7 @@ A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object
 
 {chr(10).join(map(_item, _shared()))}
 
-Units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer, `characters`, `words`,
+Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer, `characters`, `words`,
 `embedder`. Splitters of sentences, [compared](../../evidence/segmentation.md#sentences): rules (`default`), spaCy, a
 regular expression, a callable.
 """
@@ -176,7 +176,6 @@ def _page(cls: type[Chunker], shown: Shown, chunks: int) -> str:
 def _facts(cls: type[Chunker], shown: Shown) -> str:
     facts = {
         "Model": _model(cls),
-        "Hard maximum": _maximum(cls.name),
         "Needs": f"the extra `{shown.extra}`" if shown.extra else "",
         "Source": _source(shown),
         "Class": f"`{cls.__module__}.{cls.__name__}`",
@@ -198,10 +197,11 @@ def _options(cls: type[Chunker]) -> list[str]:
 
 
 def _item(option: Option) -> str:
-    """An option as a user writes it, with its default."""
+    """An option as a user writes it, with its default; the list of all strategies tells the unit of sizes."""
+    meaning = re.sub(r", in the counter's unit\b,?", "", option.meaning)
     if option.default.startswith("`"):
-        return f"- `{option.name}={option.default[1:]}: {option.meaning}"
-    return f"- `{option.name}`, {option.default}: {option.meaning}"
+        return f"- `{option.name}={option.default[1:]}: {meaning}"
+    return f"- `{option.name}`, {option.default}: {meaning}"
 
 
 @cache

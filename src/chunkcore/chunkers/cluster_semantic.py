@@ -43,8 +43,8 @@ class ClusterSemantic(Chunker):
     boundary, because the mean is of the whole text; a fixed `mean` (see `freeze_mean`) keeps nearly all of them.
 
     Attributes:
-        max_size: of a chunk, in the counter's unit, as a number of pieces.
-        piece_size: of a piece, in the counter's unit.
+        max_size: the greatest size of a chunk, in the counter's unit, as a number of pieces.
+        piece_size: the greatest size of a piece, in the counter's unit.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of the piece after them.
         maximum: "pieces": `max_size` counts pieces; "text": no chunk's own text is over it either.

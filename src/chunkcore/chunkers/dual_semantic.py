@@ -43,8 +43,8 @@ class DualSemantic(SentenceChunker):
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
         d: how far apart, in blocks, the pairs are that make the threshold.
-        min_size: of a chunk, in the counter's unit.
-        max_size: of a chunk, in the counter's unit.
+        min_size: the least size of a chunk, in the counter's unit.
+        max_size: the greatest size of a chunk, in the counter's unit.
         spread: "deviation" (σ), or "root" for the printed formula taken literally (√σ).
         maximum: "text": no chunk's own text is over `max_size`; "pieces": sizes are sums over the sentences, as in the
             paper's code. A sentence over `max_size` is cut at words, else graphemes, or with "pieces" is a chunk.

@@ -55,7 +55,7 @@ class KamradtModified(SentenceChunker):
     Chunks then have no maximum.
 
     Attributes:
-        size: in the counter's unit: of the largest chunk's own text, or the mean.
+        size: of the largest chunk's own text, or the mean, in the counter's unit.
         goal: "maximum": no chunk is over `size`; "mean": `size` is the mean, without a maximum.
         minimum: a smaller chunk joins its nearer neighbour, where `size` allows; with ``goal="mean"`` always.
         piece_size: None for sentences; else the most tokens in a piece of the recursive splitter.

@@ -190,7 +190,7 @@ class PieceChunker(WindowChunker, ABC):
     """A `WindowChunker` over small pieces of the recursive splitter.
 
     Attributes:
-        piece_size: of a piece, in the counter's unit; at most `max_size`.
+        piece_size: the size of a piece, in the counter's unit; at most `max_size`.
     """
 
     piece_size: int = 50
