@@ -114,9 +114,9 @@ A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object
 
 {chr(10).join(map(_item, _shared()))}
 
-Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer, `characters`, `words`,
-`embedder`. Splitters of sentences, [compared](../../evidence/segmentation.md#sentences): rules (`default`), spaCy, a
-regular expression, a callable.
+Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer,
+`characters`, `words`, `embedder`. Splitters of sentences, [compared](../../evidence/segmentation.md#sentences): rules
+(`default`), spaCy, a regular expression, a callable.
 """
 
 

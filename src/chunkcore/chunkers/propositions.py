@@ -40,7 +40,7 @@ class Propositions(LLMChunker):
     passage itself is the chunk, and its metadata have `fallback`.
 
     Attributes:
-        passage_size: the greatest size of a passage, in the counter's unit; at most `max_size`. The paper has 100 words.
+        passage_size: the size of a passage, in the counter's unit; at most `max_size`. The paper has 100 words.
         passage_minimum: a smaller passage joins the nearer neighbour, where the two are within `passage_size` together;
             at most `passage_size`.
         max_size: no passage's and no proposition's text is over it, in the counter's unit.
