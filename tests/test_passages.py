@@ -293,6 +293,8 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document_without_i
     assert {each.document_id for each in index.retrieve("the FOX: what hunts by night?")} == {"a", "c"}
     assert [each.text for each in index.retrieve("The crow - what sings?")] == [each.text for each in alone]
     assert index.retrieve("The fox: the crow: what sings?") == index.retrieve("the fox | The crow: what sings?")
+    for question in ["(The fox) what?", "The fox. What?", "“The fox”: what?", "The fox：什么", "The\tfox\nWhat?"]:
+        assert {each.document_id for each in index.retrieve(question)} == {"a", "c"}, question
     ranked = index.search(["The fox: crow", "crow"], 99)
     assert {index.corpus[i].document_id for i in ranked.row(0)[0].tolist()} == {"a", "c"}
     assert np.isfinite(ranked.row(0)[1]).all()

@@ -30,16 +30,16 @@ from chunkcore.cli.options import default_cache
 from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.experiment import run_experiment, run_retriever
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval import ChunkedCorpus, Hits, Index, Stage, TextVectors, stages
+from chunkcore.retrieval import ChunkedCorpus, Hits, Index, Stage, TextVectors, cut, get_retriever, stages
 from chunkcore.retrieval import passages as retriever
 from chunkcore.retrieval.corpus import Titles
-from integration_tests.benchmarks.collections_table import describe, title, watch
+from integration_tests.benchmarks.collections_table import describe, title
 from integration_tests.benchmarks.embedder_effect import Truncated
 from integration_tests.benchmarks.passages_picture import curves
 from integration_tests.benchmarks.static_model import StaticModel
@@ -96,6 +96,7 @@ PARTS: dict[str, Row] = {
     "first 50 hits": (UNITS, "passages:hits=50"),
     "first 200 hits": (UNITS, "passages:hits=200"),
 }
+UNREAD: Row = (UNITS, "passages, titles not read")
 ABLATIONS: dict[str, Row] = {
     "units of 25 tokens": ("sentence:size=25", "passages"),
     "units of 100": ("sentence:size=100", "passages"),
@@ -103,7 +104,7 @@ ABLATIONS: dict[str, Row] = {
     "no windows: scale 0": (UNITS, "passages:scales=0"),
     "scales 0, 1, 3, of both kinds": (UNITS, "passages:scales=0/1/3"),
     "all scales, of both kinds": (UNITS, "passages:scales=0/1/3/7/15/31/document"),
-    "reciprocal ranks in place of scores": (UNITS, "passages ranks"),
+    "reciprocal ranks in place of scores": (UNITS, "passages, by ranks"),
 }
 
 
@@ -134,17 +135,21 @@ class _OfNamed(Index):
     def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
         super().__init__(corpus)
         self._index = index
+        self._found: dict[tuple[str, ...], Hits] = {}
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        titles = Titles(self.corpus.documents)
-        told = [titles.read(query) for query in queries]
-        found = self._index.search([rest for _, rest in told], len(self.corpus))
-        rows = []
-        for number, (documents, _) in enumerate(told):
-            indices, scores = found.row(number)
-            own = np.isin(self.corpus.document_numbers[indices], documents) | (not documents)
-            rows.append((indices[own][:k], scores[own][:k]))
-        return Hits.of(rows)
+        asked = tuple(queries)
+        if asked not in self._found:
+            titles = Titles(self.corpus.documents)
+            told = [titles.read(query) for query in queries]
+            found = self._index.search([rest for _, rest in told], len(self.corpus))
+            rows = []
+            for number, (documents, _) in enumerate(told):
+                indices, scores = found.row(number)
+                own = np.isin(self.corpus.document_numbers[indices], documents) | (not documents)
+                rows.append((indices[own], scores[own]))
+            self._found[asked] = Hits.of(rows)
+        return self._found[asked].best(k)
 
 
 class Table:
@@ -172,7 +177,7 @@ class Table:
 
         plain = {
             kind: [(size, told(name)) for name in names for size in SIZES]
-            + [(semantic, told(names[0])) for semantic in SEMANTIC]
+            + [(semantic, names[0]) for semantic in SEMANTIC if self.name not in UNNAMED]
             for kind, names in FAMILIES.items()
         }
         return plain | {"stages": [(size, told("hybrid") + stage) for size, stage in STAGES]}
@@ -191,40 +196,64 @@ class Table:
     def best(self, rows: Sequence[Row], budget: int) -> Row:
         return max(rows, key=lambda row: float(np.nanmean(self.recall(row)[budget])))
 
+    def first_fifths(self) -> list[float]:
+        """How much of the evidence, and of the passages for 1,000 tokens, is in its document's first fifth."""
+        sizes = {document.id: document.size for document in self._benchmark.documents}
+        questions = self._benchmark.queries
+        corpus = cut(self._benchmark.documents, get_chunker(UNITS))
+        index = get_retriever("passages").index(corpus, TextVectors(self._embedder))
+        places = [[(each.document_id, each.span) for query in questions for each in query.evidence]]
+        for changed in ("titles not read", ""):
+            with _Once(changed):
+                found = run_retriever(index, questions, None, 1000).results.values()
+            places.append([(each.document_id, span) for pieces in found for each in pieces for span in each.spans])
+        return [
+            sum(max(0.0, min(span.end, sizes[name] / 5) - span.start) for name, span in own)
+            / sum(len(span) for _, span in own)
+            for own in places
+        ]
+
+    def score(self, rows: Sequence[Row]) -> None:
+        """Score what is not kept of these rows, the retrievers of a chunker together."""
+        missing: dict[tuple[str, str], list[str]] = {}
+        for chunker, name in rows:
+            if not self._path((chunker, name)).exists() or (self._anew and name.startswith("passages")):
+                missing.setdefault((chunker, name.partition(", ")[2]), []).append(name)
+        for (chunker, changed), names in missing.items():
+            if self._scorer is None:
+                print(f"\n{self.name}: {describe(self._benchmark)}", file=sys.stderr, flush=True)
+                self._scorer = Scorer(self._benchmark)
+            began, left = time.perf_counter(), iter(names)
+            with _Once(changed):
+                run_experiment(
+                    self._scorer,
+                    [get_chunker(chunker)],
+                    self._embedder,
+                    retrievers=[name.partition(", ")[0] for name in names],
+                    measures=[f"Recall@{budget}tok" for budget in BUDGETS],
+                    done=lambda report, chunker=chunker, left=left: self._keep((chunker, next(left)), report),  # type: ignore[misc]
+                )
+            print(f"  {chunker}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+
+    def _keep(self, row: Row, report: Report) -> None:
+        recall = {budget: report.values(f"Recall@{budget}tok").tolist() for budget in BUDGETS}
+        told = {"row": row, "recall": recall, "whole": {budget: _whole(report, budget) for budget in BUDGETS}}
+        self._kept.mkdir(parents=True, exist_ok=True)
+        self._path(row).write_text(json.dumps(told))
+        print(f"  {' · '.join(row)}", file=sys.stderr, flush=True)
+
+    def _path(self, row: Row) -> Path:
+        key = json.dumps([self.name, self._benchmark.documents_digest, *row, self._embedder.fingerprint, BUDGETS])
+        return self._kept / f"{self.name}-{sha256(key.encode()).hexdigest()[:16]}.json"
+
     def _row(self, row: Row) -> tuple[Scores, Scores]:
         if row not in self._rows:
-            key = json.dumps([self.name, self._benchmark.documents_digest, *row, self._embedder.fingerprint, BUDGETS])
-            path = self._kept / f"{self.name}-{sha256(key.encode()).hexdigest()[:16]}.json"
-            if not path.exists() or (self._anew and row[1].startswith("passages")):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(self._scored(row)))
-            told = json.loads(path.read_text())
+            if not self._path(row).exists():
+                self.score([row])
+            told = json.loads(self._path(row).read_text())
             read = [{int(k): np.array(v, dtype=float) for k, v in told[each].items()} for each in ("recall", "whole")]
             self._rows[row] = read[0], read[1]
         return self._rows[row]
-
-    def _scored(self, row: Row) -> Mapping[str, Any]:
-        if self._scorer is None:
-            print(f"\n{self.name}: {describe(self._benchmark)}", file=sys.stderr, flush=True)
-            self._scorer = Scorer(self._benchmark)
-        began = time.perf_counter()
-        chunker, name = row
-        measures = {budget: f"Recall@{budget}tok" for budget in BUDGETS}
-        with _Once(by_ranks=name.endswith(" ranks")):
-            (report,) = run_experiment(
-                self._scorer,
-                [get_chunker(chunker)],
-                self._embedder,
-                retrievers=[name.removesuffix(" ranks")],
-                measures=measures.values(),
-                progress=watch if name == "dense" else None,
-            )
-        print(f"  {chunker} · {name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-        return {
-            "row": row,
-            "recall": {budget: report.values(measure).tolist() for budget, measure in measures.items()},
-            "whole": {budget: _whole(report, budget) for budget in BUDGETS},
-        }
 
 
 def _whole(report: Report, budget: int) -> list[float]:
@@ -232,28 +261,29 @@ def _whole(report: Report, budget: int) -> list[float]:
 
 
 class _Once:
-    """Within: an index of passages scores its questions once for all budgets, and by ranks if asked to."""
+    """Within: an index of passages scores its questions once for all budgets; `changed` says what else is changed."""
 
-    def __init__(self, *, by_ranks: bool) -> None:
-        self._by_ranks = by_ranks
+    def __init__(self, changed: str = "") -> None:
+        self._changed = changed
 
     def __enter__(self) -> None:
-        self._scored, self._standardised = retriever._ByWindows._scored, retriever._standardised
+        self._kept = retriever._ByWindows._scored, retriever._standardised, Titles.read
         known: dict[tuple[int, tuple[str, ...]], list[Any]] = {}
 
         def scored(index: Any, queries: Sequence[str]) -> Iterator[Any]:
             key = id(index), tuple(queries)
             if key not in known:
-                known[key] = [(numbers, scores.copy()) for numbers, scores in self._scored(index, queries)]
+                known[key] = [(numbers, scores.copy()) for numbers, scores in self._kept[0](index, queries)]
             return iter(known[key])
 
         retriever._ByWindows._scored = scored  # type: ignore[method-assign,assignment]
-        if self._by_ranks:
+        if self._changed == "by ranks":
             retriever._standardised = _ranked
+        if self._changed == "titles not read":
+            Titles.read = lambda self, question: ([], question)  # type: ignore[method-assign]
 
     def __exit__(self, *_: object) -> None:
-        retriever._ByWindows._scored = self._scored  # type: ignore[method-assign]
-        retriever._standardised = self._standardised
+        retriever._ByWindows._scored, retriever._standardised, Titles.read = self._kept  # type: ignore[method-assign]
 
 
 def _ranked(asked: Any, ranges: Any, sample: Any = None) -> Any:
@@ -290,14 +320,14 @@ def line(*cells: str) -> str:
 
 def against(tables: Sequence[Table], *, whole: bool = False) -> Iterator[str]:
     """Each collection's recall (or whole evidence), and how far the best of the others is, budget by budget."""
-    yield from heading("collection, questions", *(f"{budget:,}" for budget in SHOWN))
+    yield from heading("collection, questions, others", *(f"{budget:,}" for budget in SHOWN))
     for table in tables:
         told = table.whole if whole else table.recall
         cells = []
         for budget in SHOWN:
             best = max(table.others, key=lambda row: float(np.nanmean(told(row)[budget])))
             cells.append(f"{percent(told(MAIN)[budget])} ({less(told(MAIN)[budget], told(best)[budget])})")
-        yield line(f"{COLLECTIONS[table.name]}, {table.questions:,}", *cells)
+        yield line(f"{COLLECTIONS[table.name]}, {table.questions:,}, {len(table.others)}", *cells)
 
 
 def rest(tables: Sequence[Table]) -> Iterator[str]:
@@ -351,6 +381,15 @@ def all_budgets(table: Table, rows: Sequence[Row]) -> Iterator[str]:
         yield line(" · ".join(row), *(percent(table.recall(row)[budget]) for budget in BUDGETS))
 
 
+def titles(tables: Sequence[Table]) -> Iterator[str]:
+    """What reading the title does, and the share of the evidence, and of what passages return, in the first fifth."""
+    cells = [f"{told}: {budget:,}" for told in ("not read", "read") for budget in SHOWN]
+    yield from heading("collection", *cells, "evidence in the first fifth", "returned: not read", "read")
+    for table in tables:
+        found = [percent(table.recall(row)[budget]) for row in (UNREAD, MAIN) for budget in SHOWN]
+        yield line(COLLECTIONS[table.name], *found, *(f"{100 * share:.0f} %" for share in table.first_fifths()))
+
+
 def weak(tables: Sequence[Table]) -> Iterator[str]:
     """A weaker model's best of three chunk sizes, beside its passages."""
     sizes = (UNITS, "recursive:size=100", "recursive:size=200")
@@ -365,7 +404,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=list(COLLECTIONS), help="this collection; may be repeated")
-    parser.add_argument("--what", choices=("page", "ablations", "weak"), default="page", help="which tables")
+    parser.add_argument("--what", choices=("page", "titles", "ablations", "weak"), default="page", help="which tables")
     parser.add_argument("--static", type=Path, help="a folder with a static model's files, for --what weak")
     parser.add_argument("--kept", type=Path, default=default_cache().parent / "passages_table", help="scored rows")
     parser.add_argument("--anew", action="store_true", help="score the rows of passages again")
@@ -380,7 +419,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return [Table(name, options.shared, model, options.kept, anew=options.anew) for name in names]
 
     if options.what == "ablations":
-        show("Recall at 1,000 tokens", parts(tables(embedder), {"as it is": MAIN, **ABLATIONS}))
+        found = tables(embedder)
+        for table in found:
+            table.score(list(ABLATIONS.values()))
+        show("Recall at 1,000 tokens", parts(found, {"as it is": MAIN, **ABLATIONS}))
+    elif options.what == "titles":
+        found = [table for table in tables(embedder) if table.name in UNNAMED]
+        show("Recall, and where it is from", titles(found))
     elif options.what == "weak":
         models: list[Embedder] = [Truncated(embedder, 64), *([StaticModel(options.static)] if options.static else [])]
         for model in models:
@@ -388,9 +433,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         found = tables(embedder)
         for table in found:
-            for row in [*PARTS.values(), *table.others]:
-                table.recall(row)
-        show(f"`passages`, and how far the best of {len(found[0].others)} other systems is", against(found))
+            table.score([*PARTS.values(), *table.others, *(UNTOLD if table.name in UNNAMED else [])])
+        show("`passages`, and how far it is from the best of the others", against(found))
         show("The best of the rest", rest(found))
         show("Evidence that stands whole in the context", against(found, whole=True))
         show("Tokens needed", tokens_needed(found))
