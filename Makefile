@@ -21,10 +21,11 @@ demo: $(VENV)/ready
 	  -s cluster_semantic:max_size=200 -r dense -r hybrid -r passages $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
 
 # A process a core; one that has nothing left takes half of what another has. WORKERS=0: one after the other.
+# Bytecode is kept even where the environment says otherwise: tests start hundreds of programs, which would compile it all.
 WORKERS ?= auto
 test: $(VENV)/ready
 	@echo "running all tests that need no server: some eight minutes on two cores"
-	@HAYSTACK_TELEMETRY_ENABLED=False $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
+	@HAYSTACK_TELEMETRY_ENABLED=False PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 # All integration tests, with the stores that they write to: some embedded, and a PostgreSQL that they start and stop, or
 # the one of CHUNKADAPTERS_POSTGRES (a URL). faiss-haystack asks for a NumPy before 2 and works with later ones.

@@ -142,7 +142,7 @@ def describe(chunker: Chunker) -> str:
 
 
 every_chunker = pytest.mark.parametrize("chunker", list(chunkers()), ids=describe)
-hard = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+hard = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 HARD_TEXTS = {
     "nothing": "",
@@ -183,7 +183,7 @@ def test_hard_texts_neither_crash_nor_lose(chunker: Chunker, text: str) -> None:
 
 @every_chunker
 @given(text=hard_text(max_parts=30))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 def test_the_same_text_gives_the_same_chunks_everywhere(chunker: Chunker, text: str) -> None:
     chunks = chunks_of(chunker, text)
     assert chunks == chunks_of(chunker, text)
