@@ -19,7 +19,7 @@ from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
 from chunkcore.retrieval import HNSW, ChunkedCorpus, Dense, Index, RetrievalMethod, SearchRecall, get_retriever
 from tests.fakes import FakeEmbedder, GivenVectors
-from tests.test_index import vectors_with_repeats
+from tests.test_search import vectors_with_repeats
 
 
 def index_of(method: RetrievalMethod, vectors: np.ndarray, owners: np.ndarray | None = None) -> Index:

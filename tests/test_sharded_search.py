@@ -34,7 +34,7 @@ from chunkcore.retrieval import ChunkedCorpus, Sharded, TextVectors
 from chunkcore.retrieval import vectors as text_vectors
 from chunkcore.retrieval.search import SelectedRows, Shard, merge, top_k, top_k_shards
 from tests.fakes import ChangingEmbedder, FakeEmbedder, NanEmbedder, index_of
-from tests.test_index import vectors_with_repeats
+from tests.test_search import vectors_with_repeats
 
 
 def shards_of(vectors: np.ndarray, cuts: Iterable[int]) -> list[Shard]:

@@ -11,7 +11,7 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.text_search import fold
 from chunkcore.run import Retrieved, Run
-from tests import test_merging, test_scoring, test_spans
+from tests import test_adapter_hits, test_scoring, test_spans
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts
 
@@ -109,8 +109,8 @@ def scores_are_those_of_sets_of_tokens(
     test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule, omega_rule)
 
 
-@target(share=0.3, case=test_merging.retrieved(), max_gap=st.integers(0, 5))
+@target(share=0.3, case=test_adapter_hits.retrieved(), max_gap=st.integers(0, 5))
 def merged_hits_cover_what_they_covered(case: tuple[str, list[Hit]], max_gap: int) -> None:
     """The union of their places is unchanged, and no two overlap."""
-    test = test_merging.test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains
+    test = test_adapter_hits.test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains
     test.hypothesis.inner_test(case, max_gap)

@@ -148,7 +148,7 @@ def test_a_bar_is_shown_on_standard_error_and_goes_away(way, capsys):
 PROGRAM = """
 import sys, time
 sys.path[:0] = sys.argv[2:]
-from tests.test_retriever_hooks import Toy, run
+from tests.test_adapter_retrieval import Toy, run
 class Slow(Toy):
     def ask(self, question):
         found = super().ask(question)
