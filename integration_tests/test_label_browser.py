@@ -88,6 +88,28 @@ def test_a_question_is_labelled_by_keyboard_alone(page: tuple[Browser, Path, Lab
     assert not tab.errors
 
 
+def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: Path) -> None:
+    long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
+    index = get_retriever("bm25").index(cut([long], get_chunker("sentence:size=20")))
+    with LabelledQuestions([long], tmp_path / "q.jsonl", ["00700"]) as kept, LabelServer(kept, index) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            with browser() as tab:
+                tab.call("Page.navigate", url=server.address)
+                tab.wait("document.querySelector('#text .here')")
+                size = tab.ask("document.querySelectorAll('#text > span').length")
+                for name, step in (("j", 1), ("k", -1)):
+                    last = tab.ask(f"go({size - 1 if step > 0 else 0}); document.querySelector('.here').textContent")
+                    number = int(last.split()[1]) + step
+                    key(tab, name)
+                    tab.wait(f"document.querySelector('.here')?.textContent.startsWith('Sentence {number:05}')")
+                assert not tab.errors
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_clicks_and_a_selection_over_emoji_give_exact_places(page: tuple[Browser, Path, LabelServer]) -> None:
     tab, output, _ = page
     ask(tab, "Is tea hot?")

@@ -167,7 +167,7 @@ def test_lists_of_questions(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LabelServer]:
-    index = get_retriever("bm25").index(cut(DOCUMENTS, get_chunker("sentence:size=100")))
+    index = get_retriever("passages:lexical").index(cut(DOCUMENTS, get_chunker("sentence:size=50")))
     with opened(tmp_path, "Who naps?") as kept, LabelServer(kept, index) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.02,))
         thread.start()

@@ -252,7 +252,7 @@ def label(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The questions with evidence.")] = Path(
         "questions.jsonl"
     ),
-    retriever: options.Retriever = "bm25",
+    retriever: options.Retriever = "passages:lexical",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
@@ -269,7 +269,7 @@ def label(
     documents = read_own(docs, []).documents
     if not documents:
         raise DataError(f"{docs} has no document to mark evidence in")
-    index = method.index(cut(documents, get_chunker("sentence:size=100")))
+    index = method.index(cut(documents, get_chunker("sentence:size=50")))
     with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
         running.say(f"Mark evidence at {server.address}")
         running.say(f"Every click is saved in {output}. Ctrl-C ends.")

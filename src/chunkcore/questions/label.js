@@ -120,7 +120,7 @@ const pick = async (at) => {
   const button = get("passages").children[at].firstChild;
   button.setAttribute("aria-current", "true");
   button.scrollIntoView({ block: "nearest" });
-  await read(state.passages[at].document, state.passages[at].start);
+  await read(state.passages[at].document, state.passages[at].best);
 };
 
 const read = async (number, at) => {
@@ -178,6 +178,13 @@ const go = (at, block = "nearest") => {
   const unit = get("text").children[at];
   unit.classList.add("here");
   unit.scrollIntoView({ block });
+};
+
+const walk = (step) => {
+  const { shown, cursor } = state;
+  if (!shown || cursor + step in shown.units) return go(cursor + step);
+  const at = step > 0 ? shown.end : shown.start - 1; // over the edge of what is shown
+  return at >= 0 && at < shown.size ? read(shown.document, at) : undefined;
 };
 
 // Marking. Every change is sent at once, in order; what the server kept is what is shown.
@@ -290,10 +297,10 @@ const KEYS = {
   f: () => get("words").focus(),
   "[": () => pick(state.passage - 1),
   "]": () => pick(state.passage + 1),
-  j: () => go(state.cursor + 1),
-  k: () => go(state.cursor - 1),
-  ArrowDown: () => go(state.cursor + 1),
-  ArrowUp: () => go(state.cursor - 1),
+  j: () => walk(1),
+  k: () => walk(-1),
+  ArrowDown: () => walk(1),
+  ArrowUp: () => walk(-1),
   " ": () => state.shown && toggle(state.cursor),
   Enter: () => state.shown && toggle(state.cursor),
   u: () => state.undo.length && mark(...state.undo.pop(), true),

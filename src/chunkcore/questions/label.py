@@ -30,13 +30,13 @@ from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFin
 from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, write_parts
 from chunkcore.questions.page import question_line
 from chunkcore.report.rendering import policy
-from chunkcore.run import Retriever
+from chunkcore.run import Retrieved, Retriever
 
 _UNIT = 2_000  # characters of what one click marks, at most
 _PAGE = 40_000  # characters of a document that are sent at once
 _BODY = 1_000_000  # bytes of a request
 _QUESTION = 10_000  # characters
-_PASSAGES = 20
+_PASSAGES, _TOKENS = 20, 2_000  # of a search
 _SHOWN = 400  # characters of a passage in the list
 
 
@@ -338,13 +338,16 @@ class LabelServer(ThreadingHTTPServer):
         """Passages for these words, best first."""
         if not words.strip():
             return {"passages": []}
-        found = self.retriever.retrieve(words[:_QUESTION], _PASSAGES)
-        return {"passages": [self._passage(piece.document_id, span) for piece in found for span in piece.spans[:1]]}
+        found = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
+        return {"passages": [self._passage(piece) for piece in found if piece.spans]}
 
-    def _passage(self, document_id: str, span: Span) -> dict[str, Any]:
-        number = self._numbers[document_id]
-        text = page_text(span.slice(self.questions.documents[number].text)[:_SHOWN])
-        return {"document": number, "start": span.start, "end": span.end, "text": text}
+    def _passage(self, piece: Retrieved) -> dict[str, Any]:
+        """A passage's place; where its best part starts, from which it is read; and that part's text."""
+        number = self._numbers[piece.document_id]
+        span = piece.spans[0]
+        best = max(piece.parts, key=lambda part: part.score).spans[0] if piece.parts else span
+        text = page_text(best.slice(self.questions.documents[number].text)[:_SHOWN])
+        return {"document": number, "start": span.start, "end": span.end, "best": best.start, "text": text}
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""

@@ -103,7 +103,8 @@ def scatter(
     y = _Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
     parts = [*_axes(x, y, x_ticks, y_ticks, x_label, y_label), _frontier(shown, x, y)]
     parts += [_whisker(point, x, y) for point in shown]
-    discs = _places([(x(point.x), y(point.y)) for point in shown], width, height)
+    radius = _RADIUS + 3 * (max(point.number for point in shown) > 9)
+    discs = _places([(x(point.x), y(point.y)) for point in shown], width, height, radius)
     parts += [_mark(point, x, y, disc, x_unit) for point, disc in zip(shown, discs, strict=True)]
     return _figure(width, height, title, parts)
 
@@ -157,7 +158,9 @@ def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float], x_unit:
     )
 
 
-def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -> list[tuple[float, float]]:
+def _places(
+    marks: Sequence[tuple[float, float]], width: float, height: float, radius: float = _RADIUS
+) -> list[tuple[float, float]]:
     """The disc of each mark: the nearest place that touches no mark and no earlier disc."""
     placed: list[tuple[float, float]] = []
     directions = [math.radians(angle) for angle in (-25, 205, 25, 155, -60, 240, 60, 120, -90, 90)]
@@ -168,9 +171,9 @@ def _places(marks: Sequence[tuple[float, float]], width: float, height: float) -
             for angle in directions
         ]
         inside = [
-            place for place in tries if 46 + _RADIUS < place[0] < width - _RADIUS and 24 < place[1] < height - 54
+            place for place in tries if 46 + radius < place[0] < width - radius and 24 < place[1] < height - 54
         ] or tries
-        blocked = [(mark, _RADIUS + _DOT + 1) for mark in marks] + [(disc, 2 * _RADIUS + 1) for disc in placed]
+        blocked = [(mark, radius + _DOT + 1) for mark in marks] + [(disc, 2 * radius + 1) for disc in placed]
         free = (place for place in inside if all(math.dist(place, other) > gap for other, gap in blocked))
         placed.append(next(free, inside[0]))
     return placed
@@ -361,9 +364,11 @@ def _tone(index: int) -> str:
 
 
 def _disc(number: int, x: float, y: float, letters: str = "", radius: float = _RADIUS) -> str:
+    letters = letters or str(number)
+    half = radius + 3 * (len(letters) - 1)  # wider for two digits
     return (
-        f'<circle class="disc {_tone(number)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>'
-        f"{_text(x, y + 3.8, letters or str(number), 'digit', anchor='middle')}"
+        f'<rect class="disc {_tone(number)}" x="{x - half:.1f}" y="{y - radius:.1f}" width="{2 * half:g}" '
+        f'height="{2 * radius:g}" rx="{radius:g}"/>{_text(x, y + 4.5, letters, "digit", anchor="middle")}'
     )
 
 
