@@ -112,11 +112,10 @@ A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object
 
 ## Shared options
 
-{chr(10).join(map(_item, _shared()))}
+{_shared_items()}
 
 Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer,
-`characters`, `words`, `embedder`. Splitters of sentences, [compared](../../evidence/segmentation.md#sentences): rules
-(`default`), spaCy, a regular expression, a callable.
+`characters`, `words`, `embedder`. [Splitters compared](../../evidence/segmentation.md#sentences).
 """
 
 
@@ -209,6 +208,14 @@ def _shared() -> list[Option]:
     """The options that have one default and one meaning in several strategies."""
     every = Counter(option for name in SHOWN for option in options_of(strategies[name]))
     return [option for option, count in every.items() if count >= _SHARED and not option.name.endswith("size")]
+
+
+def _shared_items() -> str:
+    """The shared options; defaults of one name and meaning in one line."""
+    defaults: dict[tuple[str, str], list[str]] = {}
+    for name, default, meaning in _shared():
+        defaults.setdefault((name, meaning), []).append(default)
+    return "\n".join(_item(Option(name, " or ".join(each), meaning)) for (name, meaning), each in defaults.items())
 
 
 def _model(cls: type[Chunker]) -> str:
