@@ -35,23 +35,16 @@ class Titles:
     r"""Which documents a question names: those whose title it starts with, set off by a colon, bar, dash, stop or line.
 
     A document's title is its metadata's "title"; without one, each of its first lines up to one of more than 10
-    characters. Titles are compared by their `words`. They are read for the first question that may start with one; each
-    takes 16 bytes.
+    characters. Titles are compared by their `words`; each takes 16 bytes.
 
     >>> titles = Titles([Document("a", "# On foxes\n\nThey nap."), Document("b", "They nap.", {"title": "Crows"})])
     >>> titles.read("Crows: do they nap?"), titles.read("On foxes - do they nap?"), titles.read("Do crows nap?")
     (([1], 'do they nap?'), ([0], 'do they nap?'), ([], 'Do crows nap?'))
     """
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._documents = documents
-
-    @cached_property
-    def _found(self) -> tuple[Numbers, Numbers]:
-        """The key of each title, ascending, and its document."""
-        found = [(_key(title), number) for number, each in enumerate(self._documents) for title in _titles_of(each)]
-        keys, numbers = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T.copy()
-        return keys, numbers
+    def __init__(self, documents: Iterable[Document]) -> None:
+        found = [(_key(title), number) for number, each in enumerate(documents) for title in _titles_of(each)]
+        self._keys, self._documents = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T.copy()
 
     def read(self, question: str) -> tuple[list[int], str]:
         """The numbers of the documents that a question names, and the rest of it; none, and all of it.
@@ -60,8 +53,7 @@ class Titles:
         """
         for mark in reversed(list(islice(_SETS_OFF.finditer(question), _MARKS))):
             key, rest = _key(question[: mark.start()]), question[mark.end() :].strip()
-            keys, numbers = self._found
-            named = numbers[slice(*np.searchsorted(keys, (key, key + 1)))]
+            named = self._documents[slice(*np.searchsorted(self._keys, (key, key + 1)))]
             if key and len(named) and words(rest):
                 return sorted(set(named.tolist())), rest
         return [], question
@@ -91,7 +83,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     Args:
         chunks: in the order of their numbers.
-        documents: the sources; only late chunking reads all of their texts.
+        documents: the sources; only late chunking and `Titles` read all of their texts.
 
     Raises:
         DataError: an item is not a `Chunk`.
@@ -101,6 +93,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     >>> len(corpus), corpus[0].text
     (1, 'quick')
     """
+
+    at_hand = True  # texts need not be read from files first
 
     def __init__(self, chunks: Iterable[Chunk] = (), documents: Sequence[Document] = ()) -> None:
         self.documents = documents
@@ -126,6 +120,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             postings: of the chunks' texts, by form of words.
         """
         corpus = cls((), documents)
+        corpus.at_hand = False
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
         corpus._postings = dict(postings)
         return corpus

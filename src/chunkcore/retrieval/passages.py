@@ -64,7 +64,9 @@ class Passages(RetrievalMethod):
     tokens.
 
     A question that starts with a document's title, set off by a colon, as in "Leave policy: how many days?", is asked
-    of the documents of this title, without the title; see `Titles`. Their units alone are scored, all of them.
+    of the documents of this title, without the title. Their units alone are scored, all of them. A title is the
+    metadata's "title", else the first line. (An index whose files are not held, such as that of `chunkcore search`,
+    knows no titles.)
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -156,7 +158,7 @@ class _ByWindows(PassageIndex):
         self._options = options
         self.counter = options.counter
         self._units = _Units(corpus)
-        self._titles = Titles(corpus.documents)
+        self._titles = Titles(corpus.documents if corpus.at_hand else ())
         halves = {kind: options.halves(kind) for kind in KINDS}
         whole = options.scales is None or "document" in options.scales
         self._dense: _Dense | None = None
