@@ -112,6 +112,19 @@ def test_words_stay_whole_where_they_fit_and_graphemes_always() -> None:
     ]
 
 
+@pytest.mark.parametrize("maximum", [1, 7, 100])
+def test_parts_hold_as_many_words_as_fit(maximum: int) -> None:
+    text = " ".join(f"word{number}" for number in range(1000))
+    parts = fit(WordCounter().tokenize(text), 0, len(text), maximum)
+    sizes = [len(text[start:end].split()) for start, end in parts]
+    assert sizes == [min(maximum, 1000 - place) for place in range(0, 1000, maximum)]
+
+
+def test_a_long_word_after_a_short_one_begins_a_part() -> None:
+    text = "ab " + "x" * 300
+    assert fit(CharacterCounter().tokenize(text), 0, 303, 200) == [(0, 2), (3, 203), (203, 303)]
+
+
 def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_kept() -> None:
     text = "ok 👩‍👩‍👧"
     source = TiktokenCounter("cl100k_base").tokenize(text)
@@ -194,6 +207,8 @@ def test_a_fragment_joins_across_the_smaller_gap_and_of_equal_ones_backwards() -
     assert join([5, 1, 4], [0, 2, 3], 2, 5) == [(0, 1), (1, 3)]
     # Several fragments make one.
     assert join([1, 1, 1, 5], [0, 1, 1, 9], 3, None) == [(0, 3), (3, 4)]
+    # Two that are still too small together go on to the next.
+    assert join([1, 1, 5], [0, 1, 9], 3, None) == [(0, 3)]
 
 
 def test_how_large_two_are_together_is_asked_only_where_it_matters() -> None:
@@ -213,6 +228,19 @@ def test_the_chunks_of_one_text_do_not_join_those_of_the_next() -> None:
     counter = WordCounter()
     source = TokenizedText.join([counter.tokenize("one two three four"), counter.tokenize("five")])
     assert join_ranges(source, [(0, 13), (14, 18), (18, 22)], 2) == [(0, 18), (18, 22)]
+    source = TokenizedText.join([counter.tokenize("one two"), counter.tokenize("three four")])
+    assert join_ranges(source, [(0, 7), (7, 12), (13, 17)], 2) == [(0, 7), (7, 17)]
+
+
+def test_ranges_join_across_the_fewer_characters_and_end_where_the_farthest_does() -> None:
+    source = WordCounter().tokenize("one two three four  five six")
+    assert join_ranges(source, [(0, 13), (14, 18)], 2) == [(0, 18)]
+    assert join_ranges(source, [(0, 13), (14, 18), (20, 28)], 2) == [(0, 18), (20, 28)]
+    # "two" lies inside the range before it; with room for both they are one, which ends where that range does.
+    assert join_ranges(source, [(0, 24), (4, 7), (25, 28)], 2, maximum=5) == [(0, 24), (25, 28)]
+    # Without room each keeps its own end.
+    rows = [(0, 24), (4, 13), (20, 28)]
+    assert join_ranges(source, rows, 3, maximum=4) == rows
 
 
 def chunk_sizes(chunker: Chunker, text: str) -> list[int]:
@@ -276,6 +304,13 @@ TOPICS = (
 
 def semantic(threshold: float = 0.5) -> SemanticOverlap:
     return SemanticOverlap(threshold=threshold, embedder=FakeEmbedder(64))
+
+
+def test_two_sentences_are_of_one_topic_or_of_two() -> None:
+    alike = ["The cat sat on the mat.", "The cat sat on a mat."]
+    assert semantic().topics(alike) == [0, 0]
+    assert semantic().topics([alike[0], "Rain fell over stone roofs."]) == [0, 1]
+    assert semantic().topics(alike[:1]) == [0]
 
 
 def test_overlap_goes_back_while_the_topic_stays() -> None:
@@ -349,8 +384,9 @@ def test_other_strings_are_no_overlap(value: str) -> None:
 
 
 def test_a_threshold_is_a_similarity() -> None:
-    with pytest.raises(OptionError, match=r"-1 to 1, got 1\.5"):
-        Recursive(overlap="semantic:1.5")
+    for outside in (1.5, -1.5):
+        with pytest.raises(OptionError, match=f"-1 to 1, got {outside}"):
+            Recursive(overlap=f"semantic:{outside}")
     with pytest.raises(OptionError, match="got an empty one"):
         SemanticOverlap(embedder=" ")
 

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.errors import OptionError
-from chunkcore.tokens import CharacterCounter, TokenizedText
+from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenizedText
 from tests.strategies import hard_text
 
 
@@ -104,6 +104,30 @@ def test_the_texts_maximum_holds_and_the_chunks_that_fit_stay(text: str, size: i
     rest = iter(found)
     assert all(chunk in rest for chunk in fitting)
     assert "".join("".join(found).split()) == "".join(text.split())
+
+
+class PieceByPiece(TiktokenCounter):
+    """Counts each piece by itself: nothing is known of the text around it."""
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return TokenizedText(text, self)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(hard_text(), min_size=2, max_size=12).map(" ".join),
+    st.integers(1, 25),
+    st.sampled_from(["cl100k_base", "o200k_base"]),
+)
+def test_words_are_packed_by_tokens_as_pieces_counted_one_by_one(text: str, size: int, counter: str) -> None:
+    expected = Recursive(size=size, counter=PieceByPiece(counter)).spans(text)
+    assert Recursive(size=size, counter=counter).spans(text) == expected
+
+
+def test_a_minimum_joins_nothing_to_a_piece_that_is_too_large_already() -> None:
+    text = "one two three four five six\n\nseven"
+    assert split(text, size=4, minimum=2, separators=["\n\n"], counter="words") == text.split("\n\n")
+    assert split(text, size=6, minimum=2, separators=["\n\n"], counter="words") == [text]
 
 
 def test_parts_of_a_chunk_that_was_cut_are_not_repeated() -> None:

@@ -110,6 +110,11 @@ def test_segments_begin_at_deep_local_maxima():
     assert TextTiling(window=3).find(np.ones((12, 2))).tolist() == []
 
 
+def test_of_gaps_equally_deep_side_by_side_the_last_is_the_boundary():
+    """A lone sentence between two topics: similarities 1, 0, 0, 1, so both gaps around it are 2 deep."""
+    assert TextTiling(window=1, deviations=0.5).find(np.eye(3)[[0, 0, 1, 2, 2]]).tolist() == [3]
+
+
 @given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 8), st.floats(-3, 3))
 def test_any_vectors_give_a_segmentation(seed, count, window, deviations):
     random = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from chunkcore.chunkers import FixedSentences, Sentence
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models.loading import EmbedderCounter
+from chunkcore.tokens import TokenizedText, WordCounter
 from tests.test_late_chunking import FakeTokenEmbedder
 
 FOUR = "One is short. Two is too. Three. Four has four words."
@@ -49,6 +50,8 @@ def test_overlap_is_whole_sentences_where_they_fit() -> None:
     # One sentence at least, though it is over the overlap.
     assert words(size=8, overlap=1) == ["One is short. Two is too. Three.", "Three. Four has four words."]
     assert words(size=6, overlap=1)[1] == "Two is too. Three."
+    # Two asked for, and one there is before the second chunk, which has no room for it.
+    assert words(size=4, overlap_sentences=2) == ["One is short.", "Two is too. Three.", "Four has four words."]
 
 
 def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
@@ -60,6 +63,28 @@ def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
         ("\u0301", "grapheme"),
         ("a", None),
     ]
+
+
+class Squares(WordCounter):
+    """Counts the square of the words, so that sentences together count more than their sum."""
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return TokenizedText(text, self)
+
+    def count(self, text: str) -> int:
+        return super().count(text) ** 2
+
+
+def test_a_chunk_whose_own_text_is_over_the_maximum_is_halved_at_sentences() -> None:
+    def cut(text: str, **options: int) -> list[str]:
+        return Sentence(counter=Squares(), **options).split_text(text)
+
+    # By sum four fit into 4, together they count 16; then comes a sentence of 9.
+    found = cut("Ants. Bees. Cats. Dogs. Eels find gnats. Hens.", size=4)
+    assert found == ["Ants. Bees.", "Cats. Dogs.", "Eels find", "gnats.", "Hens."]
+    assert cut("Ants. Bees fly. Cats.", size=5) == ["Ants.", "Bees fly.", "Cats."]
+    # With what it repeats the second chunk is over the maximum: it repeats nothing.
+    assert cut("Ants. Bees. Cats dig.", size=5, overlap_sentences=1) == ["Ants. Bees.", "Cats dig."]
 
 
 def test_a_family_of_emoji_over_a_models_limit_stops_nothing() -> None:
@@ -75,6 +100,17 @@ def test_each_chunk_repeats_the_sentences_before_it() -> None:
     assert [numbers(chunk) for chunk in chunks] == [[1, 2], [2, 3, 4], [4, 5]]
 
 
+def test_a_number_of_chunks_shares_the_sentences_out() -> None:
+    def found(count: int, **options: int) -> list[list[int]]:
+        return [numbers(chunk) for chunk in FixedSentences(**options).split_text(numbered(count))]
+
+    assert found(8, chunks=3) == [[1, 2, 3], [4, 5, 6], [7, 8]]
+    assert found(2, chunks=5) == [[1], [2]]
+    assert found(0, chunks=5) == []
+    # A chunk begins later than the one before, whatever it may repeat.
+    assert found(8, chunks=2, overlap=6) == [[1, 2, 3, 4], [2, 3, 4, 5, 6, 7, 8]]
+
+
 @pytest.mark.parametrize(
     ("cls", "options", "message"),
     [
@@ -85,6 +121,7 @@ def test_each_chunk_repeats_the_sentences_before_it() -> None:
         (Sentence, {"overlap_sentences": -1}, "overlap_sentences is at least 0"),
         (Sentence, {"splitter": "none"}, "unknown sentence splitter"),
         (Sentence, {"splitter": lambda text: []}, "has no `name`"),
+        (FixedSentences, {"splitter": lambda text: []}, "has no `name`"),
         (FixedSentences, {"sentences": 0}, "sentences is at least 1"),
         (FixedSentences, {"chunks": 0}, "chunks is at least 1"),
         (FixedSentences, {"sentences": 2, "overlap": 3}, "overlap is 0 to sentences"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, join_small, pack, read_overlap, shareable
+from chunkcore.packing import Overlap, pack, read_overlap, shareable
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
@@ -72,7 +72,10 @@ class FixedToken(Chunker):
             ends = np.minimum(begins + self.size, count)
         else:
             begins, ends = np.array(pack(np.arange(count + 1), self.size, overlap)).T
-        return self._joined(begins, ends) if self.minimum and len(begins) > 1 else (begins, ends)
+        if len(begins) > 1 and ends[-1] - begins[-1] < self.minimum:
+            # Only the last window holds less than `size`; it joins the one before.
+            return begins[:-1], np.delete(ends, -2)
+        return begins, ends
 
     def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[tuple[int, int]]:
         """Start and end of each window of a text whose tokens begin at `places`."""
@@ -82,10 +85,3 @@ class FixedToken(Chunker):
         # Windows inside one character are empty or equal.
         new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
         return list(map(tuple, rows[new & (rows[:, 0] < rows[:, 1])].tolist()))
-
-    def _joined(self, begins: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
-        sizes, gaps = (ends - begins).tolist(), [0] * len(begins)
-        groups = np.array(
-            join_small(sizes, gaps, self.minimum, None, lambda first, last: int(ends[last - 1] - begins[first]))
-        )
-        return begins[groups[:, 0]], ends[groups[:, 1] - 1]
