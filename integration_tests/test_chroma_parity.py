@@ -25,9 +25,9 @@ from integration_tests.benchmarks.chroma_table import (
     STRATEGIES,
     Key,
     Row,
+    by_first_occurrence,
     our_rows,
     read_reference,
-    rows_by_first_occurrence,
     run,
 )
 from tests.conftest import shared
@@ -95,7 +95,7 @@ def rows(benchmark: Benchmark) -> SimpleNamespace:
         return SimpleNamespace(
             holding=our_rows(run(benchmark, embedder, published=False)),
             touching=our_rows(run(benchmark, embedder, published=True)),
-            misplaced=rows_by_first_occurrence(benchmark, embedder),
+            misplaced=our_rows(by_first_occurrence(benchmark, embedder)),
         )
     except ModelError as error:
         if "not in the cache" not in str(error):
