@@ -43,11 +43,7 @@ def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: i
 
 
 def check_wanted() -> None:
-    """Call before expensive work in a thread of `ordered`.
-
-    Raises:
-        CancelledError: the results are no longer wanted.
-    """
+    """Call before expensive work in a thread of `ordered`; raises `CancelledError` if its results are not wanted."""
     effort: _Effort | None = getattr(_thread, "effort", None)
     while effort is not None:
         if not effort.wanted:

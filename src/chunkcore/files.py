@@ -67,10 +67,8 @@ def refuse_device(path: Path) -> None:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""Line number, from 1, and line with its newline, without byte order mark. Only ``\n`` ends a line.
-
-    Raises:
-        DataError: as `read_text`, with the number of the line that is not UTF-8.
+    r"""Line number, from 1, and line with its newline, without byte order mark. Only ``\n`` ends a line. Raises
+    `DataError`: as `read_text`, with the number of the line that is not UTF-8.
     """
     try:
         refuse_device(path)
@@ -90,10 +88,8 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number, from 1, and object of each line that is not blank.
-
-    Raises:
-        DataError: a line is no JSON object; or as `text_lines`.
+    """Line number, from 1, and object of each line that is not blank. Raises `DataError`: a line is no JSON object; or
+    as `text_lines`.
     """
     # Not str.splitlines, which cuts at U+2028 and U+0085: JSON strings may contain them.
     for number, line in text_lines(path):
@@ -115,11 +111,7 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file.
-
-    Raises:
-        DataError: no JSON; over 512 MB; or as `read_text`.
-    """
+    """The content of a JSON file. Raises `DataError`: no JSON; over 512 MB; or as `read_text`."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -220,14 +212,12 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
-    """Write the parts to a temporary file beside `path` and move it over `path`; folders are created.
+    """Write the parts to a temporary file beside `path` and move it over `path`; folders are created. Raises `OSError`:
+    the folder cannot be written to, or the disk is full; it names the file.
 
     A reader finds the old file or the new one. After any failure, also while the parts are made, the old file stays
     and nothing else is left. A symbolic link stays, and its target is written. A device or a named pipe is written to
     directly.
-
-    Raises:
-        OSError: the folder cannot be written to, or the disk is full; it names the file.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -259,9 +249,7 @@ def _replace(path: Path, parts: Iterable[bytes]) -> None:
 
 def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
     """Write lines at `end` of an unbuffered file (None: at its end) and sync them: all or none. Returns the new end.
-
-    Raises:
-        OSError: the lines cannot be written. The file is as before, also after Ctrl-C.
+    Raises `OSError`: the lines cannot be written. The file is as before, also after Ctrl-C.
     """
     begin = file.seek(0, os.SEEK_END) if end is None else end
     try:
@@ -331,11 +319,7 @@ class AppendLog:
             raise
 
     def append(self, *entries: Mapping[str, Any]) -> None:
-        """Add lines to the disk, all or none.
-
-        Raises:
-            DataError: they cannot be written; earlier lines stay.
-        """
+        """Add lines to the disk, all or none. Raises `DataError`: they cannot be written; earlier lines stay."""
         lines = b"".join(map(_json_line, entries))
         try:
             self._end = append_lines(self._file, lines, self._end)
@@ -471,10 +455,8 @@ class ScratchFile:
         self._size = 0
 
     def add(self, data: bytes) -> int:
-        """Append bytes; returns their place.
-
-        Raises:
-            OSError: the disk is full; it names the temporary folder. Nothing is added.
+        """Append bytes; returns their place. Raises `OSError`: the disk is full; it names the temporary folder. Nothing
+        is added.
         """
         with self._lock, telling_the_folder():
             begin = self._size
@@ -604,11 +586,9 @@ def unzip(archive: Path, folder: Path) -> None:
 
 
 class ArchiveMembers:
-    """The members of a ZIP file, read into memory within the limits of `unzip`.
-
-    Raises:
-        DataError: no ZIP file, or damaged; 10,000 members; a member is encrypted or packed in an unusual way; or they
-            unpack to over 50 times the file, and over 64 MB.
+    """The members of a ZIP file, read into memory within the limits of `unzip`. Raises `DataError`: no ZIP file, or
+    damaged; 10,000 members; a member is encrypted or packed in an unusual way; or they unpack to over 50 times the
+    file, and over 64 MB.
     """
 
     def __init__(self, archive: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import terminal_text
 from chunkcore.files import ANSWERS
 
@@ -324,8 +324,6 @@ def _kept(spec: str, store: Path | None, *, private: bool) -> LLM:
 
 def _depth(text: str) -> Depth:
     """How many pieces, or tokens, a model is shown; "min" depends on the evidence, which no model knows."""
-    from chunkcore.errors import OptionError
-
     try:
         (depth,) = options.read_depths([text])
     except OptionError:
@@ -354,7 +352,6 @@ def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
 def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
     """The given measures; by default those that the questions allow."""
     from chunkcore.answers.answering import DEFAULT_MEASURES, answer_measures, choices_of, references_of
-    from chunkcore.errors import DataError, OptionError
 
     for name in given:
         if name not in answer_measures():

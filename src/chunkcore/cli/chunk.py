@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import OptionError
+from chunkcore.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
@@ -118,7 +118,6 @@ def _lines(stream: Stream, progress: running.Rate | None) -> Iterator[bytes]:
 
 
 def _resumable(stream: Stream, output: Path, progress: running.Rate | None, *, fresh: bool) -> None:
-    from chunkcore.errors import DataError
     from chunkcore.scale import ResumableOutput
 
     writer = ResumableOutput(output, _identity(stream), fresh=fresh)

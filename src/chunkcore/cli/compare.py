@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
@@ -78,7 +79,6 @@ def compare(
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
     from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.errors import OptionError
     from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
     from chunkcore.evaluation.measures import measures_at
     from chunkcore.evaluation.results import Cost

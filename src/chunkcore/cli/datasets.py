@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import echo
+from chunkcore.errors import DataError, OptionError, echo
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -123,7 +123,6 @@ def verify(
 
 def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
     from chunkcore.datasets import dataset_path, list_datasets
-    from chunkcore.errors import DataError
     from chunkcore.evaluation.benchmarks import load_benchmark
 
     names = [info.name for info in list_datasets()]
@@ -166,7 +165,6 @@ def stitch(
 
 def _check_output(output: Path, data: options.Data) -> None:
     """Check that no input is replaced."""
-    from chunkcore.errors import OptionError
     from chunkcore.files import BENCHMARK_NAMES
 
     given = [path.resolve() for path in (data.docs, data.questions) if path is not None]

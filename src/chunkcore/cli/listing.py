@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from chunkcore.cli import options
-from chunkcore.errors import echo
+from chunkcore.errors import OptionError, echo
 
 # The module of each registry.
 _REGISTRIES = {
@@ -40,7 +40,6 @@ def list_names(
     from rich.console import Console
     from rich.text import Text
 
-    from chunkcore.errors import OptionError
     from chunkcore.registry import suggestion
 
     if not kind:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
-from chunkcore.errors import echo
+from chunkcore.errors import OptionError, echo
 from chunkcore.registry import LARGEST, check_number
 
 if TYPE_CHECKING:
@@ -144,7 +144,6 @@ class Data:
             DataError: the files cannot be read.
         """
         from chunkcore.datasets import load_dataset
-        from chunkcore.errors import OptionError
         from chunkcore.evaluation.benchmarks import load_benchmark
         from chunkcore.files import REPORT_NAMES
 
@@ -193,10 +192,8 @@ class ScoringOptions:
     counter: Counter = "cl100k_base"
 
     def depths(self, default: Sequence[str]) -> tuple[tuple[Depth, ...], Measure]:
-        """The depths, with that of the verdict's measure; and this measure.
-
-        Raises:
-            OptionError: a k or the measure is malformed.
+        """The depths, with that of the verdict's measure; and this measure. Raises `OptionError`: a k or the measure is
+        malformed.
         """
         from chunkcore.evaluation.measures import get_measure
 
@@ -221,12 +218,7 @@ class ScoringOptions:
 
 
 def read_depths(texts: Sequence[str]) -> list[Depth]:
-    """The values of ``--k``.
-
-    Raises:
-        OptionError: one is malformed.
-    """
-    from chunkcore.errors import OptionError
+    """The values of ``--k``. Raises `OptionError`: one is malformed."""
     from chunkcore.evaluation.measures import parse_depth
 
     try:
@@ -247,12 +239,9 @@ class Statistics:
     resamples: Resamples = 10_000
 
     def clusters(self, benchmark: Benchmark) -> dict[str, str] | None:
-        """By question, the document that it is resampled with; None where each question is resampled alone.
-
-        Raises:
-            OptionError: `by` is neither question nor document, or the questions are about one document, or none.
+        """By question, the document that it is resampled with; None where each question is resampled alone. Raises
+        `OptionError`: `by` is neither question nor document, or the questions are about one document, or none.
         """
-        from chunkcore.errors import OptionError
         from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
         if self.by not in ("question", "document"):
@@ -295,12 +284,7 @@ class LlmPrices(DryRun):
     ] = None
 
     def prices(self) -> Prices | None:
-        """The prices; None where none are given.
-
-        Raises:
-            OptionError: one without the other, or out of range.
-        """
-        from chunkcore.errors import OptionError
+        """The prices; None where none are given. Raises `OptionError`: one without the other, or out of range."""
         from chunkcore.models.llm import Prices
 
         if self.input_price is None and self.output_price is None:
@@ -369,7 +353,6 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
         MissingExtraError: what loads the model that a strategy names is not installed.
     """
     from chunkcore.chunkers import get_chunker
-    from chunkcore.errors import OptionError
     from chunkcore.models import get_embedder
 
     made: dict[str, Chunker] = {}
@@ -387,11 +370,7 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
 
 
 def optional_embedder(name: str) -> Embedder | None:
-    """The model over the user's cache; None for "none".
-
-    Raises:
-        MissingExtraError: what loads it is not installed.
-    """
+    """The model over the user's cache; None for "none". Raises `MissingExtraError`: what loads it is not installed."""
     from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 
     return None if name == "none" else CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache(), private=True))
@@ -411,10 +390,8 @@ def check_output(output: Path) -> None:
 
 
 def check_file(file: Path) -> None:
-    """Check before long work that a file can be written.
-
-    Raises:
-        OSError: it is a folder, its folder cannot be written to, or it is a pipe that cannot.
+    """Check before long work that a file can be written. Raises `OSError`: it is a folder, its folder cannot be written
+    to, or it is a pipe that cannot.
     """
     if file.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
@@ -425,10 +402,8 @@ def check_file(file: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Check before long work that files can be written into a folder.
-
-    Raises:
-        OSError: a file is where a folder is needed, or the folder cannot be written to.
+    """Check before long work that files can be written into a folder. Raises `OSError`: a file is where a folder is
+    needed, or the folder cannot be written to.
     """
     place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
     code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES

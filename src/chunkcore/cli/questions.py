@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import echo
+from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 
 if TYPE_CHECKING:
     from chunkcore.document import Document
@@ -160,8 +160,6 @@ def generate(
 
 
 def _threshold(name: str, text: str) -> Threshold:
-    from chunkcore.errors import OptionError
-
     if text == "none":
         return None
     if text == "propose":
@@ -174,8 +172,6 @@ def _threshold(name: str, text: str) -> Threshold:
 
 def _check_output(docs: Path, files: GenerationFiles) -> None:
     """Check that no file of the user's is replaced, and that the output is no document the next time."""
-    from chunkcore.errors import OptionError
-
     if files.questions.exists() and not files.journal.exists():
         raise OptionError(
             f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
@@ -184,8 +180,6 @@ def _check_output(docs: Path, files: GenerationFiles) -> None:
 
 
 def _check_outside(docs: Path, output: Path) -> None:
-    from chunkcore.errors import OptionError
-
     root = docs.resolve()
     if (root / "documents").is_dir() and (root / "questions.jsonl").is_file():
         root /= "documents"
@@ -258,7 +252,6 @@ def label(
 ) -> None:
     """Mark the evidence of questions, in a page that this machine serves to itself."""
     from chunkcore.chunkers import get_chunker
-    from chunkcore.errors import DataError
     from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
     from chunkcore.retrieval import cut, get_retriever
@@ -321,7 +314,6 @@ def check(
 
 def _kinds(given: Sequence[str]) -> frozenset[str]:
     """The kinds to leave out."""
-    from chunkcore.errors import OptionError
     from chunkcore.questions.validate import KINDS
 
     for each in given:
@@ -332,8 +324,6 @@ def _kinds(given: Sequence[str]) -> frozenset[str]:
 
 def _embedder(name: str) -> Embedder | None:
     """The model; None if none is wanted, or if it is not installed, which is said."""
-    from chunkcore.errors import MissingExtraError
-
     try:
         return options.optional_embedder(name)
     except MissingExtraError as error:

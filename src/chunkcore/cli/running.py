@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from chunkcore.errors import DataError, OptionError
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -279,11 +280,7 @@ def resume(*kept: Path | None) -> str:
 
 @contextmanager
 def stoppable(sentence: str) -> Iterator[None]:
-    """Tell a user who stops the block this sentence.
-
-    Raises:
-        StoppedError: in place of KeyboardInterrupt.
-    """
+    """Tell a user who stops the block this sentence. Raises `StoppedError`: in place of KeyboardInterrupt."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -383,15 +380,11 @@ class Gate:
         return [requirement.measure for requirement in self.requirements]
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline has one of these strategies.
+        """Check before long work that the baseline has one of these strategies. Raises `DataError`: it has none of
+        them.
 
         A single strategy is compared with a single earlier one, whatever their names.
-
-        Raises:
-            DataError: it has none of them.
         """
-        from chunkcore.errors import DataError
-
         if self.earlier is None or len(names) == len(self.earlier) == 1:
             return
         before = [report.name for report in self.earlier]
@@ -429,12 +422,9 @@ class Gate:
 
 
 def check_savable(benchmark: Benchmark) -> None:
-    """Check before long work that TREC's columns can hold the questions' ids.
-
-    Raises:
-        OptionError: an id has white space, or a character that cannot be printed.
+    """Check before long work that TREC's columns can hold the questions' ids. Raises `OptionError`: an id has white
+    space, or a character that cannot be printed.
     """
-    from chunkcore.errors import OptionError
     from chunkcore.evaluation.run_files import is_column
 
     for query in benchmark.queries:
@@ -490,10 +480,8 @@ def report_page(
 
 
 def finish(page: ReportPage, html: Path, checks: Sequence[Check], lines: Iterable[str] = ()) -> None:
-    """Print the report, the lines, the checks, and last the path of the page.
-
-    Raises:
-        Exit: a check failed: exit code 1.
+    """Print the report, the lines, the checks, and last the path of the page. Raises `Exit`: a check failed: exit code
+    1.
     """
     from rich.console import Console
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.errors import DataError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -195,7 +196,6 @@ def train(
 
 def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
     """By file its texts, embedded, in three parts."""
-    from chunkcore.errors import DataError
     from chunkcore.evaluation.segmentation import load_labelled
     from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
     from chunkcore.models.loading import get_embedder

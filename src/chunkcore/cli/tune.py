@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.errors import OptionError
 from chunkcore.files import TUNE_NAMES
 
 if TYPE_CHECKING:
@@ -145,7 +146,6 @@ def tune(
 
 def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
     """What the command line and the file describe; None for the default space."""
-    from chunkcore.errors import OptionError
     from chunkcore.tuning import Space, load_space, parse_space
 
     specs = [each.strip() for each in strategies]
@@ -165,7 +165,6 @@ def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
 
 def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool) -> list[RetrievalMeasure]:
     """The measure to maximise; with ``-k`` at each of these depths, over which it is averaged."""
-    from chunkcore.errors import OptionError
     from chunkcore.evaluation.measures import get_measure, retrieval_measures
 
     name = measure or ("Recall" if ks else "Recall@1000tok")

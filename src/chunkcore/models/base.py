@@ -186,10 +186,8 @@ def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: 
 
 
 def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
-    """One checked row a token for each sequence of token ids. A model that fails is asked a second time.
-
-    Raises:
-        ModelError: the second try failed, too.
+    """One checked row a token for each sequence of token ids. A model that fails is asked a second time. Raises
+    `ModelError`: the second try failed, too.
     """
     return _twice(lambda: _embedded_tokens(embedder, windows))
 

@@ -117,10 +117,8 @@ def is_bert_folder(path: Path) -> bool:
 
 
 def read_bert_folder(path: Path) -> BertFolder:
-    """The settings of the folder's model.
-
-    Raises:
-        OptionError: a file is missing or unreadable, or the model is no BERT encoder that we can build.
+    """The settings of the folder's model. Raises `OptionError`: a file is missing or unreadable, or the model is no
+    BERT encoder that we can build.
     """
     for name in ("modules.json", "config.json", "tokenizer.json", "model.safetensors"):
         if not (path / name).is_file():

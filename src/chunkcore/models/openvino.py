@@ -29,12 +29,10 @@ Precision = Literal["f32", "bf16", "int8"]
 
 
 def import_openvino() -> Any:
-    """Openvino without its telemetry, which on import sends an event to a server and writes to the home folder.
+    """Openvino without its telemetry, which on import sends an event to a server and writes to the home folder. Raises
+    `ImportError`: openvino is not installed.
 
     Where openvino_telemetry cannot be imported, openvino uses a stub that does nothing.
-
-    Raises:
-        ImportError: openvino is not installed.
     """
     hidden = "openvino_telemetry"
     before = {name: module for name, module in sys.modules.items() if name == hidden}
@@ -207,10 +205,8 @@ class OpenVinoEmbedder:
         )
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
-        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions).
-
-        Raises:
-            OptionError: the model pools by its first token.
+        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
+        `OptionError`: the model pools by its first token.
         """
         if self._folder.pooling != "mean":
             raise OptionError(

@@ -83,10 +83,8 @@ class SentenceTransformersEmbedder:
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
 
     def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens with their code points, without truncation.
-
-        Raises:
-            OptionError: the model's tokenizer gives no offsets.
+        """The document's tokens with their code points, without truncation. Raises `OptionError`: the model's tokenizer
+        gives no offsets.
         """
         ready = encodable(text)
         prompt = _prompt(self._model, "document", "passage", "corpus")
@@ -111,10 +109,8 @@ class SentenceTransformersEmbedder:
         )
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
-        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions).
-
-        Raises:
-            OptionError: the model's vector of a text is no mean of token vectors.
+        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
+        `OptionError`: the model's vector of a text is no mean of token vectors.
         """
         self._check_means()
         return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)

@@ -124,9 +124,26 @@ def cosine_histogram(
         return left + (value - low) / (high - low) * (right - left)
 
     edges = np.linspace(low, high, _BINS + 1)
-    parts = [f'<path class="bars" d="{_bars(values, edges, x, bottom, top, root)}"/>']
+
+    def columns(counted: NDArray[np.float64]) -> list[tuple[float, float, float]]:
+        """Each column's height from 0 to 1, start and end."""
+        counts = np.histogram(counted, bins=edges)[0].astype(float)
+        shares = np.sqrt(counts) if root else counts
+        heights = (shares / max(float(shares.max(initial=0)), 1.0)).tolist()
+        return list(zip(heights, edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+    def y(height: float) -> float:
+        return bottom - height * (bottom - top)
+
+    drawn = "".join(
+        f"M{x(start):.1f} {bottom:.1f}V{y(height):.1f}H{x(end) - 0.6:.1f}V{bottom:.1f}Z"
+        for height, start, end in columns(values)
+        if height
+    )
+    parts = [f'<path class="bars" d="{drawn}"/>']
     if others is not None and len(others):
-        parts.append(f'<path class="others" d="{_outline(others, edges, x, bottom, top, root)}"/>')
+        drawn = "".join(f"V{y(height):.1f}H{x(end):.1f}" for height, _, end in columns(others))
+        parts.append(f'<path class="others" d="M{x(low):.1f} {bottom:.1f}{drawn}V{bottom:.1f}"/>')
     parts.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
     parts += [
         f'<text x="{x(tick):.1f}" y="{bottom + 17}" text-anchor="middle">{number(tick)}</text>'
@@ -145,43 +162,6 @@ def cosine_histogram(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{_HEIGHT}" '
         f'viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{_safe(title)}">{"".join(parts)}</svg>'
     )
-
-
-def _heights(values: NDArray[np.float64], edges: NDArray[np.float64], root: bool) -> list[float]:
-    counts = np.histogram(values, bins=edges)[0].astype(float)
-    shares = np.sqrt(counts) if root else counts
-    heights: list[float] = (shares / max(float(shares.max(initial=0)), 1.0)).tolist()
-    return heights
-
-
-def _bars(
-    values: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    x: Callable[[float], float],
-    bottom: float,
-    top: float,
-    root: bool,
-) -> str:
-    return "".join(
-        f"M{x(start):.1f} {bottom:.1f}V{bottom - height * (bottom - top):.1f}H{x(end) - 0.6:.1f}V{bottom:.1f}Z"
-        for height, start, end in zip(
-            _heights(values, edges, root), edges[:-1].tolist(), edges[1:].tolist(), strict=True
-        )
-        if height
-    )
-
-
-def _outline(
-    values: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    x: Callable[[float], float],
-    bottom: float,
-    top: float,
-    root: bool,
-) -> str:
-    steps = zip(_heights(values, edges, root), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    path = "".join(f"V{bottom - height * (bottom - top):.1f}H{x(end):.1f}" for height, _, end in steps)
-    return f"M{x(float(edges[0])):.1f} {bottom:.1f}{path}V{bottom:.1f}"
 
 
 def _nearest(

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from chunkcore.document import Document, Span
+from chunkcore.errors import quote
 from chunkcore.evaluation.text_search import Form, fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Message, Question
 from chunkcore.models.llm.asking import found_json, member, text_of
@@ -180,7 +181,7 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
 
 def _verbatim(text: str, excerpt: str) -> Span | None:
     if not fold(excerpt).text:
-        raise NotVerbatimError(f"the excerpt {_short(excerpt)} has neither a letter nor a digit")
+        raise NotVerbatimError(f"the excerpt {quote(excerpt, _SHOWN)} has neither a letter nor a digit")
     start = _only_place(text, excerpt, excerpt)
     return None if start < 0 else Span(start, start + len(excerpt))
 
@@ -189,20 +190,17 @@ def _but_for_space(form: Form, excerpt: str) -> Span:
     sought = "".join(excerpt.split())
     start = _only_place(form.text, sought, excerpt)
     if start < 0:
-        raise NotVerbatimError(f"the excerpt {_short(excerpt)} does not stand in the passage that was shown")
+        raise NotVerbatimError(f"the excerpt {quote(excerpt, _SHOWN)} does not stand in the passage that was shown")
     return form.span(start, start + len(sought))
 
 
 def _only_place(text: str, sought: str, excerpt: str) -> int:
     start = text.find(sought)
     if start >= 0 and text.find(sought, start + 1) >= 0:
-        raise NotVerbatimError(f"the excerpt {_short(excerpt)} stands at several places of the passage that was shown")
+        raise NotVerbatimError(
+            f"the excerpt {quote(excerpt, _SHOWN)} stands at several places of the passage that was shown"
+        )
     return start
-
-
-def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 4]}...{shown[0]}"
 
 
 Mode = Literal["factual", "realistic"]

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, quote
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import recognised
@@ -289,10 +289,10 @@ class _Read:
             for piece in each.query.evidence:
                 folded = fold(self._slice(piece)).text
                 if len(folded) >= _LEAK and folded in question:
-                    yield _about(each, "leakage", f"its evidence stands in the question: {_short(self._slice(piece))}")
+                    yield _about(each, "leakage", f"its evidence stands in the question: {quote(self._slice(piece))}")
             for answer in _answers(each.query):
                 if _holds(each.query.text, answer):
-                    yield _about(each, "leakage", f"its answer stands in the question: {_short(answer)}")
+                    yield _about(each, "leakage", f"its answer stands in the question: {quote(answer)}")
 
     def sizes(self) -> Iterator[Finding]:
         for each in self.asked:
@@ -300,11 +300,11 @@ class _Read:
                 text = self._slice(piece)
                 count = self.counter.count(text)
                 if count > self.options.size:
-                    told = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {_short(text)}"
+                    told = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {quote(text)}"
                     yield _about(each, "over-size", told)
                 if count < self.options.least or not text.strip():
                     tokens = "1 token" if count == 1 else f"{count} tokens"
-                    yield _about(each, "short", f"evidence of {tokens}: {_short(text)}")
+                    yield _about(each, "short", f"evidence of {tokens}: {quote(text)}")
 
     def overlaps(self) -> Iterator[Finding]:
         for each in self.asked:
@@ -392,8 +392,3 @@ def _holds(question: str, answer: str) -> bool:
     sought = " ".join(fold(word).text for word in _WORD.findall(answer))
     words = " ".join(fold(word).text for word in _WORD.findall(question))
     return len(sought) >= _ANSWER and f" {sought} " in f" {words} "
-
-
-def _short(text: str, limit: int = 60) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[0]}"

@@ -131,12 +131,10 @@ class FolderIndex:
         progress: Callable[[int], None] | None = None,
     ) -> FolderIndex:
         """The index of a folder, a file or a ``documents.jsonl``; what `earlier` has of equal content is taken over.
+        Raises `DataError`: no documents there, or a file that cannot be read.
 
         A file is read if its size or time of change is another than before; its document is cut and counted if its text
         is. `progress` gets the bytes that were read.
-
-        Raises:
-            DataError: no documents there, or a file that cannot be read.
         """
         settings = {"strategy": chunker.spec, "words": form}
         before = earlier._entries if earlier is not None and earlier.settings == settings else []
@@ -204,10 +202,8 @@ class FolderIndex:
         return next(entry.piece.path for entry in self._entries if entry.id == document_id)
 
     def save(self, file: Path) -> None:
-        """Write the index as NumPy arrays with a table in JSON, replacing the file at once.
-
-        Raises:
-            OSError: it cannot be written.
+        """Write the index as NumPy arrays with a table in JSON, replacing the file at once. Raises `OSError`: it cannot
+        be written.
         """
         table = {
             "format": _FORMAT,
@@ -231,10 +227,8 @@ class FolderIndex:
 
     @classmethod
     def load(cls, file: Path) -> FolderIndex:
-        """The saved index. Nothing in the file is executed; checksums and every number are checked.
-
-        Raises:
-            DataError: no file, another one, or damaged.
+        """The saved index. Nothing in the file is executed; checksums and every number are checked. Raises `DataError`:
+        no file, another one, or damaged.
         """
         try:
             with np.load(file, allow_pickle=False) as arrays:

@@ -18,6 +18,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_docume
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.pareto import pareto_front
+from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE, mean_std
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
 from chunkcore.tuning.choosing import (
@@ -31,14 +32,13 @@ from chunkcore.tuning.choosing import (
     rechosen,
 )
 from chunkcore.tuning.space import Branch, Space, configuration
-from chunkcore.tuning.trials import Goal, Trial, TuneOptions, mean_of
+from chunkcore.tuning.trials import Goal, Trial, TuneOptions
 
 Stopped = Literal["", "time", "interrupted", "exhausted"]
 
 FORMAT = "chunkcore-tune-1"
 CHOICE = "the tuned choice"  # its scores are the held-out ones
 _MATTERS = 0.02  # two points, as in `compare`; the same number for a measure that is not a share
-_FEWEST_UNALIKE = 6  # questions; with fewer different scores, their spread says nothing about other questions
 _RESAMPLES = 2_000  # enough for a standard error; each makes every choice anew
 
 
@@ -112,7 +112,7 @@ class Tuning:
     @property
     def held_out(self) -> float:
         """The mean over all questions, each scored by the configuration chosen without it."""
-        return mean_of(self.goal.scores(self.held_out_report))
+        return mean_std(self.goal.scores(self.held_out_report))[0]
 
     @property
     def optimism(self) -> float:
@@ -225,10 +225,8 @@ def conclude(
     embedder: str,
     stopped: Stopped,
 ) -> Tuning:
-    """Choose the winner, hold out and compare. `trials` are all that ran, with the baseline, by number.
-
-    Raises:
-        DataError: every configuration failed.
+    """Choose the winner, hold out and compare. `trials` are all that ran, with the baseline, by number. Raises
+    `DataError`: every configuration failed.
     """
     baseline = next(trial for trial in trials if trial.number < 0)
     tried = [trial for trial in trials if trial.number >= 0]
@@ -258,7 +256,7 @@ def conclude(
         seed=options.seed,
         clusters=clusters,
     )
-    mean = mean_of(held.scores)
+    mean = mean_std(held.scores)[0]
     ids = [query.id for query in benchmark.queries]
     strategies = None
     if space.exhaustive:
@@ -340,7 +338,7 @@ def _report(
 def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread, highest: float) -> Gap:
     apart = scores - baseline.scores
     known = apart[~np.isnan(apart)]
-    mean = mean_of(apart)
+    mean = mean_std(apart)[0]
     low, high = spread.interval(mean, spread.lead)
     narrow, wide = spread.interval(mean, spread.lead, 0.9)  # two one-sided tests at 5 %
     wins, losses = int(np.count_nonzero(known > 0)), int(np.count_nonzero(known < 0))
@@ -350,8 +348,8 @@ def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread, hi
         mean,
         max(-highest, low),
         min(highest, high),
-        distinct=(low > 0 or high < 0) and wins + losses >= _FEWEST_UNALIKE,
-        equivalent=narrow > -_MATTERS and wide < _MATTERS and wins + losses >= _FEWEST_UNALIKE,
+        distinct=(low > 0 or high < 0) and wins + losses >= FEWEST_UNALIKE,
+        equivalent=narrow > -_MATTERS and wide < _MATTERS and wins + losses >= FEWEST_UNALIKE,
         wins=wins,
         losses=losses,
     )

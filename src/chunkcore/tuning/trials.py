@@ -32,6 +32,7 @@ from chunkcore.evaluation.measures import (
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import Scorer
+from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.files import AppendLog
 from chunkcore.models.base import Embedder
 from chunkcore.registry import LARGEST, check_number
@@ -277,12 +278,12 @@ class Trial:
     @property
     def quality(self) -> float:
         """The mean of the scores; NaN without scores."""
-        return mean_of(self.scores)
+        return mean_std(self.scores)[0]
 
     @property
     def mean_tokens(self) -> float:
         """Retrieved tokens per question; NaN if the goal uses no ranking."""
-        return mean_of(self.tokens)
+        return mean_std(self.tokens)[0]
 
     @property
     def fold(self) -> int | None:
@@ -296,7 +297,7 @@ class Trial:
 
     def mean(self, measure: Measure) -> float:
         """The mean by one of a grid's measures; NaN if unknown."""
-        return mean_of(self.measured.get(measure, _NOTHING))
+        return mean_std(self.measured.get(measure, _NOTHING))[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, NaN as null; `from_dict` is its inverse."""
@@ -356,12 +357,6 @@ def _is_plain(value: Any, kind: type) -> bool:
     if kind is str:
         return isinstance(value, str)
     return type(value) in ((int,) if kind is int else (int, float)) and -_LARGEST < value < _LARGEST
-
-
-def mean_of(values: Scores) -> float:
-    """The mean of the numbers that are not NaN; NaN if there are none."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
 
 
 def _floats(data: Mapping[str, Any], name: str, size: int) -> Scores:

@@ -12,7 +12,7 @@ from typing import Any
 
 from chunkcore.columns import Mapped
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, echo
+from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import Row
@@ -86,7 +86,7 @@ class EvidenceFinder:
         begin = context.span.start + start
         seen = self._documents[context.document_id].text[begin : begin + len(answer)]
         if seen != answer:
-            raise EvidenceError(f"at {start} of its context stands {_short(seen)}, not the answer {_short(answer)}")
+            raise EvidenceError(f"at {start} of its context stands {quote(seen)}, not the answer {quote(answer)}")
         return Evidence(context.document_id, Span(begin, begin + len(answer)))
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
@@ -121,7 +121,7 @@ class EvidenceFinder:
         seen = span.slice(document.text)
         if expected is not None and expected != seen:
             raise EvidenceError(
-                f"at {span.start}-{span.end} of {echo(document.id)} stands {_short(seen)}, not {_short(expected)}"
+                f"at {span.start}-{span.end} of {echo(document.id)} stands {quote(seen)}, not {quote(expected)}"
             )
         return Evidence(document.id, span)
 
@@ -136,17 +136,17 @@ class EvidenceFinder:
         places = places or list(islice(self._loosely(text, chosen), _COUNTED))
         if not places:
             hint = self._hint(text, chosen) or self._not_read(chosen)
-            raise EvidenceError(f"the excerpt {_short(text)} is not found {_where(chosen)}{hint}")
+            raise EvidenceError(f"the excerpt {quote(text)} is not found {_where(chosen)}{hint}")
         if occurrence is None and len(places) > 1:
             named = ", ".join(f"{document.id!r} at {span.start}" for document, span in places[:_NAMED])
             more = ", ..." if len(places) > _NAMED else ""
             raise EvidenceError(
-                f"the excerpt {_short(text)} occurs {_times(len(places))} ({named}{more}): "
+                f"the excerpt {quote(text)} occurs {_times(len(places))} ({named}{more}): "
                 "give occurrence, or start and end"
             )
         if occurrence is not None and occurrence > len(places):
             raise EvidenceError(
-                f"the excerpt {_short(text)} occurs {_times(len(places))} {_where(chosen)}, not {occurrence} times"
+                f"the excerpt {quote(text)} occurs {_times(len(places))} {_where(chosen)}, not {occurrence} times"
             )
         document, span = places[(occurrence or 1) - 1]
         if not is_verbatim:
@@ -235,8 +235,8 @@ def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document
 
 
 def _respelled(text: str, document: Document, span: Span) -> str:
-    seen = _short(span.slice(document.text))
-    return f"the excerpt {_short(text)} is {seen} at {span.start}-{span.end} of {document.id!r}, and was taken as that"
+    seen = quote(span.slice(document.text))
+    return f"the excerpt {quote(text)} is {seen} at {span.start}-{span.end} of {document.id!r}, and was taken as that"
 
 
 def _where(chosen: Sequence[Document]) -> str:
@@ -247,11 +247,6 @@ def _times(count: int) -> str:
     if count == 1:
         return "once"
     return f"{count} times" if count < _COUNTED else f"{count} times or more"
-
-
-def _short(text: Any, limit: int = 60) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= limit else f"{shown[: limit - 4]}...{shown[0]}"
 
 
 _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
