@@ -327,10 +327,10 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("number", range(35))
+@pytest.mark.parametrize("number", range(36))
 def test_bad_input_ends_in_one_sentence_and_exit_code_2(number, tmp_path, capfd, fake):
     cases = list(_bad(tmp_path).items())
-    assert len(cases) == 35
+    assert len(cases) == 36
     sentence, arguments = cases[number]
     assert main(arguments) == 2
     out, err = capfd.readouterr()
