@@ -1041,3 +1041,15 @@ def test_windows_over_chunks_read_as_the_source_does(strategy):
     again = type(splitter).from_dict(splitter.to_dict())
     assert split(again, Document(id="a", content=text)) == chunks
     assert "keep_white_space" not in ChunkcoreDocumentSplitter().to_dict()["init_parameters"]
+
+
+def test_chunks_are_what_haystacks_own_constructor_makes() -> None:
+    document = Document(content="One two. Three four. Five six.", meta={"a": 1})
+    chunks = ChunkcoreDocumentSplitter("recursive:size=2,counter=words").run([document])
+    for chunk in chunks["documents"]:
+        own = Document(id=chunk.id, content=chunk.content, meta=chunk.meta)
+        assert vars(chunk) == vars(own)
+        assert list(vars(chunk)) == list(vars(own))
+        assert chunk == own
+        with pytest.warns(Warning, match="Mutating attribute"):  # as of any document that Haystack has made
+            chunk.score = 1.0

@@ -519,3 +519,15 @@ def test_documents_that_can_be_told_apart_are_not_numbered(known):
         warnings.simplefilter("error")
         chunks = ChunkcoreTextSplitter("recursive").split_documents(documents)
     assert not any("source_part" in chunk.metadata for chunk in chunks)
+
+
+def test_chunks_are_what_langchains_own_constructor_makes() -> None:
+    given = Document(page_content="One two. Three four. Five six.", metadata={"source": "a", 3: None}, id="d")
+    chunks = ChunkcoreTextSplitter("recursive:size=2,counter=words").split_documents([given])
+    assert len(chunks) > 1
+    for chunk in chunks:
+        own = Document(page_content=chunk.page_content, metadata=chunk.metadata, id=chunk.id)
+        for held in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            assert getattr(chunk, held) == getattr(own, held)
+        assert chunk == own == pickle.loads(pickle.dumps(chunk))
+        assert chunk.metadata is not given.metadata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import unicodedata
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import OptionError
 from chunkcore.tokens import (
     CharacterCounter,
@@ -23,7 +25,7 @@ from chunkcore.tokens import (
     WordCounter,
     get_counter,
 )
-from chunkcore.tokens.tokenized import context_free_boundaries
+from chunkcore.tokens.tokenized import SpacedText, context_free_boundaries, splits_at_space
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
 ENCODINGS = ["cl100k_base", "o200k_base"]
@@ -246,6 +248,47 @@ def test_pieces_of_a_hugging_face_tokenizer(
     found = source.boundaries
     assert len(found) == byte_level.count(text)
     assert (np.diff(found) >= 0).all()
+
+
+@given(case=text_with_pieces())
+@example(case=("a\x0bb c\x1cab\xa0ab \x00\n\ufffd e", [0, 2, 3], [11, 9, 4]))
+@example(case=(" [CLS] cl [CL\tS]" + "a" * 101, [0, 3, 9], [8, 14, 40]))
+@example(case=("e\u0301 \u0301e ΟΔΟΣ ΟΣ\ta", [0, 1, 8], [5, 9, 13]))
+def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(
+    lower_casing: HuggingFaceCounter, case: tuple[str, list[int], list[int]]
+) -> None:
+    text, starts, ends = case
+    source = lower_casing.tokenize(text)
+    assert isinstance(source, SpacedText)
+    assert source.boundaries.tolist() == lower_casing.boundaries(text).tolist()
+    alone = TokenizedText(text, lower_casing)
+    assert counts_of(source, starts, ends) == counts_of(alone, starts, ends)
+    assert [source.count(*each) for each in zip(starts, ends, strict=True)] == counts_of(alone, starts, ends)
+    recursive = get_chunker("recursive:size=3", counter=lower_casing)
+    assert recursive.ranges(source) == recursive.ranges(alone)
+
+
+def test_known_words_are_forgotten_and_not_pickled(
+    lower_casing: HuggingFaceCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunkcore.tokens.tokenized._KNOWN", 20)
+    counter = HuggingFaceCounter(lower_casing.source)
+    texts = ["a ab e " * 3, "cl unicode ab", "e " + "a" * 50, "ab ab"]
+    for text in texts:
+        assert counter.tokenize(text).boundaries.tolist() == lower_casing.boundaries(text).tolist()
+        assert len(vars(counter)["_known_words"]._known) <= 5
+    counter.tokenize("ab").boundaries  # noqa: B018
+    assert not pickle.loads(pickle.dumps(vars(counter)["_known_words"]))._known
+
+
+def test_only_tokenizers_like_berts_split_at_white_space(
+    byte_level: HuggingFaceCounter, lower_casing: HuggingFaceCounter
+) -> None:
+    assert splits_at_space(lower_casing.tokenizer)
+    assert not splits_at_space(byte_level.tokenizer)
+    reaching = Tokenizer.from_str(lower_casing.tokenizer.to_str())
+    reaching.add_tokens(["e a"])
+    assert not splits_at_space(reaching)
 
 
 @pytest.mark.parametrize("counter", [CharacterCounter(), WordCounter(), *map(TiktokenCounter, ENCODINGS)])

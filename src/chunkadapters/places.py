@@ -179,6 +179,16 @@ class Origin:
         return merge_touching(found)
 
 
+WHOLE = Origin.at(0)  # of a text that is its own source
+
+
+def is_plain(chunk: Chunk) -> bool:
+    """Whether a chunk is one slice of its document and says nothing more: then `chunk_metadata` is {}, and fast code
+    may write its place.
+    """
+    return len(chunk.spans) == 1 and not (chunk.metadata or chunk.context or chunk.segments or chunk.derived)
+
+
 def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
     """The chunk's place in the source; () for a piece that `exact` did not find in its text."""
     return () if chunk.metadata.get("located") == "unlocated" else origin.place(chunk.spans)
@@ -272,8 +282,10 @@ def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
     (Mark(kind='page', span=Span(start=0, end=1800), data={'number': 3, 'label': 'iii'}),)
     """
     written = metadata.get(PAGE_MARKS)
+    if not isinstance(written, str):
+        return ()
     try:
-        rows = json.loads(written) if isinstance(written, str) else []
+        rows = json.loads(written)
         return tuple(
             Mark("page", Span(start, end), {"number": int(number), **({"label": label[0]} if label else {})})
             for number, start, end, *label in rows
@@ -327,6 +339,8 @@ def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[s
     but its page marks;
     ``spans``, ``segments`` and ``derived`` that read like a chunk's place become ``source_spans`` and so on.
     """
+    if metadata.keys().isdisjoint((SPANS, SEGMENTS, DERIVED, PAGE_MARKS, *drop)):
+        return dict(metadata)
     if of_a_chunk:
         return {key: value for key, value in metadata.items() if key not in (SPANS, SEGMENTS, PAGE_MARKS, *drop)}
     own: dict[Any, Callable[[Any], object]] = {

@@ -325,7 +325,12 @@ class Chunk:
     def id(self) -> str:
         """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
         found = _begun(self.document_id, self.fingerprint).copy()
-        found.update(_framed(",".join([f"{span.start}-{span.end}" for span in self.spans])))
+        if len(self.spans) == 1:  # nearly always, and the join takes as long as the hash
+            span = self.spans[0]
+            places = f"{span.start}-{span.end}".encode()
+        else:
+            places = ",".join([f"{span.start}-{span.end}" for span in self.spans]).encode()
+        found.update(len(places).to_bytes(8, "little") + places)
         if self.derived:  # a model can write several texts from one passage
             found.update(_framed(self.text))
         return found.hexdigest()

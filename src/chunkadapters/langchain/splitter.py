@@ -28,12 +28,14 @@ from chunkadapters.places import (
     PAGES,
     SEGMENTS,
     SPANS,
+    WHOLE,
     Origin,
     PlaceKeys,
     chunk_metadata,
     chunk_place,
     digest,
     inherited,
+    is_plain,
     page_marks,
     unused_id,
     with_page_marks,
@@ -181,7 +183,7 @@ class ChunkcoreTextSplitter(TextSplitter):
             raise DataError(f"expected one metadata dictionary a text, got {len(given)} for {len(listed)} texts")
         if wrong := [type(each).__name__ for each in given if not isinstance(each, dict)]:
             raise DataError(f"expected one metadata dictionary a text, got {wrong[0]}")
-        return self._split((None, text, metadata) for text, metadata in zip(listed, given, strict=True))
+        return self._split([None] * len(listed), listed, given)
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         if isinstance(documents, Document):  # which is iterable, of its fields
@@ -189,53 +191,69 @@ class ChunkcoreTextSplitter(TextSplitter):
         listed = _listed(documents, "documents")
         if wrong := [type(each).__name__ for each in listed if not isinstance(each, Document)]:
             raise DataError(f"split_documents expects LangChain documents, got {wrong[0]}; see create_documents")
-        return self._split((each.id, each.page_content, each.metadata) for each in listed)
+        return self._split(
+            [each.id for each in listed], [each.page_content for each in listed], [each.metadata for each in listed]
+        )
 
-    def _split(self, incoming: Iterable[tuple[str | None, str, dict[Any, Any]]]) -> list[Document]:
-        rows = [(source_of(own_id, text, metadata), own_id, text, metadata) for own_id, text, metadata in incoming]
-        # Documents without an id are told apart by their text: the pages of one source share its name.
-        documents = [
-            CoreDocument(own_id or f"{source_id}#{digest(text)}", text, metadata)
-            for (source_id, _), own_id, text, metadata in rows
-        ]
-        parts = _unnamed_parts(rows)
-        chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(documents)))
+    def _split(
+        self, ids: Sequence[str | None], texts: Sequence[str], metadatas: Sequence[dict[Any, Any]]
+    ) -> list[Document]:
+        parts = _unnamed_parts(ids, texts, metadatas)
+        # Made as they are wanted: objects that live long cost runs of the garbage collector.
+        documents = map(_core_document, ids, texts, metadatas)
+        chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(texts)))
         made: list[Document] = []
         taken: set[str] = set()
-        for row, chunks in zip(rows, watched(chunked, self._fit_to), strict=True):
-            made += _documents(row, chunks, taken, parts)
+        for *row, chunks in zip(ids, texts, metadatas, watched(chunked, self._fit_to), strict=True):
+            made += _documents(*row, chunks, taken, parts)
         return made
 
 
-# The document's source id and place, its own id, its text and metadata.
-_Row = tuple[tuple[str, Origin], str | None, str, dict[Any, Any]]
+def _core_document(own_id: str | None, text: str, metadata: dict[Any, Any]) -> CoreDocument:
+    # Documents without an id are told apart by their text: the pages of one source share its name.
+    return CoreDocument(own_id or f"{source_of(None, text, metadata)[0]}#{digest(text)}", text, metadata)
+
+
+# What pydantic's constructor calls, without LangChain's three in front of it: the same object in half of the time.
+_validate = Document.__pydantic_validator__.validate_python
 
 
 def _documents(
-    row: _Row, chunks: Sequence[Chunk], taken: set[str], parts: Mapping[tuple[str, str], int]
+    own_id: str | None,
+    text: str,
+    metadata: dict[Any, Any],
+    chunks: Iterable[Chunk],
+    taken: set[str],
+    parts: Mapping[tuple[str, str], int],
 ) -> Iterator[Document]:
-    (source_id, origin), _, text, metadata = row
+    source_id, origin = source_of(own_id, text, metadata)
     given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
     marks = page_marks(metadata)
     shallow = all(type(value) in _IMMUTABLE for value in given.values())
-    part = parts.get((source_id, text))
+    part = parts.get((source_id, text)) if parts else None
+    shift = None if marks else origin.shift
+    new = Document.__new__
     for chunk in chunks:
         own = given.copy() if shallow else copy.deepcopy(given)
-        own |= chunk_metadata(chunk, given, origin)
-        place = chunk_place(chunk, origin)
-        own |= KEYS.write(place) or UNKNOWN
-        if marks:
+        if shift is not None and is_plain(chunk):
+            span = chunk.spans[0]
+            own["start_index"] = span.start + shift
+            own["end_index"] = span.end + shift
+        else:
+            place = chunk_place(chunk, origin)
+            own |= chunk_metadata(chunk, given, origin)
+            own |= KEYS.write(place) or UNKNOWN
             own |= KEYS.write_pages(marks, place, given)
         own["source_id"] = source_id
         if part is not None:
             own[SOURCE_PART] = part
-        yield Document(page_content=chunk.text, metadata=own, id=unused_id(chunk.id, taken))
+        fields = {"page_content": chunk.text, "metadata": own, "id": unused_id(chunk.id, taken)}
+        yield _validate(fields, self_instance=new(Document))
 
 
 def document_of(document: Document, chunk: Chunk) -> Document:
     """A chunk of a document as `ChunkcoreTextSplitter` makes it."""
-    place = source_of(document.id, document.page_content, document.metadata)
-    return next(_documents((place, document.id, document.page_content, document.metadata), [chunk], set(), {}))
+    return next(_documents(document.id, document.page_content, document.metadata, [chunk], set(), {}))
 
 
 def from_document(document: CoreDocument) -> Document:
@@ -260,17 +278,21 @@ def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
     return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
-def _unnamed_parts(rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
+def _unnamed_parts(
+    ids: Iterable[str | None], texts: Iterable[str], metadatas: Iterable[dict[Any, Any]]
+) -> dict[tuple[str, str], int]:
     """Numbers, by (source, text), the documents that differ from others of their source only by text.
 
     They may be parts of a file, or pieces without stated places: offsets are in each of them.
     """
-    texts: dict[str, dict[str, int]] = {}
-    for (source_id, _), own_id, text, metadata in rows:
-        if own_id is None and not _is_chunk(metadata) and part_of(source_id, metadata) == source_id:
-            known = texts.setdefault(source_id, {})
-            known.setdefault(text, len(known))
-    shared = {source: known for source, known in texts.items() if len(known) > 1}
+    found: dict[str, dict[str, int]] = {}
+    for own_id, text, metadata in zip(ids, texts, metadatas, strict=True):
+        if own_id is None and not _is_chunk(metadata):
+            source_id, _ = source_of(None, text, metadata)
+            if part_of(source_id, metadata) == source_id:
+                known = found.setdefault(source_id, {})
+                known.setdefault(text, len(known))
+    shared = {source: known for source, known in found.items() if len(known) > 1}
     if shared:
         source, known = next(iter(shared.items()))
         warnings.warn(
@@ -293,7 +315,7 @@ def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[
     named = metadata.get("source_id") if chained else None
     source = metadata.get("source")
     source_id = str(named or own_id or (source if isinstance(source, str) else "") or digest(text))
-    return source_id, KEYS.origin(metadata, len(text)) if chained else Origin.at(0)
+    return source_id, KEYS.origin(metadata, len(text)) if chained else WHOLE
 
 
 def _whole(chunker: Chunker, *names: str) -> int:

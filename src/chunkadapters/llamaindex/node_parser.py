@@ -36,11 +36,13 @@ from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
     PAGE_MARKS,
+    WHOLE,
     Origin,
     PlaceKeys,
     chunk_metadata,
     chunk_place,
     inherited,
+    is_plain,
     page_marks,
     unused_id,
     with_page_marks,
@@ -83,7 +85,7 @@ def stated_place(node: BaseNode) -> dict[str, Any]:
 
 
 def _origin(node: BaseNode, text: str) -> Origin:
-    return KEYS.origin(stated_place(node), len(text)) if _is_chunk(node) else Origin.at(0)
+    return KEYS.origin(stated_place(node), len(text)) if _is_chunk(node) else WHOLE
 
 
 def _is_chunk(node: BaseNode) -> bool:
@@ -346,11 +348,12 @@ class ChunkcoreNodeParser(NodeParser):
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         chunker = self._chunker  # private attributes of a pydantic model are slow to read
         texts = [incoming.get_content(metadata_mode=MetadataMode.NONE) for incoming in nodes]
-        documents = [CoreDocument(each.node_id, text, each.metadata) for each, text in zip(nodes, texts, strict=True)]
+        # Made as they are wanted: objects that live long cost runs of the garbage collector.
+        documents = (CoreDocument(each.node_id, text, each.metadata) for each, text in zip(nodes, texts, strict=True))
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
-            chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(documents)))
+            chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(nodes)))
         made: list[BaseNode] = []
         taken: set[str] = set()
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
@@ -374,10 +377,15 @@ class ChunkcoreNodeParser(NodeParser):
         marks = page_marks(incoming.metadata)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
+        shift = None if marks else origin.shift
         for i, chunk in enumerate(chunks):
-            place = chunk_place(chunk, origin)
-            attributes, several = node_place(place)
-            own = chunk_metadata(chunk, given, origin) | several | KEYS.write_pages(marks, place, given)
+            if shift is not None and is_plain(chunk):
+                attributes = {KEYS.start: chunk.spans[0].start + shift, KEYS.end: chunk.spans[0].end + shift}
+                own: dict[str, Any] = {}
+            else:
+                place = chunk_place(chunk, origin)
+                attributes, several = node_place(place)
+                own = chunk_metadata(chunk, given, origin) | several | KEYS.write_pages(marks, place, given)
             node = copy(pattern)
             # As pydantic's model_copy(update=...), in a third of its time.
             vars(node).update(

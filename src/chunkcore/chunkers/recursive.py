@@ -18,7 +18,7 @@ from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, run
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
-from chunkcore.tokens.tokenized import BytePairText
+from chunkcore.tokens.tokenized import BoundedText
 
 # The Chroma report's separators, for strategies that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
@@ -112,11 +112,13 @@ class Recursive(Chunker):
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
-            if packs_words and separator == " " and not is_last and isinstance(source, BytePairText) and len(texts):
-                chunks, large, waiting = _pack_words(source, texts, self.size)
-                merged.append(chunks)
-                texts = np.sort(np.concatenate((large, waiting)), axis=0)
-                continue
+            if packs_words and separator == " " and not is_last and isinstance(source, BoundedText) and len(texts):
+                packed = _pack_words(source, texts, self.size)
+                if packed:
+                    chunks, large, waiting = packed
+                    merged.append(chunks)
+                    texts = np.sort(np.concatenate((large, waiting)), axis=0)
+                    continue
             for block in _blocks(texts):
                 pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
                 sizes = source.counts(pieces.starts, pieces.ends)
@@ -187,8 +189,10 @@ class Recursive(Chunker):
         return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
 
 
-def _pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, Ranges, Ranges]:
+def _pack_words(source: BoundedText, texts: Ranges, size: int) -> tuple[Ranges, Ranges, Ranges] | None:
     """Chunks of words with the space before each, words of `size` or more, and texts without a space.
+
+    None if a word of `size` stands beside words of no token, as some tokenizers have: list the words.
 
     The same as `find_literal`, `pieces_between`, `counts` and `pack`, without listing the words: between context-free
     boundaries, the number of a text's token is the sum of its words' sizes. `corrections` has the other words.
@@ -229,17 +233,24 @@ def _pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges,
                 number = bisect_left(tokens, cut, number)
             else:
                 before, number = number, bisect_left(tokens, cut, number, min(total, number + room + 1))
-                is_large = number - before >= room and text.find(" ", start + 1, cut) < 0
+                is_full = number - before >= room
+                is_large = is_full and text.find(" ", start + 1, cut) < 0
+                if is_full and not is_large and text.find(" ", *_reached(tokens, before, number)) < 0:
+                    return None
                 (large if is_large else found).append((start, cut))
             start = cut
     return _table(found), _table(large), _table(waiting)
+
+
+def _reached(tokens: Any, first: int, last: int) -> tuple[int, int]:
+    return (tokens[first], tokens[last - 1]) if first < last else (0, 0)
 
 
 def _table(rows: list[tuple[int, int]]) -> Ranges:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
-def _uneven_words(source: BytePairText, texts: Ranges) -> list[tuple[int, int, int]]:
+def _uneven_words(source: BoundedText, texts: Ranges) -> list[tuple[int, int, int]]:
     """Words with an end that is no context-free boundary: start, end, and tokens more than in the text's own count.
 
     The last row is beyond all texts.

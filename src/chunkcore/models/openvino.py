@@ -23,6 +23,7 @@ from chunkcore.escaping import encodable
 from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, sorted_batches, text_tokens
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
 from chunkcore.spans import Numbers
+from chunkcore.tokens.tokenized import splits_at_space
 
 Weights = Callable[[str], NDArray[np.float32]]
 Precision = Literal["f32", "bf16", "int8"]
@@ -218,6 +219,11 @@ class OpenVinoEmbedder:
     @cached_property
     def _token_request(self) -> Any:
         return _compile(self._folder, self.precision, pooled=False)
+
+    @cached_property
+    def splits_at_space(self) -> bool:
+        """Whether the tokens of a word depend on nothing beyond the white space around it."""
+        return not self._folder.document_prompt and splits_at_space(self._counter)
 
     @cached_property
     def _counter(self) -> Any:

@@ -17,6 +17,7 @@ from chunkcore.escaping import encodable
 from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
 from chunkcore.spans import Numbers
+from chunkcore.tokens.tokenized import splits_at_space
 
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
@@ -81,6 +82,13 @@ class SentenceTransformersEmbedder:
         with self._lock:
             encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+
+    @cached_property
+    def splits_at_space(self) -> bool:
+        """Whether the tokens of a word depend on nothing beyond the white space around it."""
+        tokenizer = self._static or getattr(self._model.tokenizer, "backend_tokenizer", None)
+        prompt = _prompt(self._model, "document", "passage", "corpus")
+        return not prompt and tokenizer is not None and splits_at_space(tokenizer)
 
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens with their code points, without truncation. Raises `OptionError`: the model's tokenizer

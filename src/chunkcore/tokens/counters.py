@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from chunkcore.tokens.encodings import count_each, encode, fast_encoder, load_en
 from chunkcore.tokens.tokenized import (
     BytePairText,
     CharacterText,
+    SpacedText,
     TokenCounter,
     TokenizedText,
     WordText,
     has_context_free_boundaries,
+    splits_at_space,
 )
 
 
@@ -162,6 +164,13 @@ class HuggingFaceCounter(TokenCounter):
     def boundaries(self, text: str) -> Numbers:
         encoding = self.tokenizer.encode(encodable(text), add_special_tokens=False)
         return np.array([start for start, _ in encoding.offsets], dtype=np.int64)
+
+    @cached_property
+    def _splits_at_space(self) -> bool:
+        return splits_at_space(self.tokenizer)
+
+    def tokenize(self, text: str) -> TokenizedText:
+        return SpacedText(text, self) if self._splits_at_space else TokenizedText(text, self)
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -104,6 +106,9 @@ def _role(code_point: int) -> int:
 T = TypeVar("T")
 
 _IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
+_GAP = re.compile(r"[ \t\n\r]")
+_WORD = re.compile(r"[^ \t\n\r]+")
+_KNOWN = 4_000_000  # characters of words
 _FEW = 12  # pieces, for which arrays cost more than they save
 _MANY = 256  # single characters; for more, counting distinct ones once is faster
 
@@ -298,14 +303,14 @@ class Runs:
         return found
 
 
-class BytePairText(TokenizedText):
-    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
+class BoundedText(TokenizedText):
+    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends.
 
-    @_Once
-    def is_boundary(self) -> NDArray[np.bool_]:
-        found = context_free_boundaries(self.counter.name, self.code_points)
-        found[self.parts] = True
-        return found
+    Attributes:
+        is_boundary: whether each of the n + 1 places of the text is one; the ends of its parts are.
+    """
+
+    is_boundary: NDArray[np.bool_]
 
     @_Once
     def _places(self) -> Numbers:
@@ -319,9 +324,8 @@ class BytePairText(TokenizedText):
     def _starts(self) -> Any:
         return memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
 
-    @_Once
-    def _count_alone(self) -> Callable[[str], int]:
-        return piece_counter(self.counter.name, self.text)
+    def _count_alone(self, text: str) -> int:
+        return int(self.counter.count_many([text])[0])
 
     def count(self, start: int, end: int) -> int:
         first = self._flags.find(1, start, end + 1)
@@ -365,3 +369,92 @@ class BytePairText(TokenizedText):
         after[apart] = self.boundaries.searchsorted(last[apart])
         after -= before
         return after
+
+
+class BytePairText(BoundedText):
+    """A text in a byte-pair encoding that has context-free boundary rules."""
+
+    @_Once
+    def is_boundary(self) -> NDArray[np.bool_]:
+        found = context_free_boundaries(self.counter.name, self.code_points)
+        found[self.parts] = True
+        return found
+
+    @_Once
+    def _count_alone(self) -> Callable[[str], int]:
+        return piece_counter(self.counter.name, self.text)
+
+
+class KnownWords:
+    """The tokens of words that were seen, for a tokenizer that `splits_at_space`.
+
+    It forgets all of them at four million characters. Threads may share it; a copy in another process starts empty.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._size = 0
+
+    def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
+        return KnownWords, ()
+
+    def boundaries(self, text: str, code_points: NDArray[np.unsignedinteger], counter: TokenCounter) -> Numbers:
+        """The `boundaries` of the counter, which is given only new words, as one text."""
+        known = self._known
+        white = _is_gap(code_points)
+        starts = Runs(~white).starts
+        # Python knows more white space, and control characters that these tokenizers leave out.
+        words = _WORD.findall(text) if (white != _is_white(code_points)).any() else text.split()
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        if new:
+            lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
+            ends = np.cumsum(lengths)
+            tokens = counter.boundaries("\n".join(new))
+            edges = tokens.searchsorted(ends).tolist()
+            owners = ends.searchsorted(tokens, side="right")
+            inside = (tokens - (ends - lengths)[owners]).tolist()
+            known.update(zip(new, [tuple(inside[a:b]) for a, b in pairwise([0, *edges])], strict=True))
+            self._size += int(ends[-1])
+            if self._size > _KNOWN:
+                self._known, self._size = {}, 0
+        rows = list(map(known.__getitem__, words))
+        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        found = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum()))
+        found += np.repeat(starts, counts)
+        return found
+
+
+class SpacedText(BoundedText):
+    """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
+
+    @_Once
+    def boundaries(self) -> Numbers:
+        words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
+        return words.boundaries(self.text, self.code_points, self.counter)
+
+    @_Once
+    def is_boundary(self) -> NDArray[np.bool_]:
+        white = _is_gap(self.code_points)
+        found = np.ones(len(white) + 1, dtype=np.bool_)
+        np.logical_or(white[1:], white[:-1], out=found[1:-1])
+        found[self.parts] = True
+        return found
+
+
+def _is_gap(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+    """Whether each character is a space, tab or line end."""
+    gaps: NDArray[np.bool_] = (code_points == 32) | (code_points == 9) | (code_points == 10) | (code_points == 13)
+    return gaps
+
+
+def splits_at_space(tokenizer: Any) -> bool:
+    """Whether a `tokenizers.Tokenizer` is BERT's: no token depends on what is beyond a space, tab or line end.
+
+    BERT's normaliser changes characters one by one and combining marks within a word, and its pre-tokenizer cuts at
+    white space before the model reads. An added token could still reach over white space.
+    """
+    parts = (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model)
+    if [type(part).__name__ for part in parts] != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
+        return False
+    added = tokenizer.get_added_tokens_decoder().values()
+    return not any(token.lstrip or token.rstrip or _GAP.search(token.content) for token in added)
