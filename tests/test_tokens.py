@@ -253,6 +253,7 @@ def test_pieces_of_a_hugging_face_tokenizer(
 @given(case=text_with_pieces())
 @example(case=("a\x0bb c\x1cab\xa0ab \x00\n\ufffd e", [0, 2, 3], [11, 9, 4]))
 @example(case=(" [CLS] cl [CL\tS]" + "a" * 101, [0, 3, 9], [8, 14, 40]))
+@example(case=("\x00 e e  a \x1c \ufffd  \x00ab ab   e  \x00 \x00 abe", [0], [9]))
 @example(case=("e\u0301 \u0301e ΟΔΟΣ ΟΣ\ta", [0, 1, 8], [5, 9, 13]))
 def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(
     lower_casing: HuggingFaceCounter, case: tuple[str, list[int], list[int]]
@@ -264,8 +265,9 @@ def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(
     alone = TokenizedText(text, lower_casing)
     assert counts_of(source, starts, ends) == counts_of(alone, starts, ends)
     assert [source.count(*each) for each in zip(starts, ends, strict=True)] == counts_of(alone, starts, ends)
-    recursive = get_chunker("recursive:size=3", counter=lower_casing)
-    assert recursive.ranges(source) == recursive.ranges(alone)
+    for options in ("size=3", "size=2,strip=false", "size=4,maximum=text"):
+        recursive = get_chunker(f"recursive:{options}", counter=lower_casing)
+        assert recursive.ranges(source) == recursive.ranges(alone)
 
 
 def test_known_words_are_forgotten_and_not_pickled(

@@ -204,8 +204,9 @@ class ChunkcoreTextSplitter(TextSplitter):
         chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(texts)))
         made: list[Document] = []
         taken: set[str] = set()
-        for *row, chunks in zip(ids, texts, metadatas, watched(chunked, self._fit_to), strict=True):
-            made += _documents(*row, chunks, taken, parts)
+        rows = zip(ids, texts, metadatas, watched(chunked, self._fit_to), strict=True)
+        for own_id, text, metadata, chunks in rows:
+            made += _documents(own_id, text, metadata, chunks, taken, parts)
         return made
 
 

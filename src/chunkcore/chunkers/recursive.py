@@ -113,7 +113,9 @@ class Recursive(Chunker):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
             if packs_words and separator == " " and not is_last and isinstance(source, BoundedText) and len(texts):
-                packed = _pack_words(source, texts, self.size)
+                # Chunks share neighbouring words of no token, which must then be listed unless they are stripped.
+                no_blanks = source.every_space_counts or (self.strip and source.every_word_counts)
+                packed = _pack_words(source, texts, self.size) if no_blanks else None
                 if packed:
                     chunks, large, waiting = packed
                     merged.append(chunks)

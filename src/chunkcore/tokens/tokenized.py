@@ -308,9 +308,13 @@ class BoundedText(TokenizedText):
 
     Attributes:
         is_boundary: whether each of the n + 1 places of the text is one; the ends of its parts are.
+        every_word_counts: whether every word between white space has a token.
+        every_space_counts: whether all other text has one, too.
     """
 
     is_boundary: NDArray[np.bool_]
+    every_word_counts: bool = True
+    every_space_counts: bool = True
 
     @_Once
     def _places(self) -> Numbers:
@@ -426,6 +430,16 @@ class KnownWords:
 
 class SpacedText(BoundedText):
     """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
+
+    every_space_counts = False
+
+    @_Once
+    def every_word_counts(self) -> bool:
+        inside = ~_is_gap(self.code_points)
+        firsts = self.parts[:, 0][self.parts[:, 0] < len(inside)]
+        starts = np.union1d(Runs(inside).starts, firsts[inside[firsts]])
+        before = self.boundaries.searchsorted(starts)
+        return bool((np.diff(before, append=len(self.boundaries)) > 0).all())
 
     @_Once
     def boundaries(self) -> Numbers:
