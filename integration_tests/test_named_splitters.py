@@ -15,6 +15,7 @@ import pytest
 import chunkadapters
 from chunkadapters import configuration
 from chunkcore import strategies
+from chunkcore.tokens import get_counter
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -111,7 +112,14 @@ ChunkcoreNodeParser(chunk_overlap=3, metadata_aware=True)
 SemanticNodeParser(max_size=9, metadata_aware=True)
 ChunkcoreDocumentSplitter("recursive:size=9", keep_white_space=True)
 RecursiveSplitter(options={"chunk_overlap": 3}, fit_to="a model")
+ChunkcoreTextSplitter(separators=[","], keep_separator="end", is_separator_regex=False, strip_whitespace=False)
+ChunkcoreNodeParser(length_function=len, keep_separator=False)
+ChunkcoreDocumentSplitter(chunk_size=9, strip_whitespace=False)
 ChunkcoreTextSplitter(chunk_overlpa=3)  # wrong
+ChunkcoreTextSplitter(keep_separator="middle")  # wrong
+ChunkcoreDocumentSplitter(chunk_overlpa=3)  # wrong
+RecursiveSplitter(chunk_overlap=3)
+RecursiveSplitter(threshold="percentile")  # wrong
 ChunkcoreTextSplitter.from_tiktoken_encoder(chunk_overlpa=3)  # wrong
 SemanticTextSplitter(overlap=3)  # wrong
 ChunkcoreNodeParser(chunk_overlpa=3)  # wrong
@@ -140,10 +148,53 @@ def test_a_type_checker_sees_a_misspelt_option(tmp_path: Path) -> None:
 
 def test_the_options_that_type_checkers_see_are_the_strategies() -> None:
     names: dict[str, set[str]] = {name: set(strategies[name].option_names()) for name in STRATEGIES.values()}
-    alias = {"recursive": {"chunk_size", "chunk_overlap"}}
+    recursive = {"keep_separator", "is_separator_regex", "strip_whitespace", "length_function"}
+    alias = {"recursive": recursive | {"chunk_size", "chunk_overlap"}}
     for name, strategy in STRATEGIES.items():
         typed = set(getattr(configuration, f"{name}Options").__annotations__)
         assert typed == names[strategy] | alias.get(strategy, {"chunk_size"})
     shipped = [each for _, each in strategies.items() if each.__module__.startswith("chunkcore.")]
     known = {option for strategy in shipped for option in strategy.option_names()}
-    assert set(configuration.Options.__annotations__) == known - {"chunker"} | {"chunk_size", "chunk_overlap"}
+    assert set(configuration.Options.__annotations__) == known - {"chunker"} | alias["recursive"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keep_separator": True},
+        {"keep_separator": "end", "strip_whitespace": False},
+        {"keep_separator": False, "separators": [". ", " "]},
+        {"is_separator_regex": True, "separators": ["[.] ", "e"], "strip_whitespace": False},
+    ],
+)
+def test_langchain_s_options_of_the_recursive_splitter_mean_the_same(options: dict[str, Any]) -> None:
+    splitters = pytest.importorskip("langchain_text_splitters", reason="LangChain is not installed")
+    from chunkadapters.langchain import ChunkcoreTextSplitter
+
+    size = {"chunk_size": 40, "chunk_overlap": 0, "length_function": len}
+    original = splitters.RecursiveCharacterTextSplitter(**size, **options).split_text(TEXT * 3)
+    ours = ChunkcoreTextSplitter(**size, **options)
+    assert ours.chunker.to_dict()["counter"] == "characters"
+    assert ours.split_text(TEXT * 3) == original
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"separator": " "}, "is an option of CharacterTextSplitter.*exact.*here it is separators"),
+        ({"split_length": 3}, "is an option of Haystack's splitters.*exact.*here it is size"),
+        ({"length_function": lambda text: 1}, "length_function is len or a counter's count here"),
+        ({"keep_separator": True, "keep": "end"}, "keep_separator and keep are the same option"),
+        ({"keep_separator": "middle"}, "keep.*'middle'"),
+        ({"strategy": "sentence", "keep_separator": True}, "has no option 'keep_separator'"),
+    ],
+)
+def test_an_option_that_has_no_equal_is_told_with_what_to_use(options: dict[str, Any], told: str) -> None:
+    options = dict(options)
+    with pytest.raises(ValueError, match=told):
+        configuration.build(strategy=options.pop("strategy", None), options=options)
+
+
+def test_a_counter_s_count_is_that_counter() -> None:
+    counter = get_counter("words")
+    assert configuration.build(options={"length_function": counter.count}).token_counter == counter

@@ -22,7 +22,27 @@ from chunkcore.tokens import TokenCounter
 DEFAULT_STRATEGY = "recursive"
 
 # The frameworks' names of options, and the strategies' names.
-_ALIASES = {"chunk_size": ("size", "max_size"), "chunk_overlap": ("overlap",)}
+_ALIASES = {
+    "chunk_size": ("size", "max_size"),
+    "chunk_overlap": ("overlap",),
+    "keep_separator": ("keep",),
+    "is_separator_regex": ("regex",),
+    "strip_whitespace": ("strip",),
+    "length_function": ("counter",),
+}
+
+# Options of the frameworks' splitters that have no equal here: whose they are, and ours that is nearest.
+_OTHERS = {
+    "separator": ("CharacterTextSplitter, SentenceSplitter or TokenTextSplitter", "separators, from large to small"),
+    "paragraph_separator": ("LlamaIndex' SentenceSplitter", "separators, from large to small"),
+    "secondary_chunking_regex": ("LlamaIndex' SentenceSplitter", "separators with regex=True"),
+    "backup_separators": ("LlamaIndex' TokenTextSplitter", "separators, from large to small"),
+    "split_by": ("Haystack's DocumentSplitter", "a strategy, such as sentence or recursive:counter=words"),
+    "split_length": ("Haystack's splitters, in units of theirs", "size, in tokens of the counter"),
+    "split_overlap": ("Haystack's splitters, in units of theirs", "overlap, in tokens of the counter"),
+    "split_threshold": ("Haystack's DocumentSplitter", "minimum, in tokens of the counter"),
+    "split_unit": ("Haystack's RecursiveDocumentSplitter", "counter, such as words or characters"),
+}
 
 # The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
@@ -32,12 +52,20 @@ _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
 
 
 class RecursiveOptions(TypedDict, total=False):
-    """Options of ``recursive``; `chunk_size` is `size`, `chunk_overlap` is `overlap`."""
+    """Options of ``recursive``, and LangChain's names of them.
+
+    `chunk_size` is `size`, `chunk_overlap` is `overlap`, `keep_separator` is `keep` (True: "start", False: "drop"),
+    `is_separator_regex` is `regex`, `strip_whitespace` is `strip`, and `length_function` is `counter`: `len`, or a
+    counter's ``count``.
+    """
 
     chunk_overlap: int | str | Overlap
     chunk_size: int
     counter: TokenCounter | str
+    is_separator_regex: bool
     keep: Literal["start", "end", "drop"]
+    keep_separator: bool | Literal["start", "end"]
+    length_function: Callable[[str], int]
     maximum: int | str | None
     minimum: int
     overlap: int | str | Overlap
@@ -45,6 +73,7 @@ class RecursiveOptions(TypedDict, total=False):
     separators: Sequence[str]
     size: int
     strip: bool
+    strip_whitespace: bool
 
 
 class SemanticOptions(TypedDict, total=False):
@@ -230,8 +259,31 @@ def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
             continue
         if own in options:
             raise OptionError(f"{alias} and {own} are the same option of {name}: give one of them")
-        options[own] = options.pop(alias)
+        options[own] = _own_value(alias, options.pop(alias))
+    for option, (whose, ours) in _OTHERS.items():
+        if option in options and option not in known:
+            raise OptionError(
+                f"{option} is an option of {whose}: exact(...) around that splitter keeps its cuts and states their "
+                f"places; here it is {ours}"
+            )
     return options
+
+
+def _own_value(alias: str, value: Any) -> Any:
+    """LangChain's value as ours. Raises `OptionError`: it has no equal here."""
+    if alias == "keep_separator":
+        return {True: "start", False: "drop"}.get(value, value) if isinstance(value, bool | str) else value
+    if alias != "length_function":
+        return value
+    if value is len:
+        return "characters"
+    counter = getattr(value, "__self__", None)
+    if isinstance(counter, TokenCounter):
+        return counter
+    raise OptionError(
+        "length_function is len or a counter's count here, because places come from the counter: give counter=, such "
+        "as 'cl100k_base' or 'words', or from_huggingface_tokenizer; exact(...) keeps a splitter with any function"
+    )
 
 
 def workers_for(chunker: Chunker, documents: int) -> int:

@@ -103,8 +103,9 @@ class ChunkcoreTextSplitter(TextSplitter):
         fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). It sets
             a missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut
             off.
-        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` work too. LangChain's embeddings and chat
-            models work as options: ``embedder=OpenAIEmbeddings()``.
+        options: the strategy's options; LangChain's ``chunk_size``, ``chunk_overlap``, ``keep_separator``,
+            ``is_separator_regex``, ``strip_whitespace`` and ``length_function`` work too. LangChain's embeddings and
+            chat models work as options: ``embedder=OpenAIEmbeddings()``.
 
     Raises:
         ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from haystack import Document, component, logging
+from typing_extensions import Unpack
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
 from chunkadapters.configuration import Options, build, watched, workers_for
@@ -72,8 +73,9 @@ class ChunkcoreDocumentSplitter(Serialized):
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: a strategy's name, instead of `chunker`; by default ``recursive``.
-        options: the strategy's options; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's embedders and chat
-            generators work as options; YAML holds them as Haystack writes them, keys as environment variables.
+        options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's
+            embedders and chat generators work as options; YAML holds them as Haystack writes them, keys as environment
+            variables.
         fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). It sets a
             missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off.
         keep_white_space: a chunk keeps the white space before the next one, for Haystack's `SentenceWindowRetriever`,
@@ -97,11 +99,12 @@ class ChunkcoreDocumentSplitter(Serialized):
         options: Options | None = None,
         fit_to: Any = None,
         keep_white_space: bool = False,
+        **more: Unpack[Options],
     ) -> None:
         if not isinstance(options, dict | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
         self._fit_to = None if fit_to is None else get_embedder(as_model(restored(fit_to)))
-        given = {name: restored(value) for name, value in (options or {}).items()}
+        given = {name: restored(value) for name, value in {**(options or {}), **more}.items()}
         self._chunker = build(chunker, strategy, given, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
         self._warm = False

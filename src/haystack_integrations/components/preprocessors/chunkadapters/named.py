@@ -22,6 +22,18 @@ class _Beside(TypedDict, total=False):
     keep_white_space: bool
 
 
+class _Recursive(_Beside, RecursiveOptions): ...
+
+
+class _Semantic(_Beside, SemanticOptions): ...
+
+
+class _ClusterSemantic(_Beside, ClusterSemanticOptions): ...
+
+
+class _Lumber(_Beside, LumberOptions): ...
+
+
 @component
 class RecursiveSplitter(OneStrategy, ChunkcoreDocumentSplitter):
     """`ChunkcoreDocumentSplitter` with the strategy ``recursive``: separators from large to small.
@@ -34,7 +46,7 @@ class RecursiveSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
     _own: ClassVar[str] = "recursive"
 
-    def __init__(self, *, options: RecursiveOptions | None = None, **more: Unpack[_Beside]) -> None:
+    def __init__(self, *, options: RecursiveOptions | None = None, **more: Unpack[_Recursive]) -> None:
         OneStrategy.__init__(self, options=options, **more)  # super() finds the class as it was before `component`
 
 
@@ -44,7 +56,7 @@ class SemanticSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
     _own: ClassVar[str] = "breakpoint"
 
-    def __init__(self, *, options: SemanticOptions | None = None, **more: Unpack[_Beside]) -> None:
+    def __init__(self, *, options: SemanticOptions | None = None, **more: Unpack[_Semantic]) -> None:
         OneStrategy.__init__(self, options=options, **more)
 
 
@@ -54,7 +66,7 @@ class ClusterSemanticSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
     _own: ClassVar[str] = "cluster_semantic"
 
-    def __init__(self, *, options: ClusterSemanticOptions | None = None, **more: Unpack[_Beside]) -> None:
+    def __init__(self, *, options: ClusterSemanticOptions | None = None, **more: Unpack[_ClusterSemantic]) -> None:
         OneStrategy.__init__(self, options=options, **more)
 
 
@@ -64,5 +76,5 @@ class LumberSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
     _own: ClassVar[str] = "lumber"
 
-    def __init__(self, *, options: LumberOptions | None = None, **more: Unpack[_Beside]) -> None:
+    def __init__(self, *, options: LumberOptions | None = None, **more: Unpack[_Lumber]) -> None:
         OneStrategy.__init__(self, options=options, **more)
