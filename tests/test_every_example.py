@@ -149,6 +149,13 @@ def test_commands_within_sentences_are_ours(page: str) -> None:
             check(words)
 
 
+def test_the_test_modules_that_the_pages_name_are_there() -> None:
+    modules = {path.stem for folder in ("tests", "integration_tests") for path in (ROOT / folder).rglob("test_*.py")}
+    named = re.compile(r"[\w/]*?(test_\w+)(?:\.py)?")
+    for page in pages():
+        assert {found[1] for code in inline(page) if (found := named.fullmatch(code))} <= modules, page
+
+
 @pytest.mark.parametrize("block", [each for each in BLOCKS if each.language in ("json", "yaml")], ids=label)
 def test_data_can_be_read(block: Block) -> None:
     if block.language == "json":
