@@ -103,7 +103,7 @@ SHOWN = {
     "dbscan": Shown(
         "dbscan:eps=0.45,position_weight=0.4",
         "one topic returns at several places of a short document; time is quadratic.",
-        "near sentences are one chunk, wherever they stand; the others stay alone.",
+        "near sentences are one chunk, also when far apart; the others stay alone.",
         "Qu et al. (2024)",
         extra="clustering",
     ),

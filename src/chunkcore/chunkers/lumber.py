@@ -39,8 +39,8 @@ class Lumber(WindowChunker):
     chunk. A paragraph over `max_size` is shown in parts, cut between sentences, else words, else graphemes.
 
     Attributes:
-        window: how much the model is shown, in the counter's unit: paragraphs until they count that much together, the
-            last of them included, at least two; the paper's 550 tokens.
+        window: how much the model is shown, in the counter's unit: paragraphs up to the one that reaches it, at least
+            two; the paper's 550 tokens.
         paragraph_end: a regular expression between paragraphs; a match is blank or belongs to the paragraph before it.
             The default is blank lines; ``\n`` is for texts with one paragraph on each line.
         max_size: see `WindowChunker`; the paper has no maximum, and its chunks have 658 tokens on average.
