@@ -33,7 +33,7 @@ SCALES: dict[str, tuple[int | str, ...]] = {  # the vectors of many units, added
 }
 _BLOCK = 2**14  # units whose windows are scored together: what a block needs stays in the processor's cache
 _WIDE = 2**15  # up to so many units, float64 is used; float32 halves time and memory, and differs by about 1e-6
-_SAMPLE = 16, 512  # with `hits`: stretches, and units of each, whose scores give the means and deviations
+_SAMPLE = 64, 128  # with `hits`: stretches, and units of each, whose scores give the means and deviations
 _NEAR = (0, 1, 3, 7)  # with `hits`: half-widths over which hits add up, to choose the units that are scored
 _SKETCHED = 2**16  # with `hits`: in more units, near vectors are found by their signs first
 _REREAD = 16  # vectors read for a hit
