@@ -17,6 +17,7 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, cut, get_retriever, passages
+from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexical import word_keys
 from chunkcore.tokens import get_counter
 from tests.fakes import FakeEmbedder
@@ -155,8 +156,8 @@ def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     questions = ["fox rain the", "crow", "東京 a1 a1"]
     expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
     for block, wide in [(7, 10**6), (64, 0), (10**6, 0)]:
-        monkeypatch.setattr(passages, "_BLOCK", block)
-        monkeypatch.setattr(passages, "_WIDE", wide)
+        monkeypatch.setattr(scoring, "_BLOCK", block)
+        monkeypatch.setattr(scoring, "_WIDE", wide)
         found = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
         np.testing.assert_allclose(
             np.take_along_axis(found.scores, found.indices.argsort(), 1),
@@ -271,8 +272,8 @@ def test_signs_and_a_sample_find_what_a_scan_finds(monkeypatch: pytest.MonkeyPat
     questions = [chunk.text for chunk in corpus][::300]
     vectors = TextVectors(FakeEmbedder(), [corpus])
     monkeypatch.setattr(passages, "_SAMPLE", (8, 64))
-    monkeypatch.setattr(passages, "_SKETCHED", 0)
-    monkeypatch.setattr(passages, "_LOOKED_UP", 100)
+    monkeypatch.setattr(scoring, "_SKETCHED", 0)
+    monkeypatch.setattr(scoring, "_LOOKED_UP", 100)
     exact = get_retriever("passages").index(corpus, vectors)
     near = get_retriever("passages:hits=50").index(corpus, vectors)
     pairs = zip(exact.search(questions, 20).indices, near.search(questions, 20).indices, strict=True)

@@ -30,10 +30,12 @@ from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionErr
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.retrieval import ChunkedCorpus, Sharded, TextVectors
+from chunkcore.retrieval import ChunkedCorpus, Passages, Sharded, TextVectors, cut, get_retriever
 from chunkcore.retrieval import vectors as text_vectors
 from chunkcore.retrieval.search import SelectedRows, Shard, merge, top_k, top_k_shards
+from chunkcore.tokens import get_counter
 from tests.fakes import ChangingEmbedder, FakeEmbedder, NanEmbedder, index_of
+from tests.test_passages import OPTIONS, WORDS, Table, corpora
 from tests.test_search import vectors_with_repeats
 
 
@@ -304,3 +306,127 @@ def test_a_shard_that_was_changed_meanwhile_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() * 2)
     with pytest.raises(DataError, match="holds 4 vectors, 2 were written"):
         searcher.search(["w1"], 1)
+
+
+# --- passages of shards ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    corpora(),
+    st.lists(st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5).map(" ".join), min_size=1, max_size=3),
+    OPTIONS,
+    st.integers(1, 9),
+    st.integers(1, 30),
+    st.sampled_from([map, shuffled]),
+)
+def test_passages_of_shards_are_those_of_one_index(corpus, queries, options, size, budget, mapper):
+    method = Passages(**options)
+    one = method.index(corpus, TextVectors(Table()))
+    shards = Sharded(method=method, size=size, mapper=mapper).index(corpus, TextVectors(Table()))
+    found, expected = (index.search(queries, max(1, len(corpus))) for index in (shards, one))
+    for row in range(len(queries)):
+        scores = [dict(zip(*map(np.ndarray.tolist, each.row(row)), strict=True)) for each in (found, expected)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+    few = shards.search(queries, 2)
+    np.testing.assert_array_equal(few.indices, found.indices[:, :2])
+    for own, other in zip(shards.answers(queries, None, budget), one.answers(queries, None, budget), strict=True):
+        if len({round(score, 6) for score in expected.scores[0]}) == len(corpus):  # of equal scores rounding decides
+            assert [each.spans for each in own] == [each.spans for each in other]
+        assert sum(get_counter("cl100k_base").count(each.text) for each in own) <= budget
+
+
+def test_a_report_of_passages_by_shards_is_the_report() -> None:
+    """Scores, costs and chunk statistics, the budget's counter being the report's."""
+    assert lochmere_reports(Sharded(method=Passages(), size=7)) == lochmere_reports(Passages())
+
+
+def lochmere_units(units: str = "sentence:size=50") -> ChunkedCorpus:
+    return cut(load_dataset("lochmere").documents, get_chunker(units))
+
+
+@pytest.mark.parametrize("spec", ["passages", "passages:lexical", "passages:dense"])
+def test_workers_that_know_only_what_is_sent_find_the_same_passages(spec: str, tmp_path: Path) -> None:
+    def sent(function: Any, items: Any) -> Any:
+        return (pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item))) for item in items)
+
+    method = Sharded(method=get_retriever(spec), mapper=sent, folder=tmp_path, size=60)
+    corpus = lochmere_units()
+    questions = [query.text for query in load_dataset("lochmere").queries][:20]
+    shards = method.index(corpus, TextVectors(FakeEmbedder()))
+    assert len(list(tmp_path.glob("*/*.shard"))) > 3
+    assert list(tmp_path.glob("*/*.f32")) == []
+    one = get_retriever(spec).index(corpus, TextVectors(FakeEmbedder()))
+    for k, budget in ((None, 500), (3, None), (1, 4000)):
+        for own, other in zip(shards.answers(questions, k, budget), one.answers(questions, k, budget), strict=True):
+            assert [(each.document_id, each.spans) for each in own] == [
+                (each.document_id, each.spans) for each in other
+            ]
+            assert [each.score for each in own] == pytest.approx([each.score for each in other], abs=1e-5)
+    del shards
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_budget_in_smaller_tokens_asks_the_shards_for_more() -> None:
+    corpus = lochmere_units()
+    texts = ("battery", "how long does the sensor log?")
+    counters = get_counter("cl100k_base"), get_counter("characters")
+    for counter, budget in zip(counters, (20_000, 9_000), strict=True):
+        own, other = (
+            index.answers(texts, None, budget, counter=counter)
+            for index in (
+                Sharded(method=Passages(kinds=("lexical",)), size=40).index(corpus),
+                Passages(kinds=("lexical",)).index(corpus),
+            )
+        )
+        assert [[each.spans for each in found] for found in own] == [[each.spans for each in found] for found in other]
+
+
+def test_a_named_document_is_asked_alone_in_whatever_shard_it_is() -> None:
+    corpus = lochmere_units()
+    title = corpus.documents[3].text.partition("\n")[0]
+    texts = [f"{title}: how do I reset it?", "how do I reset it?", f"{title}: unheard"]
+    for kinds in (("lexical",), ("dense", "lexical")):
+        method = Passages(kinds=kinds)
+        one, shards = (
+            each.index(corpus, TextVectors(FakeEmbedder())) for each in (method, Sharded(method=method, size=40))
+        )
+        found, expected = (index.search(texts, len(corpus)) for index in (shards, one))
+        assert {corpus[i].document_id for i in found.row(0)[0].tolist()} == {corpus.documents[3].id}
+        np.testing.assert_array_equal(found.counts, expected.counts)
+        np.testing.assert_array_equal(found.indices[:2, :20], expected.indices[:2, :20])
+        spans = [
+            [[each.spans for each in own] for own in index.answers(texts[:2], None, 400)] for index in (shards, one)
+        ]
+        assert spans[0] == spans[1]
+
+
+@pytest.mark.parametrize("lost", ["_make", "_held", "_moments", "_ranked"])
+def test_a_mapper_that_loses_a_shard_of_passages_is_told(lost: str) -> None:
+    def losing(function: Any, items: Any) -> Any:
+        found = list(map(function, items))
+        return found[1:] if function.func.__name__ == lost else found
+
+    with pytest.raises(DataError, match="expected each once"):
+        Sharded(method=Passages(kinds=("lexical",)), size=40, mapper=losing).index(lochmere_units()).retrieve("battery")
+
+
+def test_a_worker_that_does_not_see_a_shard_of_passages_is_told(tmp_path: Path) -> None:
+    index = Sharded(method=Passages(kinds=("lexical",)), size=40, folder=tmp_path).index(lochmere_units())
+    for file in tmp_path.glob("*/*.shard"):
+        file.unlink()
+    with pytest.raises(DataError, match="give sharded a folder that every worker sees"):
+        index.retrieve("battery")
+
+
+def test_a_string_names_what_is_sharded() -> None:
+    for spec in ("sharded", "sharded:passages", 'sharded:"passages:lexical,scales=0/3"'):
+        method = get_retriever(spec)
+        assert (method.name, get_retriever(method.name)) == (spec, method)
+        assert method.makes_passages == ("passages" in spec)
+        assert method.embeds == ("lexical" not in spec)
+    for wrong in ("sharded:bm25", 'sharded:"passages:hits=50"', 'sharded:"dense:cluster_only=true"'):
+        with pytest.raises(OptionError, match="the method is dense, or passages without hits"):
+            get_retriever(wrong)
+    assert get_retriever("sharded:passages").index(ChunkedCorpus()).retrieve("?") == []

@@ -3,13 +3,14 @@
 from chunkcore.retrieval.assembly import assemble, combine, expand, fit_to_budget
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, SearchRecall, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus, cut
-from chunkcore.retrieval.dense import Dense, Late, Sharded
+from chunkcore.retrieval.dense import Dense, Late
 from chunkcore.retrieval.hnsw import HNSW
 from chunkcore.retrieval.hybrid import Hybrid, get_retriever
 from chunkcore.retrieval.lexical import BM25
 from chunkcore.retrieval.lexicon import Postings, word_keys, words
 from chunkcore.retrieval.passages import Passages
 from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
+from chunkcore.retrieval.sharded import Sharded
 from chunkcore.retrieval.stage import (
     Assembled,
     AutoMerge,

@@ -115,7 +115,7 @@ class Hybrid(RetrievalMethod):
 
     @property
     def name(self) -> str:
-        parts = [] if self.methods == Hybrid.methods else [_part(each.name) for each in self.methods]
+        parts = [] if self.methods == Hybrid.methods else [quoted(each.name) for each in self.methods]
         parts += [f"{option}={value}" for option, value in self.changed_options().items() if option != "methods"]
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
 
@@ -211,5 +211,6 @@ def _summed_row(lists: Sequence[tuple[Numbers, Scores]], depth: int) -> tuple[Nu
     return distinct[order], total[order]
 
 
-def _part(name: str) -> str:
+def quoted(name: str) -> str:
+    """A retriever's name as a part of another's."""
     return json.dumps(name) if _SEPARATES.search(name) else name

@@ -256,7 +256,7 @@ class StoredVectors(NamedTuple):
         try:
             numbers = np.fromfile(self.path, dtype="<f4")
         except FileNotFoundError as error:
-            raise _unseen(self.path) from error
+            raise unseen(self.path) from error
         if len(numbers) != self.size * self.dimensions:
             held = len(numbers) // max(self.dimensions, 1)
             raise DataError(f"{self.path} holds {held} vectors, {self.size} were written: it has been changed")
@@ -271,7 +271,7 @@ def _store(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) 
     try:
         file = path.open("wb")
     except FileNotFoundError as error:
-        raise _unseen(str(path)) from error
+        raise unseen(str(path)) from error
     with file:
         for some in blocks(texts):
             vectors = embed(embedder, some)
@@ -284,5 +284,6 @@ def _store(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) 
     return StoredVectors(start, len(texts), dimensions, str(path), np.concatenate(counts) if counts else None)
 
 
-def _unseen(path: str) -> DataError:
+def unseen(path: str) -> DataError:
+    """The error of a worker without the folder."""
     return DataError(f"a worker does not find {path}: give sharded a folder that every worker sees")
