@@ -16,6 +16,8 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import MissingExtraError
 from chunkcore.frames import html_table, marked
 from chunkcore.run import Retrieved, Run
+from chunkcore.tuning import TuneOptions, tune
+from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY, study
 
 
@@ -129,8 +131,25 @@ def test_a_plot_is_a_picture_of_its_own(reports):
     assert svg == found.plot()
     assert "recursive:size=100" in svg
     assert "<script" not in svg
+    assert "recursive:size=100" in next(each for each in reports if each.name == "recursive:size=100").plot()
     with pytest.raises(TypeError, match="no plot of a Run"):
         reports[0].run.plot()
+
+
+def test_chunks_plot_their_lengths():
+    corpus = cut([Document("d", "The fox naps. The dog runs. " * 30)], get_chunker("sentence:size=20"))
+    assert corpus.plot().count('class="bars"') == 1
+    assert "<style>" in corpus.plot()
+    assert cut([], get_chunker("sentence:size=20")).plot().startswith("<svg")
+
+
+def test_a_search_shows_its_trials_and_plots_them():
+    options = TuneOptions(folds=3, resamples=200)
+    found = tune(load_dataset("lochmere"), ["sentence:size={200,400}"], FakeEmbedder(), options=options)
+    assert len(repr(found)) < 200
+    assert found.tidy()["configuration"] == [trial.spec for trial in found.trials]
+    assert found.winner.spec in Tags(found._repr_html_()).text
+    assert found.plot().startswith("<svg")
 
 
 def test_the_table_of_a_comparison_begins_with_the_best(reports):

@@ -272,7 +272,7 @@ def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
 def _own_value(alias: str, value: Any) -> Any:
     """LangChain's value as ours. Raises `OptionError`: it has no equal here."""
     if alias == "keep_separator":
-        return {True: "start", False: "drop"}.get(value, value) if isinstance(value, bool | str) else value
+        return ("start" if value else "drop") if isinstance(value, bool) else value
     if alias != "length_function":
         return value
     if value is len:

@@ -10,7 +10,8 @@ from chunkcore.document import Document
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
-from chunkcore.evaluation.statistics.comparison import Comparison
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import installed_version
 from chunkcore.frames import draw
 from chunkcore.report import plots
@@ -34,8 +35,10 @@ from chunkcore.report.tables import (
     score_table,
     warnings,
 )
-from chunkcore.report.tuning import tuning_section
+from chunkcore.report.tuning import option_plot, tuning_section
 from chunkcore.report.viewer import viewer
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.tuning import Tuning
 
 STYLES = ("page.css", "viewer.css")
 SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each file uses the ones before it
@@ -233,10 +236,49 @@ def _means(page: ReportPage, width: int) -> str:
 
 @draw.register
 def _(found: Comparison) -> str:
-    """Each mean with its interval, with the page's colours, as a picture of its own."""
+    """Each mean with its interval."""
+    return _standing_alone(_means(ReportPage(found), 860))
+
+
+@draw.register
+def _(found: Report) -> str:
+    """The mean by the verdict's measure, with its interval."""
+    return draw(compare([found]))
+
+
+@draw.register
+def _(found: ChunkedCorpus) -> str:
+    """The lengths of the chunks, with their median."""
+    tokens = found.token_counts.tolist()
+    limit = plots.ticks(0, max(tokens, default=1))[-1]
+    return _standing_alone(plots.histogram(tokens, limit=limit, width=560, height=200, title="Tokens of each chunk"))
+
+
+@draw.register
+def _(found: Tuning) -> str:
+    """A grid's measures against each varied option; else each configuration's score against retrieved tokens."""
+    drawn = option_plot(found, width=860)
+    shown = [
+        plots.Point(number, trial.spec, trial.mean_tokens, 100 * trial.quality, math.nan, math.nan)
+        for number, trial in enumerate(found.configurations, start=1)
+    ]
+    return _standing_alone(
+        drawn
+        or plots.scatter(
+            shown,
+            width=860,
+            x_label="Tokens retrieved per question",
+            y_label=f"{found.goal}, %",
+            title="Every configuration that was tried",
+        )
+    )
+
+
+def _standing_alone(svg: str) -> str:
+    """A picture with the page's colours, outside the page."""
     css = assets("page.css")
     colours = css.partition("* {")[0] + "".join(line for line in css.splitlines() if line.startswith("svg"))
-    head, end, rest = _means(ReportPage(found), 860).partition(">")
+    head, end, rest = svg.partition(">")
     return f"{head}{end}<style>{colours}</style>{rest}"
 
 

@@ -19,6 +19,7 @@ from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.pareto import pareto_front
 from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE, mean_std
+from chunkcore.frames import Frame, Html, columns_of, html_table
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
 from chunkcore.tuning.choosing import (
@@ -60,8 +61,8 @@ class Fold:
     candidates: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Tuning:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Tuning(Frame):
     """The result of a search.
 
     Attributes:
@@ -94,6 +95,21 @@ class Tuning:
     difference: Gap
     strategies: StrategyChoices | None = None
     stopped: Stopped = ""
+
+    def __repr__(self) -> str:
+        return f"Tuning({self.goal} on {self.benchmark!r}: {len(self.trials):,} trials, winner {self.winner.spec})"
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a trial: number, origin, configuration, score, tokens retrieved and to index, seconds, failure."""
+        names = ("number", "origin", "configuration", "score", "tokens", "chunks", "cost", "seconds", "failure")
+        rows = [
+            (t.number, t.origin, t.spec, t.quality, t.mean_tokens, t.chunks, t.cost, t.seconds, t.failure)
+            for t in self.trials
+        ]
+        return columns_of(names, rows)
+
+    def _repr_html_(self) -> str:
+        return f"{Html.of(self.verdict)}{html_table(self.tidy())}"
 
     @cached_property
     def goal(self) -> Goal:
