@@ -239,6 +239,24 @@ def test_a_foreign_line_inside_a_passage_does_not_hide_the_rest_of_it(place: int
     assert located(text) == ("fuzzy", passage)
 
 
+@pytest.mark.parametrize("lead", range(0, 64, 7))
+def test_a_passage_is_found_on_both_sides_of_a_page_footer(lead: int) -> None:
+    """Of the 40 figures between 16 cost 0.8 each: less than the letters behind them gain."""
+    first = (
+        "The committee met on the second of March and heard what the harbour master had to say of the new pier, whose "
+        "timbers had been laid in haste and were now thought unsafe for the larger ships that call in summer"
+    )
+    last = " and so it was closed at once."
+    source = f"{'z' * lead} {first} | {'01234 56789 ' * 4}| {last} Another matter."
+    (span,) = Aligner([Document("a", source)]).locate(first + last).spans
+    assert (source.index(first), source.index(last) + len(last)) == (span.start, span.end)
+
+
+def test_resemblance_is_for_texts_of_24_letters_or_more() -> None:
+    assert located("lighthouse keeperr saw noth")[0] == "fuzzy"
+    assert located("lighthouse keeperr saw no")[0] == "unlocated"
+
+
 def test_thresholds_are_what_they_say() -> None:
     swapped = "teh lighthouse kepeer saw nothign but fgo from midnihgt until sxi in teh morning"
     assert located(swapped, similarity=0.7)[0] == "fuzzy"
