@@ -89,6 +89,22 @@ def test_a_weak_unit_does_not_stand_between_where_it_costs_more_than_it_joins() 
     assert spans(assemble(units, 40, counter="characters"))[:2] == [[(0, 10)], [(20, 30)]]
 
 
+@given(libraries(), st.integers(1, 40), st.sampled_from([2.0**-20, 2.0**20]), st.sampled_from([-64.0, 64.0]))
+def test_only_the_differences_of_scores_decide(library, budget, factor, more):
+    _, hits = library
+    scaled = assemble([each.with_score(each.score * factor) for each in hits], budget, counter="characters")
+    moved = assemble([each.with_score(each.score + more) for each in hits], budget, counter="characters")
+    expected = [(each.document_id, each.spans) for each in assemble(hits, budget, counter="characters")]
+    assert [(each.document_id, each.spans) for each in scaled] == expected
+    assert [(each.document_id, each.spans) for each in moved] == expected
+
+
+def test_neighbours_that_fit_alone_and_not_with_what_stands_between_them_are_not_lost() -> None:
+    units = [hit(0, 5, 1.0, "Aaaaa"), hit(10, 15, 2.0, "Bbbbb")]
+    found = assemble(units, 10, documents=[Document("d", "Aaaaa\n---\nBbbbb")], counter="characters")
+    assert [each.text for each in found] == ["Bbbbb"]
+
+
 def test_separators_belong_to_the_passage_and_words_do_not() -> None:
     text = "One.\n---\nTwo. And Three."
     units = [hit(0, 4, 1.0, "One."), hit(9, 13, 1.0, "Two."), hit(18, 24, 1.0, "Three.")]
@@ -112,6 +128,8 @@ def test_a_best_unit_over_the_budget_is_cut_there() -> None:
     pair = Retrieved("d", (Span(4, 7), Span(8, 13)), 2.0, "two three")
     assert spans(assemble([pair], 5, counter="characters")) == [[(4, 7), (8, 9)]]
     assert assemble([hit(0, 1, 1.0, "\U00012000")], 1) == []
+    (whole,) = assemble([hit(0, 10, 1.0)], 10, counter="characters")
+    assert (whole.how, whole.parts) == ("spans", (hit(0, 10, 1.0),))
 
 
 def test_k_is_of_the_passages_of_the_budget() -> None:
@@ -121,9 +139,14 @@ def test_k_is_of_the_passages_of_the_budget() -> None:
 
 
 def test_hits_of_unknown_documents_and_without_places_keep_their_text() -> None:
-    units = [hit(0, 4, 1.0, "Here"), Retrieved("", (), 2.0, "nowhere"), hit(0, 4, 0.5, "else", "other")]
-    found = assemble(units, documents=[Document("d", "Here.")])
-    assert [(each.document_id, each.text) for each in found] == [("", "nowhere"), ("d", "Here"), ("other", "else")]
+    units = [hit(0, 4, 1.0, "here"), Retrieved("", (), 2.0, "nowhere"), hit(0, 4, 0.5, "else", "other")]
+    found = assemble([*units, Retrieved("other", (), 0.1, "lost")], documents=[Document("d", "Here.")])
+    assert [(each.document_id, each.text) for each in found] == [
+        ("", "nowhere"),
+        ("d", "Here"),  # the document's text at its place
+        ("other", "else"),
+        ("other", "lost"),
+    ]
 
 
 @pytest.mark.parametrize(
