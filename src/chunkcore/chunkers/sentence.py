@@ -24,9 +24,9 @@ _Row = tuple[int, int, int]
 @strategies.register("sentence")
 @dataclass(frozen=True, kw_only=True)
 class Sentence(Chunker):
-    """As many whole sentences in a chunk as `size` allows (the chunking survey, sentence-based chunking).
+    """As many whole sentences in a chunk as `size` allows.
 
-    A sentence counts with the white space before it. A sentence over `size` is a chunk of its own. A chunk over
+    Sentence-based chunking of the chunking survey. A sentence counts with the white space before it. A sentence over `size` is a chunk of its own. A chunk over
     `maximum` is cut between sentences, a sentence at words, a word at graphemes. The minimum is soft: a smaller chunk
     joins the neighbour across less white space (ties: the one before), if `maximum` allows.
 
