@@ -26,9 +26,10 @@ _Row = tuple[int, int, int]
 class Sentence(Chunker):
     """As many whole sentences in a chunk as `size` allows.
 
-    Sentence-based chunking of the chunking survey. A sentence counts with the white space before it. A sentence over `size` is a chunk of its own. A chunk over
-    `maximum` is cut between sentences, a sentence at words, a word at graphemes. The minimum is soft: a smaller chunk
-    joins the neighbour across less white space (ties: the one before), if `maximum` allows.
+    Sentence-based chunking of the chunking survey. A sentence counts with the white space before it. A sentence over
+    `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at words, a word at
+    graphemes. The minimum is soft: a smaller chunk joins the neighbour across less white space (ties: the one before),
+    if `maximum` allows.
 
     Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
     Fewer are shared if the next sentence would not fit. Linear time and memory.
