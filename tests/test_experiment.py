@@ -397,7 +397,7 @@ def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: 
         def search(self, queries: Sequence[str], k: int) -> Hits:
             return Hits.of([])
 
-        def answers(self, queries, k=None, max_tokens=None, *, sizes=None, counter=None):  # type: ignore[no-untyped-def]
+        def passages(self, queries, k, max_tokens, counter):  # type: ignore[no-untyped-def]
             asked.append((k, max_tokens, counter.name))
             if max_tokens is None:
                 return [[] for _ in queries]

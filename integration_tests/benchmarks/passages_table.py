@@ -62,6 +62,7 @@ Row = tuple[str, str]  # a chunker and a retriever
 Scores = dict[int, np.ndarray]  # by budget, of each question
 MAIN: Row = (UNITS, "passages")
 SIZES = (UNITS, "recursive:size=50", "recursive:size=100", "recursive:size=200", "recursive:size=400")
+CUT_BY_MEANING = ("lochmere", "chroma", "covid_qa")  # where these strategies' chunks are searched, too
 SEMANTIC = ("cluster_semantic:max_size=200", "dual_semantic")
 FAMILIES = {  # the lines of the picture
     "dense": ("dense",),
@@ -177,7 +178,7 @@ class Table:
 
         plain = {
             kind: [(size, told(name)) for name in names for size in SIZES]
-            + [(semantic, names[0]) for semantic in SEMANTIC if self.name not in UNNAMED]
+            + [(semantic, names[0]) for semantic in SEMANTIC if self.name in CUT_BY_MEANING]
             for kind, names in FAMILIES.items()
         }
         stages = [(size, told("hybrid") + stage) for size, stage in STAGES if self.name not in UNNAMED]
