@@ -188,7 +188,10 @@ def _source(shown: Shown) -> str:
 
 
 def _options(cls: type[Chunker]) -> list[str]:
-    """A strategy's own options, and a line with the shared ones."""
+    """A strategy's own options, and a line with the shared ones; a link where they are all another strategy's."""
+    for name, base in strategies.items():
+        if base in cls.__mro__[1:] and options_of(base) == options_of(cls):
+            return [f"Those of [{name}]({name}.md#options)."]
     shared = _shared()
     own = "\n".join(_item(option) for option in options_of(cls) if option not in shared)
     more = ", ".join(f"`{option.name}`" for option in options_of(cls) if option in shared)
