@@ -69,6 +69,27 @@ def test_a_pdf_in_reading_order_with_pages_headings_and_boxes(tmp_path):
     assert document.pages_of(Span(place, len(document.text))) == (1, 2, 3)
 
 
+def test_without_an_outline_large_lines_are_headings_and_lines_of_cells_a_table(tmp_path):
+    prose = "Black tea is hot, and\ngreen tea is not so hot.\nWhite tea is rare."
+    cells = [
+        line
+        for at, column in ((72, "Kind\nBlack\nGreen\nWhite"), (300, "Heat\n95\n80\n75"))
+        for line in lines_of(column, left=at, top=600)
+    ]
+    pages = [
+        [(72, 740, 24, "Of tea and of the water"), (72, 711.2, 24, "that it needs"), *lines_of(prose, top=680), *cells],
+        [(72, 740, 16, "Cups"), *lines_of(prose, top=700), (72, 600, 16, "Pots"), *lines_of(prose, top=560)],
+    ]
+    file = tmp_path / "tea.pdf"
+    file.write_bytes(pdf_bytes(pages))
+    document = document_of(file)
+    assert marks_of(document, "heading") == ["Of tea and of the water\nthat it needs", "Cups", "Pots"]
+    assert [mark.data["level"] for mark in document.marks if mark.kind == "heading"] == [1, 2, 2]
+    assert marks_of(document, "table") == ["Kind  Heat\nBlack  95\nGreen  80\nWhite  75"]
+    file.write_bytes(pdf_bytes([lines_of(prose)]))
+    assert marks_of(document_of(file), "heading") == []
+
+
 @pytest.mark.parametrize(("turn", "left", "top"), [(0, 72, 92), (90, 700, 72), (180, 518, 697), (270, 80, 518)])
 def test_boxes_of_a_turned_page_are_as_it_is_shown(tmp_path, turn, left, top):
     file = tmp_path / "a.pdf"

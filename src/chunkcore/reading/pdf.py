@@ -1,4 +1,4 @@
-"""PDF: text in reading order, page marks with boxes of words, headings of the outline. By pypdfium2.
+"""PDF: text in reading order, page marks with boxes of words, headings, tables. By pypdfium2.
 
 PDFium is native code that reads strangers' files, and one page may unpack to gigabytes. So it runs in a process of its
 own (``python -m chunkcore.reading.pdf``), with limits to memory and to the time of a page, that sends page by page.
@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -39,8 +39,9 @@ class Pdf(Reader):
     """A PDF: lines as they are printed, columns one after another, a blank line between paragraphs.
 
     Marks: ``page`` with ``number``, ``label``, ``width``, ``height`` and ``boxes``; ``heading`` for titles of the
-    outline that stand on their page. Pages without text, such as scanned ones, keep their numbers and are told in a
-    note. Memory grows with the text and some 10 bytes a word, not with the file.
+    outline that stand on their page, or without an outline for short lines in larger letters than most of the text;
+    ``table`` for three or more lines of equally many cells. Pages without text, such as scanned ones, keep their
+    numbers and are told in a note. Memory grows with the text and some 10 bytes a word, not with the file.
     """
 
     endings = ("pdf",)
@@ -56,6 +57,7 @@ class Pdf(Reader):
         texts: list[str] = []
         marks: list[Mark] = []
         headings: list[Mark] = []
+        lines: list[_Printed] = []
         without: list[int] = []
         told: dict[str, Any] = {}
         size = 0
@@ -74,6 +76,7 @@ class Pdf(Reader):
             data = {"number": number, "width": row["width"], "height": row["height"], "boxes": row["boxes"]}
             marks.append(Mark("page", Span(start, size), data | ({"label": row["label"]} if row["label"] else {})))
             headings += _headings(text, start, told["outline"].get(str(number), ()))
+            lines += [_Printed(start + begin, start + end, *others) for begin, end, *others in row["lines"]]
         if not texts:
             count = told.get("pages", 0)
             raise UnreadError(
@@ -81,7 +84,8 @@ class Pdf(Reader):
             )
         metadata = {"format": "prose", **told["metadata"]}
         notes = [f"no text on {_listed(without)} of its {told['pages']:,} pages: {_OCR}"] if without else []
-        return Reading(Document(name, "".join(texts), metadata, (*marks, *headings)), tuple(notes))
+        headings = headings or list(_large(lines))
+        return Reading(Document(name, "".join(texts), metadata, (*marks, *headings, *_tables(lines))), tuple(notes))
 
 
 _OCR = "they may be pictures; recognise their text first (OCR)"
@@ -108,6 +112,51 @@ def _headings(text: str, start: int, titles: Sequence[tuple[int, str]]) -> Itera
         if found:
             place = found.end()
             yield Mark("heading", Span(start + found.start(), start + place), {"level": level})
+
+
+class _Printed(NamedTuple):
+    """A printed line: its place in the document, the height of its letters, and its cells."""
+
+    start: int
+    end: int
+    height: float
+    cells: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+_LARGER, _LONGEST_TITLE = 1.15, 200
+
+
+def _large(lines: Sequence[_Printed]) -> Iterator[Mark]:
+    """Short lines in larger letters than most of the text; the largest are level 1."""
+    letters: dict[float, int] = {}
+    for line in lines:
+        letters[line.height] = letters.get(line.height, 0) + line.size
+    usual = max(letters, key=lambda height: letters[height], default=0.0)
+    found: list[list[_Printed]] = []
+    for line in lines:
+        if line.height < _LARGER * usual or line.cells > 1:
+            continue
+        before = found[-1] if found else None
+        if before and before[-1].end + 1 == line.start and before[-1].height == line.height:
+            before.append(line)  # a title of several lines
+        else:
+            found.append([line])
+    titles = [each for each in found if each[-1].end - each[0].start <= _LONGEST_TITLE][:_HEADINGS]
+    levels = {height: level for level, height in enumerate(sorted({-each[0].height for each in titles}), start=1)}
+    for each in titles:
+        yield Mark("heading", Span(each[0].start, each[-1].end), {"level": levels[-each[0].height]})
+
+
+def _tables(lines: Sequence[_Printed]) -> Iterator[Mark]:
+    """Three or more lines, one after another, of equally many cells."""
+    for cells, group in groupby(lines, key=lambda line: line.cells):
+        rows = list(group)
+        if cells > 1 and len(rows) > 2:
+            yield Mark("table", Span(rows[0].start, rows[-1].end))
 
 
 # ---- The process, seen from here
@@ -258,7 +307,7 @@ def _outline(pdf: Any) -> dict[int, list[tuple[int, str]]]:
 def _page_row(pdf: Any, number: int) -> dict[str, Any]:
     from pypdfium2 import PdfiumError
 
-    row: dict[str, Any] = {"text": "", "label": "", "width": 0.0, "height": 0.0, "boxes": ""}
+    row: dict[str, Any] = {"text": "", "label": "", "width": 0.0, "height": 0.0, "boxes": "", "lines": []}
     try:
         page = pdf.get_page(number)
     except PdfiumError:
@@ -268,7 +317,7 @@ def _page_row(pdf: Any, number: int) -> dict[str, Any]:
         with suppress(PdfiumError):
             row["label"] = _clean(pdf.get_page_label(number))[:40]
         words = list(_words(page))
-        row["text"], boxes = _laid_out(words)
+        row["text"], boxes, row["lines"] = _laid_out(words)
         row["boxes"] = pack_boxes(boxes, row["width"], row["height"])
     finally:
         page.close()
@@ -387,13 +436,17 @@ _PROSE = 15  # letters of a column's line, on average: a table's cells have fewe
 _MANY = 2_000  # runs of a page whose columns are not sought
 
 
-def _laid_out(words: Sequence[_Word]) -> tuple[str, list[tuple[int, int, float, float, float, float]]]:
-    """The text in reading order, and each word's place in it with its box."""
+_Boxes = list[tuple[int, int, float, float, float, float]]
+
+
+def _laid_out(words: Sequence[_Word]) -> tuple[str, _Boxes, list[tuple[int, int, float, int]]]:
+    """The text in reading order; each word's place in it with its box; and each line's, with its height and cells."""
     runs = _runs(words)
     level = [run for run in runs if not _is_upright(run)]
     blocks = [*_columns(level, 0), *([run] for run in [[each] for each in runs if _is_upright(each)])]
     parts: list[str] = []
-    boxes: list[tuple[int, int, float, float, float, float]] = []
+    boxes: _Boxes = []
+    lines: list[tuple[int, int, float, int]] = []
     size = 0
     before = ""
 
@@ -415,6 +468,7 @@ def _laid_out(words: Sequence[_Word]) -> tuple[str, list[tuple[int, int, float, 
                     if not turn
                     else "\n\n"
                 )
+            begin = size
             for number, run in enumerate(row):
                 add("  " if number else "")
                 for place, word in enumerate(run.words):
@@ -422,7 +476,8 @@ def _laid_out(words: Sequence[_Word]) -> tuple[str, list[tuple[int, int, float, 
                     boxes.append((size, size + len(word.text), word.left, word.top, word.right, word.bottom))
                     add(word.text)
             before = row[-1].words[-1].text
-    return "".join(parts), boxes
+            lines.append((begin, size, round(2 * row[0].words[0].height) / 2, len(row)))
+    return "".join(parts), boxes, lines
 
 
 def _is_gap(above: _Row, row: _Row, pitch: float) -> bool:
