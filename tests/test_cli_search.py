@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from chunkcore.cli.options import default_cache
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.retrieval import Passages, Postings, cut, word_keys
+from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import FolderIndex
 from chunkcore.tokens import get_counter
 from tests.files import lines_of, pdf_bytes
@@ -260,8 +262,8 @@ texts = st.lists(st.text(alphabet="ab fox. \n\né東", max_size=80), min_size=1,
 
 @pytest.mark.filterwarnings("ignore:.* left out of")
 @settings(max_examples=25, deadline=None)
-@given(texts, texts)
-def test_an_updated_index_is_the_same_as_a_new_one(tmp_path_factory, first, second):
+@given(texts, texts, st.sampled_from([1, 8_000_000]))
+def test_an_updated_index_is_the_same_as_a_new_one(tmp_path_factory, first, second, batch):
     folder = tmp_path_factory.mktemp("docs")
     for number, text in enumerate(first):
         (folder / f"{number}.txt").write_text(text)
@@ -273,7 +275,8 @@ def test_an_updated_index_is_the_same_as_a_new_one(tmp_path_factory, first, seco
         path.unlink()
     for number, text in enumerate(second, start=1):
         (folder / f"{number}.txt").write_text(text)
-    updated = FolderIndex.update(folder, CHUNKER, "first5", FolderIndex.load(folder.parent / "index.npz"))
+    with patch.object(folder_index, "_BATCH", batch):  # a file each, or all together
+        updated = FolderIndex.update(folder, CHUNKER, "first5", FolderIndex.load(folder.parent / "index.npz"))
     new = FolderIndex.update(folder, CHUNKER, "first5")
     assert updated.documents == new.documents
     assert (updated._units == new._units).all()
@@ -281,6 +284,31 @@ def test_an_updated_index_is_the_same_as_a_new_one(tmp_path_factory, first, seco
     for question in ("fox", "a b", "東", "é fox ab"):
         one, other = (method.index(each.corpus()).retrieve(question, max_tokens=60) for each in (updated, new))
         assert one == other
+
+
+def test_several_processes_make_the_same_index(docs, monkeypatch):
+    (docs / "again.txt").write_text(MILL)
+    (docs / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    with pytest.warns(UserWarning, match=r"picture\.png"):
+        one = FolderIndex.update(docs, CHUNKER, "first5")
+    monkeypatch.setattr(folder_index, "_BATCH", 1)
+    read: list[int] = []
+    with pytest.warns(UserWarning, match=r"picture\.png"):
+        several = FolderIndex.update(docs, CHUNKER, "first5", None, read.append, processes=2)
+    assert several._entries == one._entries
+    assert (several._units == one._units).all()
+    assert [vars(several._postings)[name].tolist() for name in vars(one._postings)] == [
+        each.tolist() for each in vars(one._postings).values()
+    ]
+    assert read == sorted(read)
+    assert read[-1] == sum(path.stat().st_size for path in docs.rglob("*.*"))
+    (docs / "mill.txt").write_text("The mill is a ferry now.")
+    later = FolderIndex.update(docs, CHUNKER, "first5", several, processes=2)
+    assert later.added == 1
+    lines = docs / "documents.jsonl"
+    lines.write_text('{"id": "a", "text": "The ferry leaves."}\n{"id": "b", "text"\n')
+    with pytest.raises(DataError, match="line 2"):
+        FolderIndex.update(lines, CHUNKER, "first5", processes=2)
 
 
 def test_the_index_finds_what_a_corpus_of_the_same_chunks_finds(docs):

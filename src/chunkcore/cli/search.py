@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import warnings
@@ -117,7 +118,7 @@ def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:
             total = total or total_bytes([docs]) or read
             progress("index (kB)", read // 1000, max(total, read) // 1000)
 
-    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell)
+    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell, os.cpu_count() or 1)
     if keep and index.changed:
         try:
             index.save(file)

@@ -7,9 +7,12 @@ import json
 import zipfile
 import zlib
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,12 +27,14 @@ from chunkcore.files import NoTextError, write_parts
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.scale.sources import Piece, Sources
-from chunkcore.scale.workers import piece_documents
+from chunkcore.scale.workers import cut_batches, piece_documents
 from chunkcore.stored import document_later
 
 _FORMAT = "chunkcore folder index"
 _VERSION = 1
 _WHOLE = 2**62  # bytes: no file is cut in parts
+_BATCH = 8_000_000  # bytes of files that are read together
+_ENTRY = 1000  # bytes of text that take as long as opening a file
 _BROKEN: tuple[type[Exception], ...] = (
     ChunkcoreError,
     LookupError,
@@ -129,12 +134,13 @@ class FolderIndex:
         form: str,
         earlier: FolderIndex | None = None,
         progress: Callable[[int], None] | None = None,
+        processes: int = 1,
     ) -> FolderIndex:
         """The index of a folder, a file or a ``documents.jsonl``; what `earlier` has of equal content is taken over.
         Raises `DataError`: no documents there, or a file that cannot be read.
 
         A file is read if its size or time of change is another than before; its document is cut and counted if its text
-        is. `progress` gets the bytes that were read.
+        is. Over 8 MB are read by several processes, if they may be. `progress` gets the bytes that were read.
         """
         settings = {"strategy": chunker.spec, "words": form}
         before = earlier._entries if earlier is not None and earlier.settings == settings else []
@@ -142,41 +148,52 @@ class FolderIndex:
         same = {entry.digest: number for number, entry in enumerate(before) if entry.digest}
         entries: list[_Entry] = []
         origins: list[int] = []  # of each entry, its number in `earlier`; -1: it is new
-        units = array("i")
+        waiting: deque[int] = deque()  # the entries that are being read
         sources = Sources([path], _WHOLE)
         left_out = LeftOut()
 
-        def new_texts() -> Iterator[str]:
-            read = 0
+        def unread() -> Iterator[list[Piece]]:
+            batch: list[Piece] = []
+            size = 0
             for piece in sources:
-                entry, document = _Entry(piece._replace(data=None, error=None), piece.id), None
+                entry = _Entry(piece._replace(data=None, error=None), piece.id)
                 origin = -1 if piece.error is not None else known.get(entry.key, -1)
                 if origin < 0:
-                    entry, document = _read(entry, piece, left_out)
-                    origin = same.get(entry.digest, -1)
-                    read += piece.end - piece.begin
-                if origin >= 0:
-                    entry = before[origin]._replace(piece=entry.piece, id=entry.id if document else before[origin].id)
-                elif document is not None:
-                    chunks = chunker.chunk(document)
-                    entry = entry._replace(units=len(chunks))
-                    for chunk in chunks:
-                        units.extend((chunk.start, chunk.end, chunk.token_count))
-                    yield from (chunk.text for chunk in chunks)
-                entries.append(entry)
+                    waiting.append(len(entries))
+                    batch.append(piece)
+                    size += _ENTRY + piece.end - piece.begin
+                entries.append(entry if origin < 0 else before[origin]._replace(piece=entry.piece))
                 origins.append(origin)
-                if progress is not None:
-                    progress(read)
+                if size > _BATCH:
+                    yield batch
+                    batch, size = [], 0
+            if batch:
+                yield batch
 
-        postings = Postings.of(new_texts(), form)
+        batches = unread()
+        first = list(islice(batches, processes))
+        new: list[_Counted] = []
+        read = 0
+        for (counted,) in cut_batches(
+            _Counting(chunker, form, frozenset(same)), chain(first, batches), max(1, len(first))
+        ):
+            for entry, error in counted.entries:
+                place = waiting.popleft()
+                origins[place] = origin = same.get(entry.digest, -1)
+                entries[place] = entry if origin < 0 else before[origin]._replace(piece=entry.piece, id=entry.id)
+                read += entry.piece.end - entry.piece.begin
+                if error is not None:
+                    left_out.add(entry.piece.id, error)
+            new.append(counted)
+            if progress is not None:
+                progress(read)
         if all(entry.units < 0 for entry in entries):
             raise DataError(
                 f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
             )
         tell_written(path, sources.written.get(0, []))
         left_out.tell(path)
-        new = np.array(units, dtype=np.int32).reshape(-1, 3)
-        found = cls(settings, entries, *_joined(earlier if before else None, entries, origins, new, postings))
+        found = cls(settings, entries, *_joined(earlier if before else None, entries, origins, new))
         found.changed = entries != before
         found.added = sum(origin < 0 <= entry.units for entry, origin in zip(entries, origins, strict=True))
         return found
@@ -282,8 +299,9 @@ def _check(entries: Sequence[_Entry], arrays: Mapping[str, NDArray[Any]], table:
         raise DataError("its postings are out of order")
 
 
-def _read(entry: _Entry, piece: Piece, left_out: LeftOut) -> tuple[_Entry, Document | None]:
-    """The entry with its text's digest and size, and its document; None for a file without text."""
+def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
+    """The entry with its text's digest and size, and its document; None for a file without text, and the error."""
+    entry = _Entry(piece._replace(data=None, error=None), piece.id)
     try:
         if piece.error is not None:
             raise piece.error
@@ -291,28 +309,82 @@ def _read(entry: _Entry, piece: Piece, left_out: LeftOut) -> tuple[_Entry, Docum
     except NoTextError as error:
         if not piece.listed:
             raise
-        left_out.add(piece.id, error)
-        return entry, None
+        return entry, None, error
     if document is None or not document.text:
-        return entry, None
-    return entry._replace(id=document.id, digest=_digest(document.text), size=document.size, units=0), document
+        return entry, None, None
+    return entry._replace(id=document.id, digest=_digest(document.text), size=document.size, units=0), document, None
+
+
+class _Counted(NamedTuple):
+    """What comes of a batch of files: entries, those left out with the error; the units and postings of the others."""
+
+    entries: Sequence[tuple[_Entry, NoTextError | None]]
+    units: NDArray[np.int32]
+    postings: Postings
+    error: ChunkcoreError | None = None
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """Cuts the documents of files, but for those of `known` digests, and counts their words."""
+
+    chunker: Chunker
+    form: str
+    known: frozenset[str]
+    workers: int = 1
+
+    def __call__(self, pieces: Sequence[Piece]) -> list[_Counted]:
+        entries: list[tuple[_Entry, NoTextError | None]] = []
+        units = array("i")
+
+        def texts() -> Iterator[str]:
+            for piece in pieces:
+                entry, document, error = _read(piece)
+                if document is not None and entry.digest not in self.known:
+                    chunks = self.chunker.chunk(document)
+                    entry = entry._replace(units=len(chunks))
+                    for chunk in chunks:
+                        units.extend((chunk.start, chunk.end, chunk.token_count))
+                        yield chunk.text
+                entries.append((entry, error))
+
+        postings = Postings.of(texts(), self.form)
+        return [_Counted(entries, np.array(units, dtype=np.int32).reshape(-1, 3), postings)]
 
 
 def _joined(
     earlier: FolderIndex | None,
     entries: Sequence[_Entry],
     origins: Sequence[int],
-    new: NDArray[np.int32],
-    postings: Postings,
+    new: Sequence[_Counted],
 ) -> tuple[NDArray[np.int32], Postings]:
     """The units and postings of the entries: the earlier ones of those with an origin, the new ones of the others."""
-    if earlier is None:
-        return new, postings
-    if list(origins) == list(range(len(earlier._entries))):
+    if earlier is None and len(new) == 1:
+        return new[0].units, new[0].postings
+    if earlier is not None and list(origins) == list(range(len(earlier._entries))):
         return earlier._units, earlier._postings
-    begins, starts = _begins(entries), _begins(earlier._entries)
+    begins = _begins(entries)
     units = np.zeros((int(begins[-1]), 3), dtype=np.int32)
     fresh = np.ones(len(units), dtype=np.bool_)
+    parts: list[tuple[Postings, NDArray[np.int64]]] = []
+    if earlier is not None:
+        parts = _taken_over(earlier, entries, origins, units, fresh)
+    own = np.split(np.flatnonzero(fresh), np.cumsum([len(each.units) for each in new], dtype=np.int64))
+    for each, numbers in zip(new, own, strict=False):
+        units[numbers] = each.units
+        parts.append((each.postings, numbers))
+    return units, Postings.joined(parts, len(units))
+
+
+def _taken_over(
+    earlier: FolderIndex,
+    entries: Sequence[_Entry],
+    origins: Sequence[int],
+    units: NDArray[np.int32],
+    fresh: NDArray[np.bool_],
+) -> list[tuple[Postings, NDArray[np.int64]]]:
+    """Write the earlier units in their new places, which are then not `fresh`; their postings, with these places."""
+    begins, starts = _begins(entries), _begins(earlier._entries)
     old = np.full(len(earlier), -1, dtype=np.int64)
     parts = [(earlier._postings, old)]
     for entry, origin, begin in zip(entries, origins, begins.tolist(), strict=False):
@@ -325,8 +397,7 @@ def _joined(
             numbers = np.full(len(earlier), -1, dtype=np.int64)
             parts.append((earlier._postings, numbers))
         numbers[there] = np.arange(here.start, here.stop)
-    units[fresh] = new
-    return units, Postings.joined([*parts, (postings, np.flatnonzero(fresh))], len(units))
+    return parts
 
 
 def _begins(entries: Sequence[_Entry]) -> NDArray[np.int64]:

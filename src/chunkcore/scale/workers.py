@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from io import BytesIO
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import ordered
@@ -250,13 +250,26 @@ def _stamp(path: Path) -> tuple[int, int]:
     return told.st_size, told.st_mtime_ns
 
 
+T = TypeVar("T")
+
+
+class BatchWork(Protocol[T]):
+    """What is done with a batch: a dataclass with a strategy, such as `Cutter`. Its results have an ``error``."""
+
+    @property
+    def chunker(self) -> Chunker: ...
+    @property
+    def workers(self) -> int: ...
+    def __call__(self, pieces: Sequence[Piece], /) -> list[T]: ...
+
+
 Batch = Sequence[Piece]
 
 _AHEAD = 2  # batches that a process has: one that it cuts, and the next
 _OWN = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
 
 
-def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
+def cut_batches(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) -> Iterator[list[T]]:
     """What comes of each batch, in order.
 
     With one process, strategies that wait for models run in the cutter's threads, a batch each. With several, each
@@ -275,7 +288,7 @@ def cut_batches(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Ite
         yield from map(cutter, batches)
 
 
-def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> Iterator[list[Cut]]:
+def _in_processes(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) -> Iterator[list[T]]:
     """A pool by hand: the processes of `concurrent.futures` and of `multiprocessing.Pool` share one pipe and its lock.
 
     One that is killed while it answers would keep that lock, and everybody would wait for ever. Here each process has
@@ -293,8 +306,9 @@ def _in_processes(cutter: Cutter, batches: Iterator[Batch], processes: int) -> I
     atexit.register(stop)  # of a generator that is not read to its end
     try:
         with _interrupts_ignored():
-            strategy = cutter.chunker.to_dict()
-            workers.extend(_Worker(strategy, cutter.part_size, cutter.workers) for _ in range(processes))
+            told = {each.name: getattr(cutter, each.name) for each in fields(cutter)}  # type: ignore[arg-type]
+            told["chunker"] = cutter.chunker.to_dict()
+            workers.extend(_Worker(type(cutter), told) for _ in range(processes))
         done: dict[int, _Answer] = {}
         given = wanted = 0
         more = True
@@ -343,13 +357,13 @@ def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
 
 
 class _Answer(NamedTuple):
-    """What comes of a batch: cuts, or an error and its traceback."""
+    """What comes of a batch: results, or an error and its traceback."""
 
-    cuts: list[Cut]
+    cuts: list[Any]
     error: Exception | None = None
     trace: str = ""
 
-    def cuts_or_error(self) -> list[Cut]:
+    def cuts_or_error(self) -> list[Any]:
         if self.error is None:
             return self.cuts
         if self.trace:
@@ -424,15 +438,15 @@ _GONE = (
 )
 
 
-def _serve(pipe: Connection, strategy: dict[str, Any], part_size: int, workers: int) -> None:
+def _serve(pipe: Connection, kind: type[BatchWork[Any]], told: dict[str, Any]) -> None:
     """The work of a process: cut what comes until nothing does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     batches: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(pipe, batches), daemon=True).start()
-    cutter: Cutter | None = None
+    cutter: BatchWork[Any] | None = None
     while data := batches.get():
         try:
-            cutter = cutter or Cutter(Chunker.from_dict(strategy), part_size, workers)
+            cutter = cutter or kind(**{**told, "chunker": Chunker.from_dict(told["chunker"])})
             found = cutter(ForkingPickler.loads(data))
             cuts = [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in found]
             answer = ForkingPickler.dumps(tuple(_Answer(cuts)))
