@@ -287,7 +287,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "No such option:? '?--sise": ["chunk", str(text), "--sise", "3"],
         "Invalid value for '--workers': .*; see chunkcore chunk --help": ["chunk", str(text), "--workers", "0"],
         "No such command 'chunks'": ["chunks"],
-        r"Got unexpected extra argument .*: expected documents after --docs.*; see chunkcore compare --help": [
+        r"Got unexpected extra argument.*: expected documents after --docs.*; see chunkcore compare --help": [
             "compare",
             str(text),
         ],
