@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # With room for its answers, and no more: a base model does not know when to stop.
-OPTIONS = "max_tokens=160&timeout=300&tries=1&concurrency=1"
+OPTIONS = "max_tokens=100&timeout=300&tries=1&concurrency=1"
 
 
 @pytest.fixture(scope="module")

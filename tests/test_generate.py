@@ -1131,7 +1131,7 @@ def test_killed_again_and_again_it_loses_no_answer_and_pays_at_most_what_was_und
         program[4] = str(output)
         with subprocess.Popen(program, stderr=subprocess.PIPE) as process:
             while process.poll() is None and answered(journal) < wanted:
-                time.sleep(0.001)
+                time.sleep(0.005)
             time.sleep(chance.random() / 50 if kills < 3 else 0)
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
