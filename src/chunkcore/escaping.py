@@ -61,6 +61,11 @@ def page_text(text: str) -> str:
     return _CONTROLS.sub(_picture, encodable(text))
 
 
+def html_text(text: str) -> str:
+    """`page_text`, escaped for HTML and its attributes."""
+    return html.escape(page_text(text))
+
+
 def _picture(match: re.Match[str]) -> str:
     """The control pictures of Unicode, U+2400 and up; none exist beyond U+007F."""
     code = ord(match[0])

@@ -409,6 +409,14 @@ def open_locked(path: Path, advice: str) -> FileIO:
     return file
 
 
+def utf8_line(row: Mapping[str, Any]) -> bytes:
+    """A JSON object as a line; in ASCII if it holds an unpaired surrogate, which UTF-8 cannot encode."""
+    try:
+        return f"{json.dumps(row, ensure_ascii=False)}\n".encode()
+    except UnicodeEncodeError:
+        return f"{json.dumps(row)}\n".encode("ascii")
+
+
 def _json_line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
 

@@ -6,13 +6,12 @@ import base64
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
-from html import escape
 from importlib import import_module
 from itertools import islice
 from typing import Any
 
 from chunkcore.errors import MissingExtraError
-from chunkcore.escaping import page_text
+from chunkcore.escaping import html_text
 
 _ROWS = 20  # of a table in a notebook
 _MOST = 200_000  # characters of a text in a notebook
@@ -64,7 +63,7 @@ class Html(str):
     @classmethod
     def of(cls, text: str) -> Html:
         """A paragraph of plain text."""
-        return cls(f"<p>{_escaped(text)}</p>")
+        return cls(f"<p>{html_text(text)}</p>")
 
     def _repr_html_(self) -> str:
         return str(self)
@@ -96,9 +95,9 @@ def html_table(columns: Mapping[str, Sequence[Any]], rows: int = _ROWS) -> str:
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
     """
     count = max(map(len, columns.values()), default=0)
-    head = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
+    head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
     lines = islice(zip(*columns.values(), strict=True), rows)
-    body = "".join(f"<tr>{''.join(f'<td>{_escaped(_shown(value))}</td>' for value in line)}</tr>" for line in lines)
+    body = "".join(f"<tr>{''.join(f'<td>{html_text(_shown(value))}</td>' for value in line)}</tr>" for line in lines)
     more = f"<p>{count - rows:,} more rows</p>" if count > rows else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
@@ -126,11 +125,11 @@ def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") 
     for start, end, share in spans:
         # The colour is readable on light and dark pages, and the underline without colour.
         style = f"background:rgba(240,170,30,{0.15 + 0.45 * share:.2f});color:inherit;border-bottom:2px solid"
-        parts.append(f'{_escaped(text[at:start])}<mark style="{style}">{_escaped(text[start:end])}</mark>')
+        parts.append(f'{html_text(text[at:start])}<mark style="{style}">{html_text(text[start:end])}</mark>')
         at = end
-    head = f"<p><b>{_escaped(title)}</b></p>" if title else ""
+    head = f"<p><b>{html_text(title)}</b></p>" if title else ""
     style = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:30em;overflow-y:auto;text-align:left"
-    return Html(f'{head}<div style="{style}" dir="auto">{"".join(parts)}{_escaped(text[at:])}</div>')
+    return Html(f'{head}<div style="{style}" dir="auto">{"".join(parts)}{html_text(text[at:])}</div>')
 
 
 def shortened(text: str) -> str:
@@ -146,7 +145,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4g}"
     return str(value)
-
-
-def _escaped(text: str) -> str:
-    return escape(page_text(text))

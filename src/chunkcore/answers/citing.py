@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from functools import cached_property
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.escaping import page_text, terminal_text
+from chunkcore.escaping import html_text, terminal_text
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.retrieval.assembly import part_of
 from chunkcore.retrieval.lexicon import word_keys
@@ -70,9 +69,9 @@ class CitedAnswer:
 
     def to_html(self) -> str:
         """The answer with numbers after its sentences, and the numbered places: escaped HTML."""
-        body = self._numbered(_html, "<sup>[{}]</sup>")
+        body = self._numbered(html_text, "<sup>[{}]</sup>")
         items = "".join(
-            f"<li>{_html(_place(*each))}: <mark>{_html(each[0].text)}</mark></li>\n" for each in self._cited
+            f"<li>{html_text(_place(*each))}: <mark>{html_text(each[0].text)}</mark></li>\n" for each in self._cited
         )
         return f"<p>{body}</p>\n<ol>\n{items}</ol>"
 
@@ -100,10 +99,6 @@ class CitedAnswer:
             made += escaped(self.text[end : each.span.end]) + marks
             end = each.span.end
         return made + escaped(self.text[end:])
-
-
-def _html(text: str) -> str:
-    return html.escape(page_text(text))
 
 
 def _place(source: Retrieved, citation: Citation) -> str:

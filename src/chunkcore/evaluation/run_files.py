@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
-from chunkcore.files import json_lines, text_lines, write_parts
+from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
 from chunkcore.run import PieceColumns, RankedPieces, RankedRow, Retrieved, Run
 
 
@@ -127,19 +126,11 @@ def _pool_lines(pool: Sequence[Retrieved], documents: Mapping[str, Document]) ->
         }
         if not _stands(piece.text, piece.spans, documents[piece.document_id]):
             plain |= {"derived": True, "digest": slices_digest(documents[piece.document_id].text, piece.spans)}
-        yield _json_line(plain)
+        yield utf8_line(plain)
 
 
 def _plain_spans(piece: Retrieved) -> list[list[int]]:
     return [[span.start, span.end] for span in piece.spans]
-
-
-def _json_line(data: Mapping[str, Any]) -> bytes:
-    text = json.dumps(data, ensure_ascii=False)
-    try:
-        return f"{text}\n".encode()
-    except UnicodeEncodeError:  # an unpaired surrogate, which JSON escapes
-        return f"{json.dumps(data)}\n".encode("ascii")
 
 
 def read_run(
@@ -428,7 +419,7 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
     documents = {document.id: document for document in benchmark.documents} if benchmark is not None else {}
     for query, pieces in run.results.items():
         if not pieces:
-            yield _json_line({"query_id": query, "results": []})
+            yield utf8_line({"query_id": query, "results": []})
         for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
             plain: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
             if piece.id:
@@ -437,7 +428,7 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
             plain |= {"spans": _plain_spans(piece)} if piece.spans else {"text": piece.text}
             if piece.spans and piece.document_id in documents:
                 plain["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
-            yield _json_line(plain)
+            yield utf8_line(plain)
 
 
 def _trec_run(run: Run) -> Iterator[bytes]:

@@ -27,8 +27,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.layout import question_rows
 from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
-from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, write_parts
-from chunkcore.questions.page import question_line
+from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_line, write_parts
 from chunkcore.report.rendering import policy
 from chunkcore.run import Retrieved, Retriever
 
@@ -200,7 +199,7 @@ class LabelledQuestions:
         kept = [row for number, row in enumerate(rows) if number in bare or _is_done(row)]
         if kept or self.path.exists():
             try:
-                write_parts(self.path, map(question_line, kept))
+                write_parts(self.path, map(utf8_line, kept))
             except OSError as error:
                 raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
 

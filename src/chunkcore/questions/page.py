@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
-from chunkcore.escaping import page_text
-from chunkcore.files import write_parts, write_text
+from chunkcore.escaping import html_text
+from chunkcore.files import utf8_line, write_parts, write_text
 from chunkcore.questions.filters import Filtered
 from chunkcore.questions.generate import Generated, Rejection
 from chunkcore.report.plots import number, ticks
@@ -160,7 +158,7 @@ def cosine_histogram(
         )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{_safe(title)}">{"".join(parts)}</svg>'
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{html_text(title)}">{"".join(parts)}</svg>'
     )
 
 
@@ -182,9 +180,9 @@ def _nearest(
     for index in order[max(0, middle - _SHOWN) : middle + _SHOWN].tolist():
         value = float(values[index])
         beyond = threshold is not None and (value > threshold if above else value < threshold)
-        cells = "".join(f"<td>{_safe(_cut(text))}</td>" for text in texts(index))
+        cells = "".join(f"<td>{html_text(_cut(text))}</td>" for text in texts(index))
         rows.append(f"<tr{' class=out' if beyond else ''}><td>{value:.3f}{' ×' if beyond else ''}</td>{cells}</tr>")
-    head = "".join(f"<th>{_safe(title)}</th>" for title in ("cosine", *titles))
+    head = "".join(f"<th>{html_text(title)}</th>" for title in ("cosine", *titles))
     return (
         '<p class="note">Next to the threshold; × is beyond it.</p><div class="scroll">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -199,13 +197,6 @@ def _rule(threshold: float | None, sentence: str) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-def _safe(text: str) -> str:
-    return escape(page_text(text))
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +237,7 @@ def files_beside(questions: Path) -> GenerationFiles:
 
 def write_generated(files: GenerationFiles, generated: Generated) -> None:
     """Write all files but the journal, each atomically; the page only after filtering."""
-    write_parts(files.rejected, (question_line(_rejected(each)) for each in generated.rejections))
+    write_parts(files.rejected, (utf8_line(_rejected(each)) for each in generated.rejections))
     if generated.filtered is not None:
         write_text(files.page, filter_page(generated.filtered))
     info = {
@@ -258,7 +249,7 @@ def write_generated(files: GenerationFiles, generated: Generated) -> None:
         "usage": asdict(generated.usage),
     }
     write_parts(files.info, [json.dumps(info, indent=2).encode("ascii"), b"\n"])
-    write_parts(files.questions, map(question_line, generated.rows))
+    write_parts(files.questions, map(utf8_line, generated.rows))
 
 
 def _rejected(each: Rejection) -> dict[str, Any]:
@@ -271,11 +262,3 @@ def _rejected(each: Rejection) -> dict[str, Any]:
         "question": each.question,
         "excerpts": list(each.excerpts),
     }
-
-
-def question_line(row: Mapping[str, Any]) -> bytes:
-    """A row of a ``questions.jsonl``, with its newline."""
-    text = json.dumps(row, ensure_ascii=False)
-    if _SURROGATE.search(text):  # UTF-8 cannot say it, JSON's escapes can
-        text = json.dumps(row, ensure_ascii=True)
-    return f"{text}\n".encode()
