@@ -229,3 +229,14 @@ def test_two_questions_of_one_id_are_an_error_of_their_own(tmp_path, capfd):
         load_benchmark(tmp_path)
     assert main(["questions", "check", "--docs", str(tmp_path), "-e", "none"]) == 1
     assert "repeated-id: the id was given before, at line 1" in capfd.readouterr().out
+
+
+def test_an_excerpt_of_a_web_page_is_written_as_the_page_is_read():
+    page = "<!doctype html><!-- <b>Salt</b> --><h1>Sea</h1><p>Salt eats the <b>impeller</b>\nwithin &lt; 3 weeks.</p>"
+    plain = "<p>Salt eats the <b>pump</b> within weeks."  # no page: the signs are the text's
+    finder = EvidenceFinder([Document("a.html", page), Document("b.txt", plain)])
+    found = finder.find("Salt eats the impeller within")
+    assert found.span.slice(page) == "Salt eats the <b>impeller</b>\nwithin"
+    assert len(finder.notes) == 1
+    with pytest.raises(DataError, match="not found"):
+        finder.find("Salt eats the pump within weeks.")

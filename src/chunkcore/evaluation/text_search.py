@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -76,6 +77,27 @@ def loosen(text: str) -> Form:
     True
     """
     return _reduced(text, _loosened)
+
+
+_PAGE = re.compile(r"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
+_TAG = re.compile(r"<[/!]?[A-Za-z][^<>]*>")
+
+
+def loosen_page(text: str) -> Form:
+    """`loosen`, of an HTML page without its tags: an excerpt is written as the page is read.
+
+    >>> loosen_page("<html><p>Tea is <b>hot</b>.").text
+    'teaishot.'
+    """
+    form = loosen(text)
+    if not _PAGE.match(text):
+        return form
+    is_tag = np.zeros(len(text) + 1, dtype=np.int8)
+    for tag in _TAG.finditer(text):
+        is_tag[tag.start() : tag.end()] = 1
+    kept = is_tag[form.origins] == 0
+    letters = code_points(form.text)[kept]
+    return Form(letters.tobytes().decode("utf-32-le", "surrogatepass"), form.origins[kept])
 
 
 def _reduced(text: str, reduce: Callable[[str], str]) -> Form:

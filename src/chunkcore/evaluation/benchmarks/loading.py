@@ -86,7 +86,7 @@ def load_benchmark(
         count, first = len(reader.notes), reader.notes[0]
         warnings.warn(
             f"{count:,} excerpt{'s stand' if count > 1 else ' stands'} at one place in another spelling (white space, "
-            f"case, quotation marks, Unicode form), and {'were' if count > 1 else 'was'} accepted; the first, of "
+            f"case, quotation marks, Unicode form, tags), and {'were' if count > 1 else 'was'} accepted; the first, of "
             f"{first.query_id!r}: {first.reason}. chunkcore questions check --fix writes the places",
             stacklevel=2,
         )

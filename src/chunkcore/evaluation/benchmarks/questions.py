@@ -16,7 +16,7 @@ from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import Row
-from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen
+from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen, loosen_page
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
@@ -154,7 +154,7 @@ class EvidenceFinder:
         return Evidence(document.id, span)
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
-        """Where the excerpt stands with other white space, case, quotation marks, dashes or Unicode form."""
+        """Where the excerpt stands with other white space, case, quotation marks, dashes, Unicode form or HTML tags."""
         sought = loosen(text).text
         if len(sought) < _LEAST or not self._hints:
             return
@@ -169,12 +169,12 @@ class EvidenceFinder:
     def _loose_one(self, document_id: str) -> Searchable:
         if self._last is None or self._last[0] != document_id:
             text = self._documents[document_id].text
-            self._last = document_id, Searchable([text], loosen, window=8, stride=4)
+            self._last = document_id, Searchable([text], loosen_page, window=8, stride=4)
         return self._last[1]
 
     @cached_property
     def _loose_all(self) -> Searchable:
-        return Searchable(Mapped(attrgetter("text"), self._listed), loosen, window=8, stride=4)
+        return Searchable(Mapped(attrgetter("text"), self._listed), loosen_page, window=8, stride=4)
 
     def _not_read(self, chosen: Sequence[Document]) -> str:
         if not self._unread or len(chosen) == 1:
