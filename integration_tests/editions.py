@@ -93,7 +93,7 @@ STRATEGIES = {
     "dual_semantic": "- k=1.5,d=5,max_size=200,min_size=20 spread=root,maximum=pieces",
     "dbscan": "- max_size=50,eps=0.5,position_weight=0.2 counter=embedder,min_samples=3",
     "single_linkage": "- max_size=50,stop=0.7 chunks=9,counter=words",
-    "hierarchical": "- segmenter=texttiling,k=0.8 segmenter=texttiling:5:0.5,max_segment=50,max_size=200",
+    "hierarchical": "segmenter=texttiling,k=0.8 segmenter=texttiling:5:0.5,max_segment=50,max_size=200",
     "agentic": "- window=300,max_size=100,min_size=20",
     "contextual": '- chunker="recursive:size=60,counter=words",context_size=10,document_size=300',
     "llm_semantic": "- window=300,max_size=100,piece_size=20",
@@ -472,15 +472,13 @@ def probes(quick: bool) -> dict[str, Callable[[], Found]]:
         model = next((each for each in ("embedder", "llm") if each in cls.option_names()), "")
         for options, collection in product(STRATEGIES.get(name, "-").split(), ("lochmere", "odd texts", *here)):
             shared = collection in COLLECTIONS
-            tagged = name == "hierarchical" and options == "-"  # a network takes seconds for each document
-            if quick and tagged and shared:
-                continue
             reads = inf if not shared or (options == "-" and not model) else READS[model]
-            if (quick and (shared or tagged)) or (shared and tagged):
+            if quick and shared:
                 reads = 0
             spec = name if options == "-" else f"{name}:{options}"
             found[f"chunks/{spec}/{collection}"] = partial(chunks, spec, hashed, collection, reads)
-        if not quick and (model == "embedder" or name == "recursive"):
+        # The weights that `hierarchical` uses by default are new in 0.2.
+        if not quick and name != "hierarchical" and (model == "embedder" or name == "recursive"):
             spec = name if model else f"{name}:overlap=semantic"
             found[f"chunks/{spec} of MiniLM/lochmere"] = partial(chunks, spec, minilm, "lochmere", inf)
     found |= {"late/lochmere": late_vectors, "updates/lochmere": updates, "answers/lochmere": answers}

@@ -23,6 +23,7 @@ from chunkcore.segmenters.tagger import (
     load_tagger,
     peaks,
     sentence_features,
+    sentence_rows,
 )
 from chunkcore.segmenters.texttiling import block_similarities, depths
 from chunkcore.training import (
@@ -174,7 +175,7 @@ def test_a_file_that_holds_no_weights_is_told(tmp_path):
     with pytest.raises(DataError, match=r"missing\.safetensors is no file: expected the weights of a segmenter"):
         get_segmenter(f"tagger:{tmp_path / 'missing.safetensors'}").starts(["a", "b"], FakeEmbedder())
     (tmp_path / "odd.safetensors").write_bytes(b"not safetensors")
-    with pytest.raises(DataError, match="holds no weights of a segmenter in the format tagger-1: expected") as caught:
+    with pytest.raises(DataError, match="holds no weights of a segmenter in the format tagger-2: expected") as caught:
         load_tagger(tmp_path / "odd.safetensors")
     assert "Error" not in str(caught.value)
 
@@ -182,11 +183,16 @@ def test_a_file_that_holds_no_weights_is_told(tmp_path):
 # --- the tagger -------------------------------------------------------------------------------------------------
 
 
+def rows_of(vectors: np.ndarray) -> np.ndarray:
+    """The rows of sentences that hold no word."""
+    return sentence_rows([""] * len(vectors), vectors)
+
+
 def small_tagger(dimensions: int = 16, *, threshold: float = 0.5, members: int = 1, seed: int = 0) -> Tagger:
     random = np.random.default_rng(seed)
     tensors = {}
     for member in range(members):
-        width = dimensions + 4
+        width = dimensions + 16
         for layer in (0, 1):
             for end in ("", "_reverse"):
                 shapes = {"weight_ih": (12, width), "weight_hh": (12, 3), "bias_ih": (12,), "bias_hh": (12,)}
@@ -206,13 +212,38 @@ def test_a_segment_begins_at_each_peak_over_the_threshold_but_for_the_first_row(
 
 def test_features_tell_the_vector_and_what_lies_on_both_sides():
     vectors = np.eye(2, dtype=np.float32)[[0, 0, 1, 1]] * 3
-    rows = sentence_features(vectors, (1,))
-    assert rows.shape == (4, 4)
-    assert rows[:, :2].tolist() == np.eye(2)[[0, 0, 1, 1]].tolist()
-    assert rows[:, 2].argmin() == 2
-    assert rows[:, 3].argmax() == 2
-    assert rows[0, 2:].tolist() == [0.0, 0.0]
-    assert sentence_features(vectors[:1], (1,)).tolist() == [[1.0, 0.0, 0.0, 0.0]]
+    rows = sentence_features(rows_of(vectors), (1,))
+    assert rows.shape == (4, 2 + 8 + 4)
+    assert rows[:, :2].tolist() == (4 * np.eye(2)[[0, 0, 1, 1]]).tolist()
+    assert rows[:, 9].tolist() == pytest.approx([-1, -1 / 3, 1 / 3, 1])  # the place in the text
+    assert rows[:, 10].argmin() == 2
+    assert rows[:, 11].argmax() == 2
+    assert rows[0, 10:].tolist() == [0.0] * 4
+    assert np.isfinite(sentence_features(rows_of(vectors[:1]), (1,))).all()
+
+
+def test_words_that_a_text_repeats_tell_where_its_topic_changes():
+    sentences = ["Otters swim.", "The otters dive.", "Wheat is ground.", "Bread needs wheat."]
+    words = sentence_features(sentence_rows(sentences, np.ones((4, 2), dtype=np.float32)), (1,))[:, 12:]
+    assert words[:, 0].argmin() == 2
+    assert words[:, 1].argmax() == 2
+
+
+@pytest.mark.parametrize(
+    ("sentence", "cues"),
+    [
+        ("However, it rains.", [1, 0, 0, 0, 0]),
+        ("In May 1975 it rained.", [0, 1, 1, 0, 0]),
+        ("The pump of 1990 leaks.", [0, 0, 1, 0, 1]),
+        ("“Yes,” he said.", [0, 0, 0, 1, 0]),
+        ("Otters swim.", [0, 0, 0, 0, 0]),
+        ("\ud800", [0, 0, 0, 0, 0]),
+    ],
+)
+def test_cues_tell_how_a_sentence_opens(sentence, cues):
+    row = sentence_rows([sentence], np.ones((1, 2), dtype=np.float32))[0, -6:]
+    assert np.delete(row, 3).tolist() == cues
+    assert row[3] == pytest.approx(np.log(len(sentence) + 1) - 4.5)
 
 
 def test_the_forward_pass_is_pytorchs():
@@ -229,14 +260,14 @@ def test_the_forward_pass_is_pytorchs():
 
 
 def test_networks_are_averaged():
-    vectors = np.random.default_rng(2).standard_normal((9, 16)).astype(np.float32)
+    rows = rows_of(np.random.default_rng(2).standard_normal((9, 16)).astype(np.float32))
     both = small_tagger(members=2)
     halves = []
     for number in range(2):
         tensors = {f"0.{name[2:]}": each for name, each in both.tensors.items() if name.startswith(f"{number}.")}
         halves.append(Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=0.5, members=1)))
-    mean = (halves[0].probabilities(vectors) + halves[1].probabilities(vectors)) / 2
-    assert both.probabilities(vectors) == pytest.approx(mean, abs=1e-6)
+    mean = (halves[0].probabilities(rows) + halves[1].probabilities(rows)) / 2
+    assert both.probabilities(rows) == pytest.approx(mean, abs=1e-6)
 
 
 def test_it_reads_the_vectors_of_the_model_that_it_was_trained_for(monkeypatch):
@@ -250,7 +281,7 @@ def test_it_reads_the_vectors_of_the_model_that_it_was_trained_for(monkeypatch):
     assert tagger.starts(["a b", "c d", "e f"], other).tolist() == first.tolist()
     assert (other.calls, own.calls) == (0, 1)
     with pytest.raises(ModelError, match="reads vectors of 16 dimensions"):
-        tagger.find(np.zeros((3, 8), dtype=np.float32))
+        tagger.find(rows_of(np.zeros((3, 8), dtype=np.float32)))
 
 
 def test_weights_come_back_from_their_file(tmp_path):
@@ -271,7 +302,7 @@ def test_the_weights_that_ship_are_small_and_need_no_pytorch(monkeypatch):
     tagger = load_tagger(SHIPPED)
     assert tagger.settings.embedder == "all-MiniLM-L6-v2"
     vectors = np.random.default_rng(0).standard_normal((50, 384)).astype(np.float32)
-    assert np.isfinite(tagger.probabilities(vectors)).all()
+    assert np.isfinite(tagger.probabilities(rows_of(vectors))).all()
 
 
 # --- texts whose segments are known -----------------------------------------------------------------------------
@@ -387,7 +418,7 @@ def toy(number: int, seed: int = 7) -> Labelled:
         random.standard_normal(16) + 0.7 * random.standard_normal((random.integers(4, 12), 16)) for _ in range(6)
     ]
     starts = np.cumsum([len(segment) for segment in segments])[:-1]
-    return Labelled(f"toy-{number}", np.vstack(segments).astype(np.float32), starts)
+    return Labelled(f"toy-{number}", rows_of(np.vstack(segments)), starts)
 
 
 TOYS = [toy(number) for number in range(60)]
@@ -411,11 +442,11 @@ def test_varied_texts_have_their_labels_where_segments_begin(seed, shuffle, spli
     for number in range(4):
         lengths = random.integers(12, 30, 5)
         vectors = np.repeat(np.eye(20, dtype=np.float32)[5 * number : 5 * number + 5], lengths, axis=0)
-        texts.append(Labelled(str(number), vectors, np.cumsum(lengths)[:-1]))
+        texts.append(Labelled(str(number), rows_of(vectors), np.cumsum(lengths)[:-1]))
     training = Training(shuffle=shuffle, splice=splice, thin=thin, windows=(2,), piece=40, batch=3)
     for batch in VariedTexts(texts, training).batches(np.random.default_rng(seed)):
         assert batch.inputs.shape[:2] == batch.labels.shape == batch.counted.shape
-        assert batch.inputs.shape[2] == 22
+        assert batch.inputs.shape[2] == 20 + 8 + 4
         kinds = batch.inputs[..., :20].argmax(axis=2)
         real = batch.counted[:, 1:] > 0
         changes = (kinds[:, 1:] != kinds[:, :-1]) & real
@@ -428,7 +459,7 @@ def test_varied_texts_have_their_labels_where_segments_begin(seed, shuffle, spli
 def test_texts_to_choose_by_are_left_as_they_are():
     (batch,) = whole_texts(TOYS[:1], Training(windows=(1,)))
     assert np.flatnonzero(batch.labels[0]).tolist() == TOYS[0].starts.tolist()
-    assert batch.counted[0].tolist() == [0.0] + [1.0] * (len(TOYS[0].vectors) - 1)
+    assert batch.counted[0].tolist() == [0.0] + [1.0] * (len(TOYS[0].rows) - 1)
 
 
 # --- training ---------------------------------------------------------------------------------------------------
@@ -542,8 +573,8 @@ def test_options_out_of_range_are_told(option, value):
 
 def test_scores_are_means_over_texts():
     texts = [
-        Labelled("a", np.zeros((10, 1), np.float32), np.array([5])),
-        Labelled("b", np.zeros((1, 1), np.float32), np.array([])),
+        Labelled("a", rows_of(np.zeros((10, 1))), np.array([5])),
+        Labelled("b", rows_of(np.zeros((1, 1))), np.array([])),
     ]
     found = score(texts, lambda text: np.empty(0, dtype=np.int64))
     assert found == (0.25, 0.25)

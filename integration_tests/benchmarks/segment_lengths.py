@@ -1,14 +1,16 @@
-"""How well segmenters find sections of other lengths than those they learned: held-out texts, with sections cut short.
+r"""How well segmenters find sections, by kind and length of text: the held-out texts of each file.
 
-    python -m integration_tests.benchmarks.segment_lengths ../shared/data/wiki300/documents.jsonl
+    python -m integration_tests.benchmarks.segment_lengths \
+        ../shared/data/wiki300/documents.jsonl enwiki.jsonl papers.jsonl
 
-Sections become runs of about 15, 8 and 4 sentences (log-normal, seeded) from a random place in them.
+Each text comes whole, and with its sections cut to runs of about 15, 8, 4 and 2 sentences (`shortened`). A stitched
+text joins 2 to 12 such runs of some 8 sentences from any of the texts.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,34 +20,70 @@ from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.segmenters import TextTiling
 from chunkcore.segmenters.tagger import SHIPPED, load_tagger
-from chunkcore.training import Labelled, embed_texts, score, split_texts
+from chunkcore.spans import Numbers
+from chunkcore.training import Labelled, embed_texts, score, shortened, split_texts
+
+_BANDS = {"under 20": (0, 20), "20 to 50": (20, 51), "over 50": (51, 10**9)}
 
 
-def shortened(texts: Sequence[Labelled], sentences: int, seed: int) -> list[Labelled]:
-    """The texts with sections of about so many sentences."""
-    random, found = np.random.default_rng(seed), []
-    for text in texts:
-        runs = []
-        for section in np.split(text.vectors, text.starts):
-            length = max(2, int(random.lognormal(np.log(sentences), 0.6)))
-            first = random.integers(0, max(1, len(section) - length + 1))
-            runs.append(section[first : first + length])
-        found.append(Labelled(text.id, np.concatenate(runs), np.cumsum([len(run) for run in runs])[:-1]))
+def stitched(texts: Sequence[Labelled], count: int) -> list[Labelled]:
+    """Texts of sections from all texts, in random order."""
+    random, found = np.random.default_rng(9), []
+    runs = [run for text in shortened(texts, 8, 9) for run in np.split(text.rows, text.starts)]
+    for number in range(count):
+        chosen = [runs[place] for place in random.integers(len(runs), size=random.integers(2, 13))]
+        found.append(
+            Labelled(f"stitched-{number}", np.concatenate(chosen), np.cumsum([len(run) for run in chosen])[:-1])
+        )
     return found
 
 
-def main(source: str) -> None:
-    model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
-    test = split_texts(embed_texts(load_labelled(Path(source)), model), 0).test
+def even(text: Labelled) -> Numbers:
+    """As many boundaries as the text has, evenly spaced."""
+    return np.unique(np.linspace(0, len(text.rows), len(text.starts) + 2)[1:-1].astype(int).clip(1))
+
+
+def table(texts: Sequence[Labelled], label: str) -> list[str]:
     tagger, tiling = load_tagger(SHIPPED), TextTiling()
-    kinds = {"whole": test, "15": shortened(test, 15, 6), "8": shortened(test, 8, 5), "4": shortened(test, 4, 7)}
+    segmenters: dict[str, Callable[[Labelled], Numbers]] = {
+        "tagger": lambda text: tagger.find(text.rows),
+        "texttiling": lambda text: tiling.find(text.vectors),
+        "even": even,
+        "none": lambda text: np.empty(0, dtype=np.int64),
+    }
+    cells = [label, str(len(texts)), f"{np.mean([len(each.rows) for each in texts]):.0f}"]
+    cells.append(f"{np.mean([len(each.starts) for each in texts]):.1f}")
+    for name, find in segmenters.items():
+        found = score(texts, find)
+        cells.append(f"{found.pk:.3f} / {found.window_diff:.3f}")
+        if name in ("tagger", "texttiling"):
+            cells[-1] += f" ({np.mean([len(find(each)) for each in texts]):.1f})"
+    return ["| " + " | ".join(cells) + " |"]
+
+
+def main(files: Sequence[str]) -> None:
+    model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
+    kinds = {}
+    for file in map(Path, files):
+        texts = embed_texts(load_labelled(file), model)
+        kinds[f"{file.parent.name}/{file.stem}"] = split_texts(texts, 0).test
+    report(kinds)
+
+
+def report(kinds: dict[str, list[Labelled]]) -> None:
+    """Print the tables of the held-out texts by kind."""
+    print("| texts | count | sentences | boundaries | tagger: Pk / WindowDiff (found) | texttiling | even | none |")
+    print("|---|--:|--:|--:|---|---|---|---|")
+    pooled = [text for texts in kinds.values() for text in texts]
     for kind, texts in kinds.items():
-        for name, find in (("tagger", tagger.find), ("texttiling", tiling.find), ("none", lambda _: np.empty(0, int))):
-            found = score(texts, lambda text, find=find: find(text.vectors))  # type: ignore[misc]
-            segments = np.mean([len(find(text.vectors)) + 1 for text in texts])
-            length = np.mean([len(text.vectors) for text in texts])
-            print(f"{kind}: {name}, {length:.0f} sentences: Pk {found.pk:.3f}, {segments:.1f} segments")
+        print(*table(texts, f"{kind}, whole"), sep="\n")
+        for mean, seed in ((15, 6), (8, 5), (4, 7)):
+            print(*table(shortened(texts, mean, seed), f"{kind}, sections of some {mean}"), sep="\n")
+    every = [text for mean in (15, 8, 4, 2) for text in shortened(pooled, mean, mean)] + pooled
+    for kind, texts in {"all lengths": every, "stitched": stitched(pooled, 300)}.items():
+        for band, (least, most) in _BANDS.items():
+            print(*table([text for text in texts if least <= len(text.rows) < most], f"{kind}, {band}"), sep="\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

@@ -166,11 +166,11 @@ def training() -> None:
     """Trains a small segmenter for an epoch, and writes its weights and reads them."""
     import numpy as np
 
-    from chunkcore.segmenters.tagger import load_tagger
+    from chunkcore.segmenters.tagger import load_tagger, sentence_rows
     from chunkcore.training import Labelled, Training, save_tagger, train_tagger
 
-    vectors = np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10]
-    texts = [Labelled(str(number), vectors, np.array([10])) for number in range(4)]
+    rows = sentence_rows([""] * 20, np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10])
+    texts = [Labelled(str(number), rows, np.array([10])) for number in range(4)]
     tagger = train_tagger(texts[:3], texts[3:], Training(hidden=4, layers=1, epochs=1), embedder="toy")
     with tempfile.TemporaryDirectory() as folder:
         save_tagger(tagger, Path(folder) / "tagger.safetensors")

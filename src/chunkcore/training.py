@@ -19,14 +19,25 @@ from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.registry import check_number
-from chunkcore.segmenters.tagger import Tagger, TaggerSettings, metadata_of, peaks, sentence_features
+from chunkcore.segmenters.tagger import (
+    EXTRA,
+    Tagger,
+    TaggerSettings,
+    features_beside,
+    metadata_of,
+    peaks,
+    sentence_features,
+    sentence_rows,
+)
 from chunkcore.segmenters.texttiling import TextTiling
 from chunkcore.spans import Numbers
 
 SHORTEST = 10  # sentences in the shortest piece
 _WINDOWS = (3, 5, 8, 10, 12, 15, 20, 25)
 _DEVIATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-_THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 17))
+_THRESHOLDS = tuple(round(0.01 * step, 2) for step in range(5, 81))
+_FEWEST = 0.8  # segments found, of those there are
+_LENGTHS = (5, 8, 12, 20)  # sentences of sections that are cut short
 _DRAWS = 20
 _LARGEST_GRADIENT = 1.0
 
@@ -34,11 +45,15 @@ Progress = Callable[[int, int, float, float], None]
 
 
 class Labelled(NamedTuple):
-    """A text: its sentence vectors, shape (n, d), and the sentences that begin a segment, without the first."""
+    """A text: its `sentence_rows`, and the sentences that begin a segment, without the first."""
 
     id: str
-    vectors: Vectors
+    rows: Vectors
     starts: Numbers
+
+    @property
+    def vectors(self) -> Vectors:
+        return self.rows[:, :-EXTRA]
 
 
 class Parts(NamedTuple):
@@ -50,11 +65,14 @@ class Parts(NamedTuple):
 
 
 def embed_texts(texts: Sequence[LabelledText], embedder: Embedder) -> list[Labelled]:
-    """The texts with sentence vectors, from one call of the model."""
+    """The texts with their sentences' rows, from one call of the model."""
     vectors = embed(embedder, [sentence for text in texts for sentence in text.sentences])
     ends = np.cumsum([len(text.sentences) for text in texts])
     parts = np.split(vectors, ends[:-1])
-    return [Labelled(text.id, part, text.starts) for text, part in zip(texts, parts, strict=True)]
+    return [
+        Labelled(text.id, sentence_rows(text.sentences, part), text.starts)
+        for text, part in zip(texts, parts, strict=True)
+    ]
 
 
 def split_texts(texts: Iterable[Labelled], seed: int) -> Parts:
@@ -87,8 +105,8 @@ def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> Seg
     """Mean scores over texts of two or more sentences; 0 without such texts."""
     rows = []
     for text in texts:
-        if len(text.vectors) > 1:
-            arguments = text.starts.tolist(), find(text).tolist(), len(text.vectors)
+        if len(text.rows) > 1:
+            arguments = text.starts.tolist(), find(text).tolist(), len(text.rows)
             rows.append((pk(*arguments), window_diff(*arguments)))
     return SegmentationScores(*np.mean(rows, axis=0).tolist()) if rows else SegmentationScores(0.0, 0.0)
 
@@ -100,21 +118,21 @@ def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, Segmentatio
     times.
     """
     known, test = parts.train + parts.dev, parts.test
-    rate = sum(len(text.starts) for text in known) / max(1, sum(len(text.vectors) for text in known))
-    step = round(1 / rate) if rate else max((len(text.vectors) for text in test), default=1)
+    rate = sum(len(text.starts) for text in known) / max(1, sum(len(text.rows) for text in known))
+    step = round(1 / rate) if rate else max((len(text.rows) for text in test), default=1)
     tiling = best_texttiling(known)
     random = np.random.default_rng(seed)
 
     def drawn(text: Labelled) -> Numbers:
-        return np.flatnonzero(random.random(len(text.vectors) - 1) < rate) + 1
+        return np.flatnonzero(random.random(len(text.rows) - 1) < rate) + 1
 
     draws = [score(test, drawn) for _ in range(_DRAWS)]
     return {
-        "trained": score(test, lambda text: tagger.find(text.vectors)),
+        "trained": score(test, lambda text: tagger.find(text.rows)),
         f"TextTiling, window {tiling.window}, {tiling.deviations} deviations": score(
             test, lambda text: tiling.find(text.vectors)
         ),
-        f"every {step} sentences": score(test, lambda text: np.arange(step, len(text.vectors), step)),
+        f"every {step} sentences": score(test, lambda text: np.arange(step, len(text.rows), step)),
         "random": SegmentationScores(*np.mean(draws, axis=0).tolist()),
         "no boundary": score(test, lambda text: np.empty(0, dtype=np.int64)),
     }
@@ -135,7 +153,7 @@ class Training:
         layers: LSTM layers of a network.
         members: networks trained from different seeds; their probabilities are averaged.
         windows: see `sentence_features`.
-        dropout: of inputs and states.
+        dropout: of states; twice of vectors, half as much of other inputs.
         epochs: the most for one network.
         patience: epochs without a lower development loss before training stops.
         batch: pieces in one step.
@@ -143,22 +161,24 @@ class Training:
         rate: Adam's learning rate.
         shuffle: probability of shuffling a text's segments, without the first.
         splice: probability of replacing a segment by one of another text.
-        thin: largest share of a segment's sentences to leave out.
+        short: probability of cutting a text's segments to runs of some 5, 8, 12 or 20 sentences.
+        thin: largest share of a segment's sentences to leave out of other texts.
         seed: of all random draws.
     """
 
-    hidden: int = 48
-    layers: int = 2
-    members: int = 1
-    windows: tuple[int, ...] = (1, 2, 4, 8, 15)
+    hidden: int = 32
+    layers: int = 1
+    members: int = 2
+    windows: tuple[int, ...] = (1, 2, 4, 8, 15, 25)
     dropout: float = 0.4
-    epochs: int = 40
-    patience: int = 8
+    epochs: int = 30
+    patience: int = 6
     batch: int = 16
     piece: int = 150
-    rate: float = 0.002
-    shuffle: float = 0.7
-    splice: float = 0.15
+    rate: float = 0.003
+    shuffle: float = 0.5
+    splice: float = 0.1
+    short: float = 0.4
     thin: float = 0.4
     seed: int = 0
 
@@ -166,7 +186,7 @@ class Training:
         object.__setattr__(self, "windows", tuple(self.windows))
         for name in ("hidden", "layers", "members", "epochs", "patience", "batch"):
             check_number(name, getattr(self, name), 1, 10_000)
-        for name in ("dropout", "thin", "shuffle", "splice"):
+        for name in ("dropout", "thin", "shuffle", "splice", "short"):
             check_number(name, getattr(self, name), 0, 0.99 if name in ("dropout", "thin") else 1, whole=False)
         check_number("piece", self.piece, SHORTEST)
         check_number("rate", self.rate, 1e-9, 100, whole=False)
@@ -212,6 +232,8 @@ class VariedTexts:
             self._pool[random.integers(len(self._pool))] if random.random() < self._training.splice else segment
             for segment in segments
         ]
+        if random.random() < self._training.short:
+            return _short(segments, int(random.choice(_LENGTHS)), random)
         thinned = [
             segment[random.random(len(segment)) >= self._training.thin * random.random()] for segment in segments
         ]
@@ -220,11 +242,29 @@ class VariedTexts:
 
 def whole_texts(texts: Sequence[Labelled], training: Training) -> list[Batch]:
     """Each text of two or more sentences, unchanged, as a batch."""
-    return [_padded([_prepared(_segments(text), training.windows)]) for text in texts if len(text.vectors) > 1]
+    return [_padded([_prepared(_segments(text), training.windows)]) for text in texts if len(text.rows) > 1]
+
+
+def shortened(texts: Sequence[Labelled], sentences: int, seed: int) -> list[Labelled]:
+    """The texts with each segment cut to a run of about so many sentences (log-normal), from a random place in it."""
+    random, found = np.random.default_rng(seed), []
+    for text in texts:
+        runs = _short(_segments(text), sentences, random)
+        found.append(Labelled(text.id, np.concatenate(runs), np.cumsum([len(run) for run in runs])[:-1]))
+    return found
+
+
+def _short(segments: Sequence[Vectors], sentences: int, random: np.random.Generator) -> list[Vectors]:
+    runs = []
+    for segment in segments:
+        length = max(2, int(random.lognormal(np.log(sentences), 0.6)))
+        first = random.integers(0, max(1, len(segment) - length + 1))
+        runs.append(segment[first : first + length])
+    return runs
 
 
 def _segments(text: Labelled) -> list[Vectors]:
-    return np.split(text.vectors, text.starts)
+    return np.split(text.rows, text.starts)
 
 
 def _prepared(segments: Sequence[Vectors], windows: tuple[int, ...]) -> tuple[Vectors, Vectors]:
@@ -256,8 +296,9 @@ def train_tagger(
 ) -> Tagger:
     """Train a tagger: cross-entropy of "a segment begins here", with Adam.
 
-    The best epoch of each network and the threshold are chosen on `dev`. PyTorch runs in one thread: the same machine
-    gives the same weights, also after an interruption.
+    The best epoch of each network and the threshold are chosen on `dev`, whole and with segments cut short. The
+    threshold has the lowest Pk of those that find as many segments as there are, within a fifth. PyTorch runs in one
+    thread: the same machine gives the same weights, also after an interruption.
 
     Args:
         train: texts to learn from.
@@ -275,15 +316,26 @@ def train_tagger(
     except ImportError as error:
         raise MissingExtraError.of("torch", "training", "train a segmenter") from error
     for texts, what in ((train, "train on"), (dev, "choose by")):
-        if not any(len(text.vectors) > SHORTEST for text in texts):
+        if not any(len(text.rows) > SHORTEST for text in texts):
             raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
+    dev = [*dev, *(text for length in _LENGTHS[1::2] for text in shortened(dev, length, training.seed))]
     with _one_thread(torch):
         tensors = _Course(torch, train, dev, training, checkpoint, progress).run()
     settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
     tagger = Tagger({name: each.numpy().astype(np.float16) for name, each in tensors.items()}, settings)
-    known = {text.id: tagger.probabilities(text.vectors) for text in dev if len(text.vectors) > 1}
-    best = min(_THRESHOLDS, key=lambda least: score(dev, lambda text: peaks(known[text.id], least)).mean)
-    return Tagger(tagger.tensors, replace(settings, threshold=best))
+    return Tagger(tagger.tensors, replace(settings, threshold=_threshold(tagger, dev)))
+
+
+def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
+    """The threshold of the lowest Pk among those that find about as many segments as there are, over all lengths."""
+    known = {id(text): tagger.probabilities(text.rows) for text in texts if len(text.rows) > 1}
+
+    def ratio(threshold: float) -> float:
+        counts = [(len(peaks(known[id(text)], threshold)), len(text.starts)) for text in texts if id(text) in known]
+        return float(np.exp(np.mean([np.log((found + 1) / (true + 1)) for found, true in counts])))
+
+    near = [each for each in _THRESHOLDS if _FEWEST < ratio(each) < 1 / _FEWEST]
+    return min(near or _THRESHOLDS, key=lambda least: score(texts, lambda text: peaks(known[id(text)], least)).pk)
 
 
 def save_tagger(tagger: Tagger, path: Path) -> None:
@@ -322,7 +374,7 @@ class _Course:
         self.training = training
         self.texts = VariedTexts(train, training)
         self.dev = whole_texts(dev, training)
-        self.width = train[0].vectors.shape[1] + 2 * len(training.windows)
+        self.width = train[0].rows.shape[1] - EXTRA + features_beside(training.windows)
         self.checkpoint = checkpoint
         self.identity = _identity(training, train, dev)
         self.progress = progress or (lambda member, epoch, loss, dev_loss: None)
@@ -417,7 +469,7 @@ def _identity(training: Training, *parts: Sequence[Labelled]) -> str:
     for texts in parts:
         digest.update(b"part")
         for text in texts:
-            digest.update(text.vectors.tobytes() + text.starts.astype(np.int64).tobytes())
+            digest.update(text.rows.tobytes() + text.starts.astype(np.int64).tobytes())
     return digest.hexdigest()
 
 
@@ -433,9 +485,12 @@ def _network(torch: Any, width: int, training: Training) -> Any:
             )
             self.out = torch.nn.Linear(2 * training.hidden, 1)
             self.dropout = torch.nn.Dropout(training.dropout)
+            self.other = torch.nn.Dropout(training.dropout / 2)
+            self.beside = features_beside(training.windows)
 
         def forward(self, inputs: Any) -> Any:
-            states, _ = self.lstm(self.dropout(inputs))
+            vectors, other = inputs[..., : -self.beside], inputs[..., -self.beside :]
+            states, _ = self.lstm(torch.cat((self.dropout(self.dropout(vectors)), self.other(other)), dim=-1))
             return self.out(self.dropout(states)).squeeze(-1)
 
     return Network()

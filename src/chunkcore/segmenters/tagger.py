@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,20 +60,70 @@ def _logistic(values: Vectors) -> Vectors:
     return result
 
 
-def sentence_features(vectors: Vectors, windows: tuple[int, ...]) -> Vectors:
-    """One row a sentence: float32, shape (n, d + 2 · windows), in O(n·d).
+_BAG, _CUES = 512, 6
+EXTRA = _BAG + _CUES  # columns of a row after the vector
+_WORD = re.compile(r"\w{4,}")
+_CONTINUES = re.compile(
+    r"(he|she|it|they|this|these|that|those|his|her|its|their|however|also|but|and|such|other|another|both|some|"
+    r"although|though|thus|therefore|moreover|furthermore|additionally|then|there|one|later|similarly|instead|"
+    r"as a result)\b",
+    re.IGNORECASE,
+)
+_DATED = re.compile(r"(in|on|by|during|after|before) [^,]{0,30}\d{4}", re.IGNORECASE)
+_YEAR = re.compile(r"\d{4}")
 
-    The unit vector, then for each window the block similarity at the gap before the sentence and its depth (as in
-    TextTiling), standardised over the text. The first sentence has 0 there.
 
-    >>> sentence_features(np.eye(2, dtype=np.float32)[[0, 0, 1, 1]], (1,)).astype(float).round(2).tolist()
-    [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.71, -0.71], [0.0, 1.0, -1.41, 1.41], [0.0, 1.0, 0.71, -0.71]]
+def sentence_rows(sentences: Sequence[str], vectors: Vectors) -> Vectors:
+    """What the tagger reads of each sentence: float32, shape (n, d + 518).
+
+    The unit vector; the sentence's words of four letters or more, cut to seven and hashed to 512 signed columns; and
+    six cues: it opens with a word that continues ("however"), with a date, with a quotation mark or with "The"; it
+    holds a year; its length.
+
+    >>> sentence_rows(["However, it rains."], np.ones((1, 4), dtype=np.float32)).shape
+    (1, 522)
     """
-    columns = [(vectors / row_lengths(vectors)).astype(np.float32)]
+    bag = np.zeros((len(sentences), _BAG), dtype=np.float32)
+    for row, sentence in zip(bag, sentences, strict=True):
+        for word in {each[:7] for each in _WORD.findall(sentence.lower())}:
+            hashed = crc32(word.encode("utf-8", "surrogatepass"))
+            row[hashed % _BAG] += 1.0 if hashed >> 31 else -1.0
+    cues = np.array([_cues(each) for each in sentences], dtype=np.float32).reshape(-1, _CUES)
+    return np.hstack(((vectors / row_lengths(vectors)).astype(np.float32), bag, cues))
+
+
+def _cues(sentence: str) -> tuple[float, ...]:
+    length = np.log1p(len(sentence)) - 4.5
+    opens = _CONTINUES.match(sentence), _DATED.match(sentence), _YEAR.search(sentence)
+    return (
+        *map(bool, opens),
+        length,
+        sentence.startswith(('"', "“", "(")),
+        sentence[:4] == "The ",
+    )
+
+
+def sentence_features(rows: Vectors, windows: tuple[int, ...]) -> Vectors:
+    """One row a sentence from `sentence_rows`: float32, shape (n, d + 8 + 4 · windows), in O(n·d).
+
+    The unit vector, four times as long; the cues; the text's length and the place in it; then for each window, of the
+    vectors and of the words weighted by idf in the text, the block similarity at the gap before the sentence and its
+    depth (as in TextTiling), standardised over the text. The first sentence has 0 there.
+
+    >>> rows = sentence_rows([""] * 4, np.eye(2, dtype=np.float32)[[0, 0, 1, 1]])
+    >>> sentence_features(rows, (1,))[:, 10:12].astype(float).round(2).tolist()
+    [[0.0, 0.0], [0.71, -0.71], [-1.41, 1.41], [0.71, -0.71]]
+    """
+    count, width = rows.shape
+    vectors, bag, cues = np.split(rows, (width - EXTRA, width - _CUES), axis=1)
+    held = np.count_nonzero(bag, axis=0)
+    words = bag * (np.log(count / np.maximum(held, 1)) * (held > 1))
+    columns = [4 * vectors, cues, np.full((count, 1), np.log(max(count, 1)) - 4), np.linspace(-1, 1, count)[:, None]]
     for window in windows:
-        similarities = block_similarities(vectors, window)
-        columns += [_standardised(similarities), _standardised(depths(similarities))]
-    return np.hstack(columns)
+        for each in (vectors, words):
+            similarities = block_similarities(each, window)
+            columns += [_standardised(similarities), _standardised(depths(similarities))]
+    return np.hstack(columns).astype(np.float32)
 
 
 def _standardised(values: Floats) -> NDArray[np.float32]:
@@ -84,7 +136,7 @@ def _standardised(values: Floats) -> NDArray[np.float32]:
 
 SHIPPED = Path(__file__).with_name("tagger.safetensors")
 _KEY = "chunkcore"
-_FORMAT = "tagger-1"
+_FORMAT = "tagger-2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +156,7 @@ class Tagger:
     """A supervised segmenter: does each sentence begin a segment?
 
     Koshorek et al., "Text Segmentation as a Supervised Learning Task" (2018), as in Nguyen et al. (2025, 3.2). A
-    bidirectional LSTM reads sentence vectors, which replace the paper's lower LSTM over words, and `sentence_features`.
+    bidirectional LSTM reads `sentence_features`; sentence vectors replace the paper's lower LSTM over words.
     A segment begins at each local maximum of the probability over the threshold.
 
     Attributes:
@@ -115,7 +167,7 @@ class Tagger:
     Cost: one call of the model for the distinct sentences; O(n·d) time and memory, about 10,000 sentences a second.
 
     >>> get = load_tagger(SHIPPED)
-    >>> get.settings.embedder, get.find(np.zeros((1, 384), dtype=np.float32)).tolist()
+    >>> get.settings.embedder, get.find(sentence_rows(["One."], np.zeros((1, 384)))).tolist()
     ('all-MiniLM-L6-v2', [])
     """
 
@@ -135,27 +187,27 @@ class Tagger:
         """See `Segmenter`. Loads its own model if `embedder` is another one."""
         trained_for = self.settings.embedder
         own = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
-        return self.find(embed(own, sentences))
+        return self.find(sentence_rows(sentences, embed(own, sentences)))
 
-    def find(self, vectors: Vectors) -> Numbers:
-        """Rows that begin a segment, without the first."""
-        if len(vectors) < 2:
+    def find(self, rows: Vectors) -> Numbers:
+        """Which of the `sentence_rows` begin a segment, without the first."""
+        if len(rows) < 2:
             return np.empty(0, dtype=np.int64)
-        return peaks(self.probabilities(vectors), self.settings.threshold)
+        return peaks(self.probabilities(rows), self.settings.threshold)
 
-    def probabilities(self, vectors: Vectors) -> Vectors:
-        """The probability that a segment begins at each row, the networks' mean. Raises `ModelError` for other
-        dimensions.
+    def probabilities(self, rows: Vectors) -> Vectors:
+        """The probability that a segment begins at each of the `sentence_rows`, the networks' mean. Raises
+        `ModelError` for vectors of other dimensions.
         """
-        expected = _dimensions(self.tensors, self.settings)
-        if vectors.shape[1] != expected:
+        expected, found = _dimensions(self.tensors, self.settings), rows.shape[1] - EXTRA
+        if found != expected:
             raise ModelError(
                 f"the segmenter {self.name!r} reads vectors of {expected} dimensions ({self.settings.embedder}), and "
-                f"was given {vectors.shape[1]}: give it those of the model that it was trained for"
+                f"was given {found}: give it those of the model that it was trained for"
             )
-        features = sentence_features(vectors, self.settings.windows)
-        found = [boundary_probabilities(features, self._member(each)) for each in range(self.settings.members)]
-        mean: Vectors = np.mean(found, axis=0, dtype=np.float32)
+        features = sentence_features(rows, self.settings.windows)
+        networks = [boundary_probabilities(features, self._member(each)) for each in range(self.settings.members)]
+        mean: Vectors = np.mean(networks, axis=0, dtype=np.float32)
         return mean
 
     def _member(self, number: int) -> dict[str, Vectors]:
@@ -197,7 +249,7 @@ def load_tagger(path: Path) -> Tagger:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
         settings = _settings(metadata)
         tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
-        tagger.find(np.zeros((2, _dimensions(tensors, settings)), dtype=np.float32))
+        tagger.find(np.zeros((2, _dimensions(tensors, settings) + EXTRA), dtype=np.float32))
     except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(
             f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
@@ -225,10 +277,15 @@ def _settings(metadata: Mapping[str, str]) -> TaggerSettings:
 
 
 def _dimensions(tensors: Mapping[str, Vectors], settings: TaggerSettings) -> int:
-    return int(tensors["0.lstm.weight_ih_l0"].shape[1]) - 2 * len(settings.windows)
+    return int(tensors["0.lstm.weight_ih_l0"].shape[1]) - features_beside(settings.windows)
 
 
 @segmenters.register("tagger")
 def _read(options: str) -> Callable[[], Tagger]:
     """A trained network: tagger with the weights that ship, tagger:FILE with one's own."""
     return lambda: load_tagger(Path(options) if options else SHIPPED)
+
+
+def features_beside(windows: tuple[int, ...]) -> int:
+    """Columns of `sentence_features` beside the vector."""
+    return _CUES + 2 + 4 * len(windows)
