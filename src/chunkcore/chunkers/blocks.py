@@ -159,8 +159,8 @@ class _Packer:
         starts = np.array([block.start for block in blocks], dtype=np.int64)
         ends = np.array([block.end for block in blocks], dtype=np.int64)
         before = np.concatenate((np.array([after], dtype=np.int64), ends))[: len(ends)]
-        alone = self.source.counts(starts, ends).tolist()
-        joined = self.source.counts(before, ends).tolist()
+        both = self.source.counts(np.concatenate((starts, before)), np.concatenate((ends, ends))).tolist()
+        alone, joined = both[: len(ends)], both[len(ends) :]
         units = zip(blocks, before.tolist(), alone, joined, strict=True)
         self.waiting.extend([_Unit(*unit, depth) for unit in units][::-1])
 
