@@ -547,3 +547,16 @@ def test_settings_read_and_set_sizes(monkeypatch):
     monkeypatch.setattr(Settings, "_node_parser", ChunkcoreNodeParser("fixed_sentences"))
     with pytest.raises(ValueError, match="does not have chunk size"):
         _ = Settings.chunk_size
+
+
+def test_nodes_are_what_pydantic_makes() -> None:
+    document = Document(text="One two. Three four. Five six.", metadata={"a": 1}, id_="d")
+    nodes = ChunkcoreNodeParser("recursive:size=2,counter=words").get_nodes_from_documents([document])
+    assert len(nodes) > 1
+    for node in nodes:
+        for own in (node.model_copy(), pickle.loads(pickle.dumps(node))):
+            for held in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+                assert getattr(node, held) == getattr(own, held)
+        assert node == TextNode.model_validate(node.model_dump())
+        assert node.metadata is not document.metadata
+        assert node.relationships is not nodes[0].relationships or node is nodes[0]

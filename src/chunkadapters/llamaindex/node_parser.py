@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, TypedDict
 
@@ -386,18 +385,15 @@ class ChunkcoreNodeParser(NodeParser):
                 place = chunk_place(chunk, origin)
                 attributes, several = node_place(place)
                 own = chunk_metadata(chunk, given, origin) | several | KEYS.write_pages(marks, place, given)
-            node = copy(pattern)
-            # As pydantic's model_copy(update=...), in a third of its time.
-            vars(node).update(
-                id_=id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
-                text=chunk.text,
-                metadata=given | own,
-                relationships=pattern.relationships.copy(),
-                **attributes,
-                excluded_embed_metadata_keys=_excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
-                excluded_llm_metadata_keys=_excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
-            )
-            nodes.append(node)
+            values = {
+                "id_": id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
+                "text": chunk.text,
+                "metadata": given | own,
+                "relationships": pattern.relationships.copy(),
+                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
+                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
+            }
+            nodes.append(_twin(pattern, values | attributes))
         return nodes
 
     def node_of(self, document: BaseNode, chunk: Chunk) -> TextNode:
@@ -443,6 +439,17 @@ def _pattern(incoming: BaseNode) -> TextNode:
         text = incoming.get_content(metadata_mode=MetadataMode.NONE)
         readable.set_content(text.encode("utf-8", "replace").decode("utf-8"))
         return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[0]
+
+
+def _twin(pattern: TextNode, values: dict[str, Any]) -> TextNode:
+    """As pydantic's ``model_copy(update=values)``, in a fifth of its time."""
+    twin = TextNode.__new__(type(pattern))
+    object.__setattr__(twin, "__dict__", vars(pattern) | values)
+    object.__setattr__(twin, "__pydantic_fields_set__", pattern.__pydantic_fields_set__.copy())
+    for name in ("__pydantic_extra__", "__pydantic_private__"):
+        held = getattr(pattern, name)
+        object.__setattr__(twin, name, held and held.copy())
+    return twin
 
 
 def _link(nodes: Sequence[BaseNode], sources: Sequence[str | None]) -> None:
