@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document
+from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
@@ -277,7 +277,17 @@ def test_places_are_code_points_and_odd_characters_keep_their_number(server: Lab
 def test_search_gives_places_of_the_documents(server: LabelServer) -> None:
     found = ask(server, "search?words=crow")[1]["passages"]
     assert DOCUMENTS[1].text[found[0]["start"] : found[0]["end"]].endswith("crow steals.")
+    assert found[0]["start"] <= found[0]["best"] < found[0]["end"]
+    assert found[0]["pages"] == []
     assert ask(server, "search?words=")[1] == {"passages": []}
+
+
+def test_a_passage_names_the_page_of_its_best_part(tmp_path: Path) -> None:
+    marks = (Mark("page", Span(0, 14), {"number": 3}), Mark("page", Span(14, 30), {"number": 4}))
+    documents = [Document("a.pdf", "The fox naps.\nThe crow steals.", marks=marks)]
+    index = get_retriever("bm25").index(cut(documents, get_chunker("fixed_token:size=14,counter=characters")))
+    with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
+        assert [each["pages"] for each in server.search("crow")["passages"]] == [(4,)]
 
 
 # The command.

@@ -103,7 +103,8 @@ const seek = async (words, first) => {
     ...state.passages.map((each, at) => {
       const item = make("li");
       const button = make("button", "", { onclick: () => pick(at), dir: "auto" });
-      button.append(make("b", state.documents[each.document].name), each.text);
+      const page = each.pages.length ? `, page ${each.pages.join(", ")}` : "";
+      button.append(make("b", state.documents[each.document].name + page), each.text);
       item.append(button);
       return item;
     })

@@ -341,12 +341,14 @@ class LabelServer(ThreadingHTTPServer):
         return {"passages": [self._passage(piece) for piece in found if piece.spans]}
 
     def _passage(self, piece: Retrieved) -> dict[str, Any]:
-        """A passage's place; where its best part starts, from which it is read; and that part's text."""
+        """A passage's place; where its best part starts, from which it is read; that part's text and pages."""
         number = self._numbers[piece.document_id]
         span = piece.spans[0]
         best = max(piece.parts, key=lambda part: part.score).spans[0] if piece.parts else span
-        text = page_text(best.slice(self.questions.documents[number].text)[:_SHOWN])
-        return {"document": number, "start": span.start, "end": span.end, "best": best.start, "text": text}
+        document = self.questions.documents[number]
+        text = page_text(best.slice(document.text)[:_SHOWN])
+        found = {"document": number, "start": span.start, "end": span.end, "best": best.start, "text": text}
+        return found | {"pages": document.pages_of(best)}
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
