@@ -18,7 +18,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, Meter, run_experiment, with_run_embedder
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
@@ -89,15 +89,6 @@ def test_each_distinct_text_is_embedded_once_in_a_run(benchmark: Benchmark) -> N
     repeated = [text for text, count in Counter(model.texts).items() if count > 1]
     assert repeated == []
     assert {query.text for query in benchmark.queries} <= set(model.texts)
-
-
-def test_evidence_in_no_chunk_counts_in_the_released_codes_precision_omega() -> None:
-    document = Document("d", "abcdefghij")
-    asked = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 10)),))])
-    pool = [Retrieved("d", (Span(0, 5),))]
-    names = ("PrecisionOmega[character]", "PrecisionOmegaReleased[character]")
-    report = score(Run("r", {"q": []}, pool=pool), asked, names)
-    assert [report.mean(name) for name in names] == [1.0, 0.5]
 
 
 def test_a_semantic_overlap_reads_by_the_runs_embedder_too() -> None:

@@ -298,3 +298,12 @@ def test_the_examples_of_the_reference_page_hold() -> None:
     found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert found.attempted > 10
     assert found.failed == 0
+
+
+def test_evidence_in_no_chunk_counts_in_the_released_codes_precision_omega() -> None:
+    document = Document("d", "abcdefghij")
+    asked = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 10)),))])
+    pool = [Retrieved("d", (Span(0, 5),))]
+    names = ("PrecisionOmega[character]", "PrecisionOmegaReleased[character]")
+    report = score(Run("r", {"q": []}, pool=pool), asked, names)
+    assert [report.mean(name) for name in names] == [1.0, 0.5]
