@@ -193,13 +193,17 @@ class _Packer:
         if size <= self.chunker.size:
             return True
         keeps = unit.is_last_resort or unit.alone <= self.chunker.size
-        return keeps and size <= self.maximum and self._is_bare
+        return keeps and (size <= self.maximum or self._is_code_point_over(unit)) and self._is_bare
+
+    def _is_code_point_over(self, unit: _Unit) -> bool:
+        """Nothing smaller can be had of a single code point: it is a chunk, though over the maximum."""
+        return unit.alone > self.maximum and unit.block.end - unit.block.start == 1
 
     def _is_open_to_parts(self, unit: _Unit) -> bool:
         """Cut the unit for the growing chunk: one that is bare or under the minimum."""
         if self._begins(unit):
             return False
-        if unit.is_last_resort and unit.alone <= self.maximum:
+        if unit.is_last_resort and (unit.alone <= self.maximum or self._is_code_point_over(unit)):
             return False
         return self._is_bare or self.size < self.chunker.minimum
 
