@@ -149,6 +149,26 @@ def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, que
     np.testing.assert_allclose(found, expected, atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("spec", ["passages:lexical", "passages:dense", "passages", "sharded:passages"])
+def test_of_equal_units_the_first_is_first(spec: str) -> None:
+    documents = [
+        Document(str(number), "A fox naps. Rain falls on a crow. The end of it. A fox naps.") for number in range(5)
+    ]
+    for size in (4, 5, 8):
+        corpus = cut(documents, get_chunker(f"sentence:size={size}"))
+        index = get_retriever(spec).index(corpus, TextVectors(FakeEmbedder()))
+        own = len(corpus) // 5
+        for row in index.search(["fox", "rain crow"], 99).indices.tolist():
+            assert all(row.index(unit) < row.index(unit + own) for unit in range(len(corpus) - own))
+
+
+@pytest.mark.parametrize("limits", [{"k": 0}, {"k": True}, {"max_tokens": 0}, {"max_tokens": 9.5}, {"max_tokens": "9"}])
+def test_a_limit_is_a_whole_number_of_at_least_1(limits: dict[str, Any]) -> None:
+    index = get_retriever("passages:lexical").index(cut([Document("d", "A fox.")], get_chunker("sentence:size=5")))
+    with pytest.raises(OptionError, match=f"{next(iter(limits))} is a"):
+        index.retrieve("fox", **limits)
+
+
 def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     documents = [Document(f"{i}", " ".join(rng.choice(WORDS, size)) + ".") for i, size in enumerate([900, 1, 40, 300])]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
+from chunkcore.registry import check_number
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
@@ -70,6 +71,13 @@ def assemble(
     tokens = get_counter(counter)
     sizes = tokens.count_many([unit.text for unit in units])
     return passages_of(units, joined, sizes, max_tokens, k=k, documents=sources, counter=tokens)
+
+
+def check_limits(k: int | None, max_tokens: int | None) -> None:
+    """Raise `OptionError`: a limit is under 1, or no whole number."""
+    for name, value in (("k", k), ("max_tokens", max_tokens)):
+        if value is not None:
+            check_number(name, value, 1)
 
 
 def combine(
@@ -210,9 +218,8 @@ def passages_of(
 
     `sizes` are the units' tokens. Equal scores keep the units' order.
     """
+    check_limits(k, max_tokens)
     budget = MAX_TOKENS if max_tokens is None else max_tokens
-    if min(budget, k or 1) < 1 or k == 0:
-        raise OptionError(f"k and max_tokens are at least 1, or None; got {k} and {max_tokens}")
     return _Assembly(units, joined, sizes, budget, documents, counter).passages()[:k]
 
 
@@ -481,8 +488,7 @@ def fit_to_budget(
     >>> [each.text for budget in (4, 3, 2) for each in fit_to_budget(pieces, budget, "words")]
     ['a fox naps', 'rain', 'a fox naps', 'rain']
     """
-    if max_tokens < 1:
-        raise OptionError(f"max_tokens is at least 1, got {max_tokens}")
+    check_number("max_tokens", max_tokens, 1)
     pieces, told = list(retrieved), get_counter(counter)
     if empty := next((piece for piece in pieces if not piece.text), None):
         raise DataError(f"a piece of {empty.document_id!r} has no text to count: give it with its text")

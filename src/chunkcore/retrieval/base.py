@@ -30,6 +30,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
+from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import RankedPieces, Retrieved
@@ -212,12 +213,6 @@ class Index(ABC):
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
         return RankedPieces(self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept])
-
-
-def check_limits(k: int | None, max_tokens: int | None) -> None:
-    """Raise `OptionError`: a limit is under 1."""
-    if min(k or 1, max_tokens or 1) < 1 or 0 in (k, max_tokens):
-        raise OptionError(f"k and max_tokens are at least 1, or None; got {k} and {max_tokens}")
 
 
 class PassageIndex(Index):

@@ -233,7 +233,10 @@ def moments(asked: Asked, ranges: Ranges) -> list[Moments]:
 
 
 def standardised(asked: Asked, ranges: Ranges, told: Sequence[Moments] | None = None) -> Scores:
-    """Each unit's sum over kinds and scales of (x - mean) / deviation, over these units or as told."""
+    """Each unit's sum over kinds and scales of (x - mean) / deviation, over these units or as told.
+
+    Rounded to 9 decimals: running sums would tell equal windows apart.
+    """
     scores = np.zeros(len(ranges))
     scales = ((values, largest) for kind, question in asked for values, largest in kind.values(question, ranges))
     for place, (values, largest) in enumerate(scales):
@@ -243,7 +246,7 @@ def standardised(asked: Asked, ranges: Ranges, told: Sequence[Moments] | None = 
             wide -= own.mean
             wide *= 1 / own.deviation
             scores += wide if len(wide) == len(scores) else np.repeat(wide, ranges.lengths)
-    return scores
+    return np.round(scores, 9, out=scores)
 
 
 def best_of(scores: Scores, k: int) -> Numbers:
