@@ -18,10 +18,12 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -205,8 +207,8 @@ class Table:
         corpus = cut(self._benchmark.documents, get_chunker(UNITS))
         index = get_retriever("passages").index(corpus, TextVectors(self._embedder))
         places = [[(each.document_id, each.span) for query in questions for each in query.evidence]]
-        for changed in ("titles not read", ""):
-            with _Once(changed):
+        for what in ("titles not read", ""):
+            with changed(what):
                 found = run_retriever(index, questions, None, 1000).results.values()
             places.append([(each.document_id, span) for pieces in found for each in pieces for span in each.spans])
         return [
@@ -221,12 +223,12 @@ class Table:
         for chunker, name in rows:
             if not self._path((chunker, name)).exists() or (self._anew and name.startswith("passages")):
                 missing.setdefault((chunker, name.partition(", ")[2]), []).append(name)
-        for (chunker, changed), names in missing.items():
+        for (chunker, what), names in missing.items():
             if self._scorer is None:
                 print(f"\n{self.name}: {describe(self._benchmark)}", file=sys.stderr, flush=True)
                 self._scorer = Scorer(self._benchmark)
             began, left = time.perf_counter(), iter(names)
-            with _Once(changed):
+            with changed(what):
                 run_experiment(
                     self._scorer,
                     [get_chunker(chunker)],
@@ -262,33 +264,28 @@ def _whole(report: Report, budget: int) -> list[float]:
     return [float(np.mean(np.array(shares) > 1 - 1e-9)) for shares in report.found[f"{budget}tok"]]
 
 
-class _Once:
-    """Within: an index of passages scores its questions once for all budgets; `changed` says what else is changed."""
+@contextmanager
+def changed(what: str = "") -> Iterator[None]:
+    """Within: an index of passages scores its questions once for all budgets; and what the row's name says."""
+    scored = retriever._ByWindows.scored
+    known: dict[tuple[int, tuple[str, ...]], list[Any]] = {}
 
-    def __init__(self, changed: str = "") -> None:
-        self._changed = changed
+    def once(index: Any, queries: Sequence[str], k: int) -> Iterator[Any]:
+        key = id(index), tuple(queries)
+        if key not in known:
+            known[key] = [(numbers, scores.copy()) for numbers, scores in scored(index, queries, k)]
+        return iter(known[key])
 
-    def __enter__(self) -> None:
-        self._kept = retriever._ByWindows._scored, retriever._standardised, Titles.read
-        known: dict[tuple[int, tuple[str, ...]], list[Any]] = {}
-
-        def scored(index: Any, queries: Sequence[str]) -> Iterator[Any]:
-            key = id(index), tuple(queries)
-            if key not in known:
-                known[key] = [(numbers, scores.copy()) for numbers, scores in self._kept[0](index, queries)]
-            return iter(known[key])
-
-        retriever._ByWindows._scored = scored  # type: ignore[method-assign,assignment]
-        if self._changed == "by ranks":
-            retriever._standardised = _ranked
-        if self._changed == "titles not read":
-            Titles.read = lambda self, question: ([], question)  # type: ignore[method-assign]
-
-    def __exit__(self, *_: object) -> None:
-        retriever._ByWindows._scored, retriever._standardised, Titles.read = self._kept  # type: ignore[method-assign]
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(retriever._ByWindows, "scored", once))
+        if what == "by ranks":
+            stack.enter_context(patch.object(retriever, "standardised", _ranked))
+        if what == "titles not read":
+            stack.enter_context(patch.object(Titles, "read", lambda self, question: ([], question)))
+        yield
 
 
-def _ranked(asked: Any, ranges: Any, sample: Any = None) -> Any:
+def _ranked(asked: Any, ranges: Any, told: Any = None) -> Any:
     """Reciprocal ranks (60, as `hybrid`) of each kind and scale, summed."""
     scores = np.zeros(len(ranges))
     for kind, question in asked:
