@@ -270,6 +270,11 @@ def _head(file: Path, size: int) -> bytes:
         return b""  # reading it as the requested layout raises the error
 
 
+def as_read_by_python(file: Path) -> str:
+    """A text with universal newlines, as some datasets' offsets count it."""
+    return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
+
+
 def member(value: Any, key: str, kind: type[T], place: str, default: T | None = None) -> T:
     """An object's value of a key; the default, if given, for nothing or null.
 

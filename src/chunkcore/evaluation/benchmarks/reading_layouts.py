@@ -20,6 +20,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     Layout,
     Questions,
     TextBuilder,
+    as_read_by_python,
     begins_with,
     brief,
     lacking,
@@ -32,11 +33,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     with_keys,
 )
 from chunkcore.files import NoTextError, csv_rows, json_lines, read_json, read_text, text_lines
-
-
-def as_read_by_python(file: Path) -> str:
-    """A text with universal newlines, as some datasets' offsets count it."""
-    return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _distinct(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     Contents,
     Layout,
     Questions,
+    as_read_by_python,
     brief,
     data_files,
     lacking,
@@ -22,7 +23,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     regular_files,
     with_keys,
 )
-from chunkcore.evaluation.benchmarks.reading_layouts import as_read_by_python
 from chunkcore.files import json_lines, read_json, text_lines
 
 
