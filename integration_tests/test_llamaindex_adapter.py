@@ -554,9 +554,9 @@ def test_nodes_are_what_pydantic_makes() -> None:
     nodes = ChunkcoreNodeParser("recursive:size=2,counter=words").get_nodes_from_documents([document])
     assert len(nodes) > 1
     for node in nodes:
-        for own in (node.model_copy(), pickle.loads(pickle.dumps(node))):
-            for held in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-                assert getattr(node, held) == getattr(own, held)
+        for held in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            assert getattr(node, held) == getattr(node.model_copy(), held)
+        assert node == pickle.loads(pickle.dumps(node))
         assert node == TextNode.model_validate(node.model_dump())
         assert node.metadata is not document.metadata
         assert node.relationships is not nodes[0].relationships or node is nodes[0]
