@@ -133,6 +133,8 @@ def read_json(path: Path) -> Any:
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
     """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 
+    A file that ends in .tsv has tabs for commas.
+
     Args:
         path: the file.
         columns: required columns; others are returned, too.
@@ -141,7 +143,8 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
         DataError: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
     # Lines keep their newlines, so that line feeds inside quotes survive.
-    reader = csv.reader((line for _, line in text_lines(path)), strict=True)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader((line for _, line in text_lines(path)), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
         missing = [column for column in columns if column not in header]

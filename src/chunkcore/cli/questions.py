@@ -240,7 +240,8 @@ def _cosine(threshold: float | None) -> str:
 def label(
     docs: Annotated[Path, typer.Argument(metavar="DOCS", help="A folder of files, a file, or a documents.jsonl.")],
     questions: Annotated[
-        Path | None, typer.Option("--questions", metavar="FILE", help="Questions: one a line, or a CSV or JSON lines.")
+        Path | None,
+        typer.Option("--questions", metavar="FILE", help="Questions: one a line, or a CSV, TSV or JSON lines."),
     ] = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="The column of --questions that has them.")] = "",
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The questions with evidence.")] = Path(

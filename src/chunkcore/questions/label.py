@@ -255,10 +255,10 @@ def read_listed(path: Path, column: str = "") -> Iterator[str]:
         OptionError: a table without a column's name, or a column for plain lines.
     """
     kind = path.suffix.lower()
-    if kind in (".csv", ".jsonl", ".ndjson"):
+    if kind in (".csv", ".tsv", ".jsonl", ".ndjson"):
         if not column:
             raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
-        rows = csv_rows(path, [column]) if kind == ".csv" else json_lines(path)
+        rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
         seen = 0
         for _, row in rows:
             if isinstance(row.get(column), str) and str(row[column]).strip():
@@ -268,7 +268,7 @@ def read_listed(path: Path, column: str = "") -> Iterator[str]:
             raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
         return
     if column:
-        raise OptionError(f"--column {column} needs a CSV or JSON lines, and {path.name} is read line by line")
+        raise OptionError(f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line")
     yield from (text for _, text in text_lines(path) if text.strip())
 
 

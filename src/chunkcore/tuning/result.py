@@ -178,7 +178,7 @@ class Tuning(Frame):
         claim = (
             "more than chance explains"
             if lead.distinct
-            else "no difference can be told from chance"
+            else "no more than chance may explain"
             + (f", and one of {show(_MATTERS)}{points} or more is ruled out" if lead.equivalent else "")
         )
         return (
