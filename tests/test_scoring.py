@@ -409,3 +409,11 @@ def test_coverage_counts_positions(covered: np.ndarray, asked: np.ndarray) -> No
     positions = {p for start, end in covered.tolist() for p in range(start, end)}
     expected = [len(positions & set(range(start, end))) for start, end in asked.tolist()]
     assert Coverage(union_ranges(covered)).lengths(asked).tolist() == expected
+
+
+def test_an_unknown_document_is_irrelevant_and_takes_its_rank() -> None:
+    benchmark = Benchmark("b", [Document("a", "A fox naps.")], [Query("q", "?", (Evidence("a", Span(0, 5)),))])
+    results = {"q": [Retrieved("x", (Span(0, 2),), 2.0, "Ah"), Retrieved("a", (Span(6, 10),), 1.0, "naps")]}
+    names = ("Recall@1[document]", "Recall@2[document]", "Precision@2[document]")
+    report = score(Run("r", results), benchmark, names)
+    assert [report.mean(name) for name in names] == [0.0, 1.0, 0.5]
