@@ -116,6 +116,12 @@ def test_of_gaps_equally_deep_side_by_side_the_last_is_the_boundary():
     assert TextTiling(window=1, deviations=0.5).find(np.eye(3)[[0, 0, 1, 2, 2]]).tolist() == [3]
 
 
+def test_a_first_and_a_last_sentence_can_be_segments_of_their_own() -> None:
+    """Similarities 0.6, 1, 1, 1, 0.6: the outer gaps are 0.4 deep."""
+    vectors = np.array([[0.6, 0.8], [1, 0]])[[0, 1, 1, 1, 1, 0]]
+    assert TextTiling(window=1, deviations=0.5).find(vectors).tolist() == [1, 5]
+
+
 @given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 8), st.floats(-3, 3))
 def test_any_vectors_give_a_segmentation(seed, count, window, deviations):
     random = np.random.default_rng(seed)
