@@ -330,6 +330,7 @@ def test_a_model_that_fails_once_is_asked_again():
         ({"maximum": "tokens"}, "maximum"),
         ({"separators": ()}, "separators"),
         ({"mean": 1.01}, "mean is -1 to 1, or null for that of each text; got 1.01"),
+        ({"mean": -1.01}, "mean is -1 to 1, or null for that of each text; got -1.01"),
         ({"mean": "low"}, "mean"),
     ],
 )

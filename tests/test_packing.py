@@ -28,7 +28,7 @@ from chunkcore.chunkers import (
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_ranges, join_small, pack, running_sizes, trim
+from chunkcore.packing import fit, fit_ranges, join_ranges, join_small, pack, running_sizes, trim
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
@@ -98,6 +98,13 @@ def test_parts_fit_and_lose_only_white_space(text: str, counter: TokenCounter, m
         assert all(text[s:e] == text[s:e].strip() for s, e in parts)
     else:
         assert "".join(text[start:end] for start, end in parts) == text
+
+
+def test_of_ranges_those_over_the_maximum_are_cut() -> None:
+    source = WordCounter().tokenize("One. And three words.")
+    rows = np.array([[0, 4], [5, 21]])
+    assert fit_ranges(source, rows, 2).tolist() == [[0, 4], [5, 14], [15, 21]]
+    assert fit_ranges(source, rows, 3).tolist() == fit_ranges(source, rows, None).tolist() == rows.tolist()
 
 
 def test_words_stay_whole_where_they_fit_and_graphemes_always() -> None:
