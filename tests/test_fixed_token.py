@@ -105,3 +105,8 @@ def test_a_text_among_others_shares_what_it_shares_alone():
     alone = [chunk for document in documents for chunk in chunker.chunk(document)]
     assert list(chunker.chunk_many(documents)) == alone
     assert len(alone) == 2 * 5
+
+
+def test_a_text_of_one_window_is_one_chunk() -> None:
+    assert FixedToken(size=2, overlap=1, counter="words").split_text("one two") == ["one two"]
+    assert FixedToken(size=2, overlap=1, counter="words").split_text("one") == ["one"]
