@@ -4,7 +4,7 @@
 
 The collections are whole; of CUAD the first 25 contracts, of QMSum 17 meetings, of FairytaleQA 20 stories. Questions of
 CUAD, Evidence Inference and FairytaleQA do not name their document: its title stands before them. `passages` reads such
-a title; so that like is compared with like, the other systems get the same there (the stage `named` below). Every row
+a title; so that like is compared with like, the other systems get the same there (the stage `named`). Every row
 is read at each budget, passages assembled for it. Intervals are of 10,000 paired resamples of questions.
 
 Each row is kept in a folder as soon as it is scored, and read from there the next time; --anew scores those of
@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval import ChunkedCorpus, Hits, Index, Stage, TextVectors, cut, get_retriever, stages
+from chunkcore.retrieval import TextVectors, cut, get_retriever
 from chunkcore.retrieval import passages as retriever
 from chunkcore.retrieval.corpus import Titles
 from integration_tests.benchmarks.collections_table import describe, title
@@ -123,36 +123,6 @@ def benchmark_of(name: str, shared: Path) -> Benchmark:
         if all(evidence.document_id in titles for evidence in query.evidence)
     ]
     return Benchmark(name, documents, queries)
-
-
-@stages.register("named")
-@dataclass(frozen=True, kw_only=True)
-class Named(Stage):
-    """A question that starts with a document's title is asked of this document, without the title."""
-
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _OfNamed(corpus, self.method.index(corpus, vectors))
-
-
-class _OfNamed(Index):
-    def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
-        super().__init__(corpus)
-        self._index = index
-        self._found: dict[tuple[str, ...], Hits] = {}
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        asked = tuple(queries)
-        if asked not in self._found:
-            titles = Titles(self.corpus.documents)
-            told = [titles.read(query) for query in queries]
-            found = self._index.search([rest for _, rest in told], len(self.corpus))
-            rows = []
-            for number, (documents, _) in enumerate(told):
-                indices, scores = found.row(number)
-                own = np.isin(self.corpus.document_numbers[indices], documents) | (not documents)
-                rows.append((indices[own], scores[own]))
-            self._found[asked] = Hits.of(rows)
-        return self._found[asked].best(k)
 
 
 class Table:

@@ -27,7 +27,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_ranges, format_spec, read_value
 from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, cut_unit, passage_of
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod
-from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.corpus import ChunkedCorpus, Titles
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
@@ -252,6 +252,41 @@ def _groups(pieces: Mapping[int, Retrieved]) -> list[list[int]]:
     for unit in pieces:
         found.setdefault(root(unit), []).append(unit)
     return list(found.values())
+
+
+@stages.register("named")
+@dataclass(frozen=True, kw_only=True)
+class Named(Stage):
+    """A question that starts with a document's title is asked of this document alone, without the title; see `Titles`.
+
+    `passages` does this by itself.
+    """
+
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return _OfNamed(corpus, self.method.index(corpus, vectors))
+
+
+class _OfNamed(Index):
+    def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
+        super().__init__(corpus)
+        self._index = index
+        self._titles = Titles(corpus.documents)
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """Finds the hits of all documents for a question with a title, and keeps those of the named ones."""
+        read = [self._titles.read(query) for query in queries]
+        plain = iter(range(len(queries)))
+        found = self._index.search([rest for documents, rest in read if not documents], k)
+        self.recall = self._index.recall
+        rows = []
+        for documents, rest in read:
+            if not documents:
+                rows.append(found.row(next(plain)))
+                continue
+            indices, scores = self._index.search([rest], len(self.corpus)).row(0)
+            own = np.isin(self.corpus.document_numbers[indices], documents)
+            rows.append((indices[own][:k], scores[own][:k]))
+        return Hits.of(rows)
 
 
 @stages.register("merge")
