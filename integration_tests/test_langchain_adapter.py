@@ -233,7 +233,7 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
     [
         (lambda: ChunkcoreTextSplitter(strategy="recursiv"), "unknown strategy 'recursiv'"),
         (lambda: ChunkcoreTextSplitter(size=0), "size"),
-        (lambda: ChunkcoreTextSplitter(length_function=len), "no option 'length_function'"),
+        (lambda: ChunkcoreTextSplitter(length_function=str.count), "length_function is len or a counter's count here"),
         (lambda: ChunkcoreTextSplitter(size=5, chunk_size=5), "the same option"),
         (lambda: ChunkcoreTextSplitter(Windows(), strategy="recursive"), "not both"),
         (lambda: ChunkcoreTextSplitter(Windows(), size=3), "built already takes no options, got 'size'"),

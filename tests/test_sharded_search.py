@@ -354,7 +354,7 @@ def test_workers_that_know_only_what_is_sent_find_the_same_passages(spec: str, t
     corpus = lochmere_units()
     questions = [query.text for query in load_dataset("lochmere").queries][:20]
     shards = method.index(corpus, TextVectors(FakeEmbedder()))
-    assert len(list(tmp_path.glob("*/*.shard"))) > 3
+    assert len(list(tmp_path.glob("*/*.npz"))) > 3
     assert list(tmp_path.glob("*/*.f32")) == []
     one = get_retriever(spec).index(corpus, TextVectors(FakeEmbedder()))
     for k, budget in ((None, 500), (3, None), (1, 4000)):
@@ -414,9 +414,18 @@ def test_a_mapper_that_loses_a_shard_of_passages_is_told(lost: str) -> None:
 
 def test_a_worker_that_does_not_see_a_shard_of_passages_is_told(tmp_path: Path) -> None:
     index = Sharded(method=Passages(kinds=("lexical",)), size=40, folder=tmp_path).index(lochmere_units())
-    for file in tmp_path.glob("*/*.shard"):
+    for file in tmp_path.glob("*/*.npz"):
         file.unlink()
     with pytest.raises(DataError, match="give sharded a folder that every worker sees"):
+        index.retrieve("battery")
+
+
+@pytest.mark.parametrize("damaged", [lambda data: b"", lambda data: data[:-9], lambda data: b"x" * len(data)])
+def test_a_shard_of_passages_that_was_changed_is_told(damaged: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    index = Sharded(method=Passages(kinds=("lexical",)), size=40, folder=tmp_path).index(lochmere_units())
+    path = next(tmp_path.glob("*/*.npz"))
+    path.write_bytes(damaged(path.read_bytes()))
+    with pytest.raises(DataError, match="holds no shard: it has been changed"):
         index.retrieve("battery")
 
 

@@ -240,10 +240,12 @@ class WindowIndex(PassageIndex):
         return {document.id: document for document in self.corpus.documents}
 
 
-def dense_of(options: Passages, units: Units, rows: Rows, tokens: Numbers) -> Dense:
-    """The dense kind over vectors and token counts of chunks."""
+def dense_of(
+    options: Passages, units: Units, rows: Rows, tokens: Numbers, measured: Sequence[Scores] | None = None
+) -> Dense:
+    """The dense kind over vectors and token counts of chunks; `measured` is told where it was measured before."""
     halves, whole, nearest = options.halves("dense"), options.whole, options.hits is not None
-    return Dense(units, rows, tokens, halves, whole=whole, nearest=nearest)
+    return Dense(units, rows, tokens, halves, whole=whole, nearest=nearest, measured=measured)
 
 
 def lexical_of(

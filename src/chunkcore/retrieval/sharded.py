@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -160,29 +160,44 @@ class _Made(NamedTuple):
     path: str
     means: Sequence[float]  # `Lexical.means`
 
-    def load(self) -> tuple[Units, DenseKind | None, Postings | None]:
+    def load(self, method: Passages) -> tuple[Units, DenseKind | None, Postings | None]:
+        """Raises `DataError`: the file is missing or was changed."""
         try:
-            data = Path(self.path).read_bytes()
+            with np.load(self.path, allow_pickle=False) as arrays:
+                found = dict(arrays)
         except FileNotFoundError as error:
             raise unseen(self.path) from error
-        found: tuple[Units, DenseKind | None, Postings | None] = pickle.loads(data)  # noqa: S301 - a worker wrote it
-        return found
+        except (EOFError, OSError, ValueError, zipfile.BadZipFile) as error:
+            raise DataError(f"{self.path} holds no shard: it has been changed") from error
+        units = Units(found["firsts"])
+        measured = [found[name] for name in found if name.startswith(_MEASURED)]  # in the order of writing
+        dense = dense_of(method, units, found["rows"], found["tokens"], measured) if "rows" in found else None
+        posted = Postings(**{name: found[name] for name in _POSTED}) if "keys" in found else None
+        return units, dense, posted
+
+
+_POSTED = ("keys", "begins", "texts", "counts", "lengths")  # of `Postings`
+_MEASURED = "measured"
 
 
 def _make(part: _Part, *, stored: Sequence[StoredVectors], folder: str, method: Passages) -> _Made:
-    units, dense, posted, means = Units(part.firsts), None, None, []
+    units, means = Units(part.firsts), list[float]()
+    arrays: dict[str, Any] = {"firsts": part.firsts}
     if stored:
         rows = np.zeros((len(units), stored[0].dimensions), dtype=np.float32)
         for each in stored:
             own = np.flatnonzero((part.chunks >= each.start) & (part.chunks < each.start + each.size))
             if len(own):
                 rows[own] = each.load()[part.chunks[own] - each.start]
-        dense = dense_of(method, units, rows, part.tokens)
+        measured = dense_of(method, units, rows, part.tokens).measured
+        arrays |= {"rows": rows, "tokens": part.tokens}
+        arrays |= {f"{_MEASURED}{number}": each for number, each in enumerate(measured)}
     if "lexical" in method.kinds:
         posted = Postings.of(part.texts, method.words)
         means = list(lexical_of(method, units, posted).means)
-    path = Path(folder, f"{part.start}.shard")
-    path.write_bytes(pickle.dumps((units, dense, posted)))
+        arrays |= {name: getattr(posted, name) for name in _POSTED}
+    path = Path(folder, f"{part.start}.npz")
+    np.savez(path, **arrays)
     return _Made(part.start, part.document, len(units), str(path), means)
 
 
@@ -200,7 +215,7 @@ class _Questions(NamedTuple):
 
     def of(self, shard: _Made) -> tuple[Units, list[tuple[Ranges, Asked]]]:
         """The shard's units; and of each query, those that are asked, and the question."""
-        units, dense, posted = shard.load()
+        units, dense, posted = shard.load(self.method)
         found: list[tuple[Ranges, Asked]] = []
         kinds: list[Kind] = [] if dense is None else [dense]
         if posted is not None:
@@ -213,7 +228,7 @@ class _Questions(NamedTuple):
 
 
 def _held(shard: _Made, *, keys: Sequence[str], method: Passages) -> tuple[int, Numbers]:
-    units, _, posted = shard.load()
+    units, _, posted = shard.load(method)
     assert posted is not None
     lexical = lexical_of(method, units, posted)
     return shard.start, np.array([lexical.held(key) for key in keys])

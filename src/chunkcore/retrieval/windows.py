@@ -280,6 +280,7 @@ class Dense:
         *,
         whole: bool,
         nearest: bool = False,
+        measured: Sequence[Scores] | None = None,
     ) -> None:
         self._units = units
         self._rows = rows
@@ -297,7 +298,16 @@ class Dense:
         if nearest and len(units) > _SKETCHED and hasattr(np, "bitwise_count"):
             self._planes = np.random.default_rng(0).standard_normal((dimensions, 128))
             self._signs = np.zeros((2, len(units)), dtype=np.uint64)
-        self._measure()
+        if measured is None:
+            self._measure()
+        else:
+            for own, kept in zip(self.measured, measured, strict=True):
+                own[:] = kept
+
+    @property
+    def measured(self) -> Sequence[Scores]:
+        """The inverse lengths of vectors, windows and documents, which take a pass over the vectors to find."""
+        return [self._own, *self._windows.values(), *([] if self._documents is None else [self._documents])]
 
     def _measure(self) -> None:
         units = self._units
