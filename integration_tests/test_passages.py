@@ -272,6 +272,34 @@ def test_documents_become_passages_of_one_span(name: str) -> None:
 # ---- What each framework does with them
 
 
+def test_parts_of_a_piece_stand_where_its_passage_does() -> None:
+    text = "Tea is hot. It boils at noon."
+    piece = LangChainDocument(page_content=text, metadata={"source": "t", "start_index": 100, "end_index": 129})
+    (found,) = langchain.PassageRetriever.from_documents([piece], units="sentence:size=4,counter=words").invoke("tea")
+    assert (found.metadata["start_index"], found.metadata["end_index"]) == (100, 129)
+    assert [(each["start_index"], each["end_index"]) for each in found.metadata["parts"]] == [(100, 111), (112, 129)]
+    unknown = LangChainDocument(page_content=text, metadata={"source": "t", "start_index": -1})
+    (found,) = langchain.PassageRetriever.from_documents([unknown], units="sentence:size=4,counter=words").invoke("tea")
+    assert found.metadata["start_index"] == -1
+    assert not any("start_index" in each for each in found.metadata["parts"])
+
+
+def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None:
+    animals = [("Foxes", "They nap in dens."), ("Crows", "They nap in trees.")]
+    given = [LangChainDocument(page_content=text, metadata={"title": title}) for title, text in animals]
+    found = langchain.PassageRetriever.from_documents(given).invoke("Foxes: where do they nap?")
+    assert [each.page_content for each in found] == ["They nap in dens."]
+    nodes = [LlamaDocument(text=text, metadata={"title": title}) for title, text in animals]
+    hits = llamaindex.PassageRetriever.from_documents(nodes).retrieve("Crows: where do they nap?")
+    assert [each.node.text for each in hits] == ["They nap in trees."]
+
+
+def test_an_option_that_is_given_twice_is_refused() -> None:
+    for make in (haystack.ChunkcoreDocumentSplitter, llamaindex.ChunkcoreNodeParser):
+        with pytest.raises(ValueError, match="size: given in options and as a keyword"):
+            make(strategy="recursive", options={"size": 3}, size=5)
+
+
 def test_langchain_compressors_behind_other_retrievers() -> None:
     retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
     from langchain_core.language_models import FakeListChatModel

@@ -181,6 +181,13 @@ def test_files_without_text_are_left_out_and_said(docs, capfd):
         assert ("empty or no text: picture.png" in shown.err) is told
 
 
+def test_files_that_could_not_be_read_are_tried_and_told_each_time(docs, capfd):
+    (docs / "broken.docx").write_bytes(b"PK\x03\x04 no archive")
+    for _ in range(2):
+        assert main(["search", str(docs), "ferry", "--json"]) == 0
+        assert "broken.docx" in capfd.readouterr().err
+
+
 # --- the kept index -------------------------------------------------------------------------------------
 
 

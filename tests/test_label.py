@@ -155,8 +155,8 @@ def test_lists_of_questions(tmp_path: Path) -> None:
     table.write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
     assert list(read_listed(table, "query")) == ["Who, if any, naps?"]
     tabs = tmp_path / "log.TSV"
-    tabs.write_text("time\tquery\n1\tWho, if any, naps?\n", "utf-8")
-    assert list(read_listed(tabs, "query")) == ["Who, if any, naps?"]
+    tabs.write_text('time\tquery\n1\t"Fox", if any, naps?\n2\t"Who\n', "utf-8")
+    assert list(read_listed(tabs, "query")) == ['"Fox", if any, naps?', '"Who']
     with pytest.raises(OptionError, match="--column"):
         list(read_listed(table))
     with pytest.raises(DataError, match="lacks the column asked"):

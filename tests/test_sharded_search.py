@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import pickle
 import random
 import shutil
@@ -420,7 +421,15 @@ def test_a_worker_that_does_not_see_a_shard_of_passages_is_told(tmp_path: Path) 
         index.retrieve("battery")
 
 
-@pytest.mark.parametrize("damaged", [lambda data: b"", lambda data: data[:-9], lambda data: b"x" * len(data)])
+def other_arrays(data: bytes) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, numbers=np.arange(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damaged", [lambda data: b"", lambda data: data[:-9], lambda data: b"x" * len(data), other_arrays]
+)
 def test_a_shard_of_passages_that_was_changed_is_told(damaged: Callable[[bytes], bytes], tmp_path: Path) -> None:
     index = Sharded(method=Passages(kinds=("lexical",)), size=40, folder=tmp_path).index(lochmere_units())
     path = next(tmp_path.glob("*/*.npz"))

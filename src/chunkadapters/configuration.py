@@ -144,6 +144,13 @@ class Options(RecursiveOptions, SemanticOptions, ClusterSemanticOptions, LumberO
     stop: float
 
 
+def given_once(options: Mapping[str, Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keywords. Raises `OptionError`: one of them is among the options, too."""
+    if both := sorted(options.keys() & keywords.keys()):
+        raise OptionError(f"{', '.join(both)}: given in options and as a keyword: give it once")
+    return keywords
+
+
 def build(
     chunker: Chunker | str | None = None,
     strategy: str | None = None,

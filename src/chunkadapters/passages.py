@@ -14,7 +14,7 @@ from typing_extensions import Self
 
 from chunkadapters.exact.base import counter_of
 from chunkadapters.hits import Hit, merged_metadata
-from chunkadapters.places import PARTS, PlaceKeys
+from chunkadapters.places import PARTS, WHOLE, Origin, PlaceKeys
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import OptionError
@@ -148,9 +148,14 @@ class PassageSearch:
         self._index = method.index(corpus, None if embedder is None else TextVectors(embedder))
 
     @classmethod
-    def of_texts(cls, texts: Sequence[str], chunker: Chunker, embedder: Embedder | None, maker: PassageMaker) -> Self:
-        """Over the chunks of texts; a passage's document is the number of its text."""
-        return cls(cut([Document(str(number), text) for number, text in enumerate(texts)], chunker), embedder, maker)
+    def of_texts(
+        cls, texts: Iterable[tuple[str, Any]], chunker: Chunker, embedder: Embedder | None, maker: PassageMaker
+    ) -> Self:
+        """Over the chunks of texts, each with its title or None; a passage's document is the number of its text."""
+        documents = [
+            Document(str(number), text, {"title": title} if title else {}) for number, (text, title) in enumerate(texts)
+        ]
+        return cls(cut(documents, chunker), embedder, maker)
 
     def search(self, query: str) -> list[Retrieved]:
         """The passages, best first."""
@@ -174,10 +179,12 @@ def passage_metadata(
     return merged_metadata(members, ids, drop) | keys.write(found.spans) | {PARTS: parts_of(found, keys, ids)}
 
 
-def parts_of(found: Retrieved, keys: PlaceKeys, ids: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The parts as metadata: the place, score and, where known, id of each."""
+def parts_of(
+    found: Retrieved, keys: PlaceKeys, ids: Sequence[str] = (), origin: Origin = WHOLE
+) -> list[dict[str, Any]]:
+    """The parts as metadata: the place, score and, where known, id of each; `origin` is where the text stands."""
     return [
-        {**({"id": ids[number]} if ids else {}), **keys.write(part.spans), "score": part.score}
+        {**({"id": ids[number]} if ids else {}), **keys.write(origin.place(part.spans)), "score": part.score}
         for number, part in enumerate(found.parts)
     ]
 

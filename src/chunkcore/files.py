@@ -133,7 +133,7 @@ def read_json(path: Path) -> Any:
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
     """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 
-    A file that ends in .tsv has tabs for commas.
+    A file that ends in .tsv has tabs for commas, and quotation marks are a part of its text.
 
     Args:
         path: the file.
@@ -143,8 +143,13 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
         DataError: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
     # Lines keep their newlines, so that line feeds inside quotes survive.
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    reader = csv.reader((line for _, line in text_lines(path)), delimiter=delimiter, strict=True)
+    tabs = path.suffix.lower() == ".tsv"
+    reader = csv.reader(
+        (line for _, line in text_lines(path)),
+        delimiter="\t" if tabs else ",",
+        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
     try:
         header = next(reader, [])
         missing = [column for column in columns if column not in header]

@@ -19,7 +19,7 @@ from chunkadapters.configuration import build
 from chunkadapters.hits import merged_id
 from chunkadapters.langchain.models import as_model
 from chunkadapters.langchain.retrieval import hit_of
-from chunkadapters.langchain.splitter import KEYS, document_of
+from chunkadapters.langchain.splitter import KEYS, document_of, source_of
 from chunkadapters.passages import (
     COUNTER,
     DEPTH,
@@ -166,7 +166,7 @@ class PassageRetriever(PassageLimits, BaseRetriever):
         """
         made = cls(max_tokens=max_tokens, k=k, counter=counter)
         made._documents = list(documents)
-        texts = [each.page_content for each in made._documents]
+        texts = [(each.page_content, each.metadata.get("title")) for each in made._documents]
         embedder = None if embeddings is None else get_embedder(as_model(embeddings))
         made._search = PassageSearch.of_texts(texts, build(units), embedder, made._maker)
         return made
@@ -197,6 +197,7 @@ class PassageRetriever(PassageLimits, BaseRetriever):
         for found in search.search(query):
             source = self._documents[int(found.document_id)]
             document = document_of(source, as_chunk(found, source.id or found.document_id, len(made)))
-            document.metadata |= {PARTS: parts_of(found, KEYS), "score": found.score}
+            _, origin = source_of(source.id, source.page_content, source.metadata)
+            document.metadata |= {PARTS: parts_of(found, KEYS, origin=origin), "score": found.score}
             made.append(document)
         return made

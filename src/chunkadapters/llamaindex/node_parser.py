@@ -27,6 +27,7 @@ from chunkadapters.configuration import (
     RecursiveOptions,
     SemanticOptions,
     build,
+    given_once,
     watched,
     workers_for,
 )
@@ -83,7 +84,8 @@ def stated_place(node: BaseNode) -> dict[str, Any]:
     return {**node.metadata, **{key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}}
 
 
-def _origin(node: BaseNode, text: str) -> Origin:
+def origin_of(node: BaseNode, text: str) -> Origin:
+    """Where the text of a node stands in its document."""
     return KEYS.origin(stated_place(node), len(text)) if _is_chunk(node) else WHOLE
 
 
@@ -232,7 +234,7 @@ class ChunkcoreNodeParser(NodeParser):
         fields: dict[str, Any] = {
             "chunker": chunker,
             "strategy": strategy,
-            "options": {**options, **more} if isinstance(options, Mapping) else options or more,
+            "options": {**options, **given_once(options, more)} if isinstance(options, Mapping) else options or more,
             "fit_to": fit_to,
             "metadata_aware": metadata_aware,
             "include_metadata": include_metadata,
@@ -359,7 +361,7 @@ class ChunkcoreNodeParser(NodeParser):
         watching = watched(chunked, self._fit_to)
         for incoming, text, chunks in zip(incoming_nodes, texts, watching, strict=True):
             if chunks:
-                made.extend(self._build(incoming, chunks, _origin(incoming, text), taken))
+                made.extend(self._build(incoming, chunks, origin_of(incoming, text), taken))
         return made
 
     async def _aparse_nodes(
@@ -399,7 +401,7 @@ class ChunkcoreNodeParser(NodeParser):
     def node_of(self, document: BaseNode, chunk: Chunk) -> TextNode:
         """A chunk of a document as a node, without neighbours."""
         text = document.get_content(metadata_mode=MetadataMode.NONE)
-        (node,) = self._build(document, [chunk], _origin(document, text), set())
+        (node,) = self._build(document, [chunk], origin_of(document, text), set())
         return node
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:

@@ -17,7 +17,7 @@ from typing_extensions import Self
 
 from chunkadapters.hits import merged_id
 from chunkadapters.llamaindex.models import as_model
-from chunkadapters.llamaindex.node_parser import KEYS, ChunkcoreNodeParser
+from chunkadapters.llamaindex.node_parser import KEYS, ChunkcoreNodeParser, origin_of
 from chunkadapters.llamaindex.retrieval import hit_of, joined_node
 from chunkadapters.passages import (
     COUNTER,
@@ -199,7 +199,9 @@ class PassageRetriever(BaseRetriever):
         made = cls(max_tokens=max_tokens, k=k, counter=counter)
         made._documents = list(documents)
         made._parser = ChunkcoreNodeParser(units)
-        texts = [each.get_content(metadata_mode=MetadataMode.NONE) for each in made._documents]
+        texts = [
+            (each.get_content(metadata_mode=MetadataMode.NONE), each.metadata.get("title")) for each in made._documents
+        ]
         embedder = None if embed_model is None else get_embedder(as_model(embed_model))
         made._search = PassageSearch.of_texts(texts, made._parser.chunker, embedder, made._maker)
         return made
@@ -226,7 +228,8 @@ class PassageRetriever(BaseRetriever):
             source = self._documents[int(found.document_id)]
             assert self._parser is not None
             node = self._parser.node_of(source, as_chunk(found, source.node_id, len(made)))
-            node.metadata[PARTS] = parts_of(found, KEYS)
+            origin = origin_of(source, source.get_content(metadata_mode=MetadataMode.NONE))
+            node.metadata[PARTS] = parts_of(found, KEYS, origin=origin)
             node.excluded_embed_metadata_keys.append(PARTS)
             node.excluded_llm_metadata_keys.append(PARTS)
             made.append(NodeWithScore(node=node, score=found.score))

@@ -128,6 +128,7 @@ class _Printed(NamedTuple):
 
 
 _LARGER, _LONGEST_TITLE = 1.15, 200
+_SHORTEST_TITLE = 4  # letters; a drop cap and a page number have fewer
 
 
 def _large(lines: Sequence[_Printed]) -> Iterator[Mark]:
@@ -138,7 +139,7 @@ def _large(lines: Sequence[_Printed]) -> Iterator[Mark]:
     usual = max(letters, key=lambda height: letters[height], default=0.0)
     found: list[list[_Printed]] = []
     for line in lines:
-        if line.height < _LARGER * usual or line.cells > 1:
+        if line.height < _LARGER * usual or line.cells > 1 or line.size < _SHORTEST_TITLE or not usual:
             continue
         before = found[-1] if found else None
         if before and before[-1].end + 1 == line.start and before[-1].height == line.height:

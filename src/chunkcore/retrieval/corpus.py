@@ -25,14 +25,14 @@ from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
 
 _LINE = re.compile(r".+")
-_SETS_OFF = re.compile(r"[:：|\n。]|[.)\]]\s|\s[-–—]\s")  # what parts a title from the question after it
+_SETS_OFF = re.compile(r"[:：|]|\s[-–—]\s")  # what parts a title from the question after it
 _MARKS = 16  # of these in a question are looked at
 _START = 1000  # characters of a document, in which its title is
 _TITLE = 10  # a first line up to so many characters may be a label, such as "TITLE:"; the next may be the title, too
 
 
 class Titles:
-    r"""Which documents a question names: those whose title it starts with, set off by a colon, bar, dash, stop or line.
+    r"""Which documents a question names: those whose title it starts with, set off by a colon, a bar or a dash.
 
     A document's title is its metadata's "title"; without one, each of its first lines up to one of more than 10
     characters. Titles are compared by their `words`; each takes 16 bytes.

@@ -65,10 +65,10 @@ class Passages(RetrievalMethod):
     `retrieve` returns passages, see `assemble`: with `max_tokens` the budget's, with `k` the best k of those of 1,000
     tokens.
 
-    A question that starts with a document's title, set off by a colon, as in "Leave policy: how many days?", is asked
-    of the documents of this title, without the title. Their units alone are scored, all of them. A title is the
-    metadata's "title", else the first line. (An index whose files are not held, such as that of `chunkcore search`,
-    knows no titles.)
+    A question that starts with a document's title, set off by a colon, bar or dash, as in "Leave policy: how many
+    days?", is asked of the documents of this title, without the title. Their units alone are scored, all of them. A
+    title is the metadata's "title", else the first line. (An index whose files are not held, such as that of
+    `chunkcore search`, knows no titles.)
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -76,7 +76,8 @@ class Passages(RetrievalMethod):
         scales: half-widths, and "document" for the whole document, of all kinds; as a string ``scales=0/1/3/document``.
             None: of dense 0, 1, 3 and the document, of lexical also 7, 15 and 31.
         hits: None scores every unit. A number: only the neighbourhoods of the first so many units of each kind, found
-            by their own vectors and words; means and deviations are then those of 8,192 units. For a million units.
+            by their own vectors and words; means and deviations are then those of a sample of 8,192 units and what
+            their windows reach. For a million units.
         k1: see `BM25`.
         b: see `BM25`.
         counter: of the budget's tokens, unless a report asks with its own.
@@ -172,7 +173,7 @@ class WindowIndex(PassageIndex):
         """The ranges of units of the documents that a query names, None for all; and the rest of it."""
         documents, rest = self._titles.read(query)
         named = np.flatnonzero(np.isin(self._units.named, documents))
-        return (named, rest) if len(named) else (None, rest)
+        return (named, rest) if len(named) else (None, query)
 
     @abstractmethod
     def scored(self, queries: Sequence[str], k: int) -> Iterator[tuple[Numbers, Scores]]:
@@ -314,6 +315,8 @@ class _ByWindows(WindowIndex):
         """
         found = [kind.first(question, hits) for kind, question in asked]
         near = np.unique(np.concatenate([numbers for numbers, _ in found]))
+        if not len(near):  # no unit has a word of the question
+            near = self._all[:hits]
         part = self._units.part(near, 2 * _NEAR[-1])
         total = np.zeros(len(part))
         for numbers, values in found:

@@ -165,14 +165,14 @@ class _Made(NamedTuple):
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
                 found = dict(arrays)
+            units = Units(found["firsts"])
+            measured = [found[name] for name in found if name.startswith(_MEASURED)]  # in the order of writing
+            dense = dense_of(method, units, found["rows"], found["tokens"], measured) if method.embeds else None
+            posted = Postings(**{name: found[name] for name in _POSTED}) if "lexical" in method.kinds else None
         except FileNotFoundError as error:
             raise unseen(self.path) from error
-        except (EOFError, OSError, ValueError, zipfile.BadZipFile) as error:
+        except (EOFError, KeyError, OSError, ValueError, zipfile.BadZipFile) as error:
             raise DataError(f"{self.path} holds no shard: it has been changed") from error
-        units = Units(found["firsts"])
-        measured = [found[name] for name in found if name.startswith(_MEASURED)]  # in the order of writing
-        dense = dense_of(method, units, found["rows"], found["tokens"], measured) if "rows" in found else None
-        posted = Postings(**{name: found[name] for name in _POSTED}) if "keys" in found else None
         return units, dense, posted
 
 

@@ -271,10 +271,11 @@ class _OfNamed(Index):
         super().__init__(corpus)
         self._index = index
         self._titles = Titles(corpus.documents)
+        self._cut = frozenset(np.unique(corpus.document_numbers).tolist())  # the documents with chunks
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """Finds the hits of all documents for a question with a title, and keeps those of the named ones."""
-        read = [self._titles.read(query) for query in queries]
+        read = list(map(self._read, queries))
         plain = iter(range(len(queries)))
         found = self._index.search([rest for documents, rest in read if not documents], k)
         self.recall = self._index.recall
@@ -287,6 +288,11 @@ class _OfNamed(Index):
             own = np.isin(self.corpus.document_numbers[indices], documents)
             rows.append((indices[own][:k], scores[own][:k]))
         return Hits.of(rows)
+
+    def _read(self, query: str) -> tuple[list[int], str]:
+        documents, rest = self._titles.read(query)
+        known = [each for each in documents if each in self._cut]
+        return (known, rest) if known else ([], query)
 
 
 @stages.register("merge")

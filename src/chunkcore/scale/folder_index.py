@@ -24,6 +24,7 @@ from chunkcore.document import Document, Mark
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, write_parts
+from chunkcore.reading.base import UnreadError
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.scale.sources import Piece, Sources
@@ -46,11 +47,14 @@ _BROKEN: tuple[type[Exception], ...] = (
     EOFError,
 )
 _BROKEN += (MemoryError, RecursionError, zipfile.BadZipFile, zlib.error)
+_UNREAD = -2
 _ARRAYS = {"units": 2, "keys": 1, "begins": 1, "texts": 1, "counts": 1, "lengths": 1}  # and their dimensions
 
 
 class _Entry(NamedTuple):
-    """An indexed document: where it is, its text's digest and size, and how many units it has; -1: it has no text."""
+    """An indexed document: where it is, its text's digest and size, and how many units it has; -1: it has no text; -2:
+    it could not be read, and is read again each time.
+    """
 
     piece: Piece
     id: str
@@ -144,7 +148,7 @@ class FolderIndex:
         """
         settings = {"strategy": chunker.spec, "words": form}
         before = earlier._entries if earlier is not None and earlier.settings == settings else []
-        known = {entry.key: number for number, entry in enumerate(before)}
+        known = {entry.key: number for number, entry in enumerate(before) if entry.units != _UNREAD}
         same = {entry.digest: number for number, entry in enumerate(before) if entry.digest}
         entries: list[_Entry] = []
         origins: list[int] = []  # of each entry, its number in `earlier`; -1: it is new
@@ -309,7 +313,7 @@ def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
     except NoTextError as error:
         if not piece.listed:
             raise
-        return entry, None, error
+        return entry._replace(units=_UNREAD if isinstance(error, UnreadError) else -1), None, error
     if document is None or not document.text:
         return entry, None, None
     return entry._replace(id=document.id, digest=_digest(document.text), size=document.size, units=0), document, None

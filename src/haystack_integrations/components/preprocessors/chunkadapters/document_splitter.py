@@ -19,7 +19,7 @@ from haystack import Document, component, logging
 from typing_extensions import Unpack
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
-from chunkadapters.configuration import Options, build, watched, workers_for
+from chunkadapters.configuration import Options, build, given_once, watched, workers_for
 from chunkadapters.places import (
     SPANS,
     WHOLE,
@@ -104,7 +104,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         if not isinstance(options, dict | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
         self._fit_to = None if fit_to is None else get_embedder(as_model(restored(fit_to)))
-        given = {name: restored(value) for name, value in {**(options or {}), **more}.items()}
+        given = {
+            name: restored(value) for name, value in {**(options or {}), **given_once(options or {}, more)}.items()
+        }
         self._chunker = build(chunker, strategy, given, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
         self._warm = False

@@ -3,7 +3,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from haystack import Document, component
@@ -143,6 +143,17 @@ def _neighbours(hits: Iterable[Document], store: Any) -> list[Document]:
     return found
 
 
+class _Held(NamedTuple):
+    """What was read of the store, replaced as a whole: another thread may be searching."""
+
+    size: int
+    search: PassageSearch
+    chunks: Mapping[tuple[str, Any], Document]
+
+    def members(self, found: Retrieved) -> list[Document]:
+        return [self.chunks[part.document_id, part.spans] for part in found.parts]
+
+
 @component
 class ChunkcorePassageRetriever(_Limited):
     """Retrieves passages: exact spans of any size under a budget of tokens, from a store of small chunks.
@@ -150,7 +161,7 @@ class ChunkcorePassageRetriever(_Limited):
     The chunks of the document store are read once, from `ChunkcoreDocumentSplitter` without overlap, such as with
     ``sentence:size=50``, and scored for each question at every size by the core's retriever ``passages``: by words, and
     by the vectors that the store holds, which are not computed again. They are read anew when their number changes.
-    What comes out is described at `ChunkcorePassageAssembler`.
+    Titles are not read from questions. What comes out is described at `ChunkcorePassageAssembler`.
 
     Args:
         document_store: with the chunks; all are held in memory.
@@ -184,9 +195,7 @@ class ChunkcorePassageRetriever(_Limited):
         _Limited.__init__(self, max_tokens, k, counter)
         self.document_store = document_store
         self._embedder = None if text_embedder is None else get_embedder(as_model(restored(text_embedder)))
-        self._chunks: dict[tuple[str, Any], Document] = {}
-        self._search: PassageSearch | None = None
-        self._count = -1
+        self._held: _Held | None = None
 
     def _arguments(self) -> dict[str, Any]:
         embedder = self._embedder
@@ -201,23 +210,21 @@ class ChunkcorePassageRetriever(_Limited):
             DataError: a `ValueError`: chunks overlap or state no place; or, with a text embedder, lack a vector.
             ModelError: the model failed, or gave a wrong answer, twice.
         """
-        found = self._current().search(query)
-        return {"documents": [_document(each, self._members(each)) for each in found]}
+        held = self._current()
+        found = held.search.search(query)
+        return {"documents": [_document(each, held.members(each)) for each in found]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, query: str) -> dict[str, list[Document]]:
         return await asyncio.to_thread(self.run, query)
 
-    def _members(self, found: Retrieved) -> list[Document]:
-        return [self._chunks[part.document_id, part.spans] for part in found.parts]
+    def _current(self) -> _Held:
+        count, held = self.document_store.count_documents(), self._held
+        if held is None or count != held.size:
+            held = self._held = self._indexed(count)
+        return held
 
-    def _current(self) -> PassageSearch:
-        count = self.document_store.count_documents()
-        if self._search is None or count != self._count:
-            self._search, self._count = self._indexed(), count
-        return self._search
-
-    def _indexed(self) -> PassageSearch:
+    def _indexed(self, count: int) -> _Held:
         documents: list[Document] = self.document_store.filter_documents()
         hits = list(map(hit_of, documents))
         if lost := [hit.text for hit in hits if not hit.parts()]:
@@ -225,14 +232,14 @@ class ChunkcorePassageRetriever(_Limited):
                 f"the chunk that begins with {lost[0][:40]!r} does not say where in its document it stands: cut it "
                 "with chunkadapters' splitter"
             )
-        self._chunks = {(hit.document, hit.spans): each for hit, each in zip(hits, documents, strict=True)}
         counts = self._maker.tokens.count_many([hit.text for hit in hits]).tolist()
         chunks = [
-            Chunk(hit.document, number, hit.spans, hit.text, count)
-            for number, (hit, count) in enumerate(zip(hits, counts, strict=True))
+            Chunk(hit.document, number, hit.spans, hit.text, tokens)
+            for number, (hit, tokens) in enumerate(zip(hits, counts, strict=True))
         ]
         embedder = None if self._embedder is None else _StoredVectors(documents, self._embedder)
-        return PassageSearch(ChunkedCorpus(chunks), embedder, self._maker)
+        held = {(hit.document, hit.spans): each for hit, each in zip(hits, documents, strict=True)}
+        return _Held(count, PassageSearch(ChunkedCorpus(chunks), embedder, self._maker), held)
 
 
 class _StoredVectors:
