@@ -294,6 +294,19 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None
     assert [each.node.text for each in hits] == ["They nap in trees."]
 
 
+def test_documents_stand_in_a_list() -> None:
+    both: list[tuple[Any, Any]] = [
+        (langchain.PassageRetriever, LangChainDocument(page_content="Tea.")),
+        (llamaindex.PassageRetriever, LlamaDocument(text="Tea.")),
+    ]
+    for retriever, document in both:
+        for wrong in (document, None):
+            with pytest.raises(ValueError, match="put it into a list"):
+                retriever.from_documents(wrong)
+        with pytest.raises(ValueError, match="documents, got str"):
+            retriever.from_documents(["Tea."])
+
+
 def test_an_option_that_is_given_twice_is_refused() -> None:
     for make in (haystack.ChunkcoreDocumentSplitter, llamaindex.ChunkcoreNodeParser):
         with pytest.raises(ValueError, match="size: given in options and as a keyword"):

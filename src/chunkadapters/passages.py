@@ -17,7 +17,7 @@ from chunkadapters.hits import Hit, merged_metadata
 from chunkadapters.places import PARTS, WHOLE, Origin, PlaceKeys
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder
 from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, combine, cut, get_retriever
 from chunkcore.run import Retrieved
@@ -161,6 +161,16 @@ class PassageSearch:
         """The passages, best first."""
         maker = self._maker
         return list(self._index.answers([query], maker.k, maker.max_tokens, counter=maker.tokens)[0])
+
+
+def listed(documents: Any, kind: type[Any], framework: str) -> list[Any]:
+    """The documents as a list. Raises `DataError`: one document, or something else."""
+    if isinstance(documents, kind) or not isinstance(documents, Iterable):
+        raise DataError(f"expected a list of {framework} documents, got {type(documents).__name__}: put it into a list")
+    found = list(documents)
+    if wrong := [type(each).__name__ for each in found if not isinstance(each, kind)]:
+        raise DataError(f"expected {framework} documents, got {wrong[0]}")
+    return found
 
 
 def as_chunk(found: Retrieved, document_id: str, index: int) -> Chunk:

@@ -30,6 +30,7 @@ from chunkadapters.passages import (
     PassageMaker,
     PassageSearch,
     as_chunk,
+    listed,
     parts_of,
     passage_metadata,
 )
@@ -162,10 +163,10 @@ class PassageRetriever(PassageLimits, BaseRetriever):
             counter: of tokens.
 
         Raises:
-            ValueError: an option is out of range, or units overlap.
+            ValueError: an option is out of range, units overlap, or something else than documents is given.
         """
         made = cls(max_tokens=max_tokens, k=k, counter=counter)
-        made._documents = list(documents)
+        made._documents = listed(documents, Document, "LangChain")
         texts = [(each.page_content, each.metadata.get("title")) for each in made._documents]
         embedder = None if embeddings is None else get_embedder(as_model(embeddings))
         made._search = PassageSearch.of_texts(texts, build(units), embedder, made._maker)

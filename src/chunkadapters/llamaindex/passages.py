@@ -29,6 +29,7 @@ from chunkadapters.passages import (
     PassageMaker,
     PassageSearch,
     as_chunk,
+    listed,
     parts_of,
     passage_metadata,
 )
@@ -194,10 +195,10 @@ class PassageRetriever(BaseRetriever):
             counter: of tokens.
 
         Raises:
-            ValueError: an option is out of range, or units overlap.
+            ValueError: an option is out of range, units overlap, or something else than documents is given.
         """
         made = cls(max_tokens=max_tokens, k=k, counter=counter)
-        made._documents = list(documents)
+        made._documents = listed(documents, BaseNode, "LlamaIndex")
         made._parser = ChunkcoreNodeParser(units)
         texts = [
             (each.get_content(metadata_mode=MetadataMode.NONE), each.metadata.get("title")) for each in made._documents
