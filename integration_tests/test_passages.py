@@ -308,9 +308,8 @@ def test_documents_stand_in_a_list() -> None:
 
 
 def test_an_option_that_is_given_twice_is_refused() -> None:
-    for make in (haystack.ChunkcoreDocumentSplitter, llamaindex.ChunkcoreNodeParser):
-        with pytest.raises(ValueError, match="size: given in options and as a keyword"):
-            make(strategy="recursive", options={"size": 3}, size=5)
+    with pytest.raises(ValueError, match="size: given in options and as a keyword"):
+        haystack.ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3}, size=5)
 
 
 def test_langchain_compressors_behind_other_retrievers() -> None:

@@ -27,7 +27,6 @@ from chunkadapters.configuration import (
     RecursiveOptions,
     SemanticOptions,
     build,
-    given_once,
     watched,
     workers_for,
 )
@@ -234,7 +233,7 @@ class ChunkcoreNodeParser(NodeParser):
         fields: dict[str, Any] = {
             "chunker": chunker,
             "strategy": strategy,
-            "options": {**options, **given_once(options, more)} if isinstance(options, Mapping) else options or more,
+            "options": {**options, **more} if isinstance(options, Mapping) else options or more,
             "fit_to": fit_to,
             "metadata_aware": metadata_aware,
             "include_metadata": include_metadata,
