@@ -7,12 +7,13 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Literal
 
-from chunkcore.document import Chunk, Document, Mark, Span, pages_of_all
+from chunkcore.document import Chunk, Document, Mark, Slices, Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching
 
@@ -182,13 +183,6 @@ class Origin:
 WHOLE = Origin.at(0)  # of a text that is its own source
 
 
-def is_plain(chunk: Chunk) -> bool:
-    """Whether a chunk is one slice of its document and says nothing more: then `chunk_metadata` is {}, and fast code
-    may write its place.
-    """
-    return len(chunk.spans) == 1 and not (chunk.metadata or chunk.context or chunk.segments or chunk.derived)
-
-
 def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
     """The chunk's place in the source; () for a piece that `exact` did not find in its text."""
     return () if chunk.metadata.get("located") == "unlocated" else origin.place(chunk.spans)
@@ -298,7 +292,7 @@ def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
 
 
 def chunk_metadata(chunk: Chunk, given: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """The chunk's own metadata, flat. No key that its document was `given` is overwritten.
+    """What a chunk says of itself, flat. No key that its document was `given` is overwritten.
 
     - the strategy's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
     - ``context``: the context written for the chunk;
@@ -322,6 +316,37 @@ def chunk_metadata(chunk: Chunk, given: Mapping[str, Any], origin: Origin) -> di
         if all(placed):
             found[SEGMENTS] = encode_segments(placed)
     return found
+
+
+def told_by(
+    chunks: Sequence[Chunk],
+    origin: Origin,
+    given: Mapping[str, Any],
+    keys: PlaceKeys,
+    taken: set[str],
+    marks: Sequence[Mark] = (),
+    unknown: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each chunk's text, id, and own metadata: `chunk_metadata`, its place and its pages.
+
+    Args:
+        chunks: of one document.
+        origin: where the document's text stands in its source.
+        given: the document's metadata.
+        keys: the framework's.
+        taken: ids in use, to which the chunks' are added.
+        marks: of the source's pages.
+        unknown: the metadata of a chunk whose place is not known.
+    """
+    if isinstance(chunks, Slices) and origin.shift is not None and not marks:
+        text, shift, first, last = chunks.document.text, origin.shift, keys.start, keys.end
+        for chunk_id, (start, end) in zip(chunks.ids(), chunks.ranges, strict=True):
+            yield text[start:end], unused_id(chunk_id, taken), {first: start + shift, last: end + shift}
+        return
+    for chunk in chunks:
+        place = chunk_place(chunk, origin)
+        own = chunk_metadata(chunk, given, origin) | (keys.write(place) or unknown)
+        yield chunk.text, unused_id(chunk.id, taken), own | keys.write_pages(marks, place, given)
 
 
 def _flat(value: Any) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from chunkcore.errors import DataError
 from chunkcore.frames import Html, marked, shortened
@@ -325,11 +325,7 @@ class Chunk:
     def id(self) -> str:
         """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
         found = _begun(self.document_id, self.fingerprint).copy()
-        if len(self.spans) == 1:  # nearly always, and the join takes as long as the hash
-            span = self.spans[0]
-            places = f"{span.start}-{span.end}".encode()
-        else:
-            places = ",".join([f"{span.start}-{span.end}" for span in self.spans]).encode()
+        places = ",".join([f"{span.start}-{span.end}" for span in self.spans]).encode()
         found.update(len(places).to_bytes(8, "little") + places)
         if self.derived:  # a model can write several texts from one passage
             found.update(_framed(self.text))
@@ -346,6 +342,51 @@ class Chunk:
         found = blake2b(_framed(self.context), digest_size=16)
         found.update(_framed(self.text))
         return found.hexdigest()
+
+
+class Slices(Sequence[Chunk]):
+    """A document's chunks of one span each that say nothing more; `Chunk` objects are made on each read.
+
+    Args:
+        document: of the spans.
+        ranges: start and end of each chunk.
+        counts: tokens of each chunk's text.
+        fingerprint: of the chunker and its options.
+
+    >>> chunks = Slices(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
+    >>> chunks[1].text, list(chunks.ids()) == [chunk.id for chunk in chunks]
+    ('Hot.', True)
+    """
+
+    __slots__ = ("counts", "document", "fingerprint", "ranges")
+
+    def __init__(
+        self, document: Document, ranges: Sequence[Sequence[int]], counts: Sequence[int], fingerprint: str
+    ) -> None:
+        self.document, self.ranges, self.counts, self.fingerprint = document, ranges, counts, fingerprint
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    @overload
+    def __getitem__(self, place: int) -> Chunk: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
+    def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
+        return list(self)[place]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        name, text, fingerprint = self.document.id, self.document.text, self.fingerprint
+        for index, ((start, end), count) in enumerate(zip(self.ranges, self.counts, strict=True)):
+            yield Chunk(name, index, (Span(start, end),), text[start:end], count, fingerprint=fingerprint)
+
+    def ids(self) -> Iterator[str]:
+        """Each `Chunk.id`."""
+        begun = _begun(self.document.id, self.fingerprint)
+        for start, end in self.ranges:
+            found, places = begun.copy(), f"{start}-{end}".encode()
+            found.update(len(places).to_bytes(8, "little") + places)
+            yield found.hexdigest()
 
 
 @lru_cache(maxsize=64)  # the chunks of a document share them

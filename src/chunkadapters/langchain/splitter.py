@@ -31,13 +31,10 @@ from chunkadapters.places import (
     WHOLE,
     Origin,
     PlaceKeys,
-    chunk_metadata,
-    chunk_place,
     digest,
     inherited,
-    is_plain,
     page_marks,
-    unused_id,
+    told_by,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
@@ -202,7 +199,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         parts = _unnamed_parts(ids, texts, metadatas)
         # Made as they are wanted: objects that live long cost runs of the garbage collector.
         documents = map(_core_document, ids, texts, metadatas)
-        chunked = self._chunker.chunk_each(documents, workers=workers_for(self._chunker, len(texts)))
+        chunked = self._chunker.slice_each(documents, workers=workers_for(self._chunker, len(texts)))
         made: list[Document] = []
         taken: set[str] = set()
         rows = zip(ids, texts, metadatas, watched(chunked, self._fit_to), strict=True)
@@ -224,7 +221,7 @@ def _documents(
     own_id: str | None,
     text: str,
     metadata: dict[Any, Any],
-    chunks: Iterable[Chunk],
+    chunks: Sequence[Chunk],
     taken: set[str],
     parts: Mapping[tuple[str, str], int],
 ) -> Iterator[Document]:
@@ -233,24 +230,14 @@ def _documents(
     marks = page_marks(metadata)
     shallow = all(type(value) in _IMMUTABLE for value in given.values())
     part = parts.get((source_id, text)) if parts else None
-    shift = None if marks else origin.shift
     new = Document.__new__
-    for chunk in chunks:
+    for piece, name, more in told_by(chunks, origin, given, KEYS, taken, marks, UNKNOWN):
         own = given.copy() if shallow else copy.deepcopy(given)
-        if shift is not None and is_plain(chunk):
-            span = chunk.spans[0]
-            own["start_index"] = span.start + shift
-            own["end_index"] = span.end + shift
-        else:
-            place = chunk_place(chunk, origin)
-            own |= chunk_metadata(chunk, given, origin)
-            own |= KEYS.write(place) or UNKNOWN
-            own |= KEYS.write_pages(marks, place, given)
+        own |= more
         own["source_id"] = source_id
         if part is not None:
             own[SOURCE_PART] = part
-        fields = {"page_content": chunk.text, "metadata": own, "id": unused_id(chunk.id, taken)}
-        yield _validate(fields, self_instance=new(Document))
+        yield _validate({"page_content": piece, "metadata": own, "id": name}, self_instance=new(Document))
 
 
 def document_of(document: Document, chunk: Chunk) -> Document:

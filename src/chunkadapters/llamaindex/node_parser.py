@@ -38,12 +38,9 @@ from chunkadapters.places import (
     WHOLE,
     Origin,
     PlaceKeys,
-    chunk_metadata,
-    chunk_place,
     inherited,
-    is_plain,
     page_marks,
-    unused_id,
+    told_by,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker, strategies
@@ -107,7 +104,7 @@ def _size_option(chunker: Chunker) -> str:
 
 def _chunk_beside_metadata(
     chunker: Chunker, documents: Iterable[CoreDocument], nodes: Sequence[BaseNode]
-) -> Iterator[list[Chunk]]:
+) -> Iterator[Sequence[Chunk]]:
     """Each node's chunks, with sizes reduced by the metadata that a model reads with the text.
 
     Embedding and language models may read different metadata: the longer counts. Raises `OptionError` without room
@@ -353,7 +350,7 @@ class ChunkcoreNodeParser(NodeParser):
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
-            chunked = chunker.chunk_each(documents, workers=workers_for(chunker, len(nodes)))
+            chunked = chunker.slice_each(documents, workers=workers_for(chunker, len(nodes)))
         made: list[BaseNode] = []
         taken: set[str] = set()
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
@@ -377,24 +374,18 @@ class ChunkcoreNodeParser(NodeParser):
         marks = page_marks(incoming.metadata)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
-        shift = None if marks else origin.shift
-        for i, chunk in enumerate(chunks):
-            if shift is not None and is_plain(chunk):
-                attributes = {KEYS.start: chunk.spans[0].start + shift, KEYS.end: chunk.spans[0].end + shift}
-                own: dict[str, Any] = {}
-            else:
-                place = chunk_place(chunk, origin)
-                attributes, several = node_place(place)
-                own = chunk_metadata(chunk, given, origin) | several | KEYS.write_pages(marks, place, given)
+        for i, (text, name, own) in enumerate(told_by(chunks, origin, given, KEYS, taken, marks)):
             values = {
-                "id_": id_func(i, incoming) if id_func else unused_id(chunk.id, taken),
-                "text": chunk.text,
+                KEYS.start: own.pop(KEYS.start, None),
+                KEYS.end: own.pop(KEYS.end, None),
+                "id_": id_func(i, incoming) if id_func else name,
+                "text": text,
                 "metadata": given | own,
                 "relationships": pattern.relationships.copy(),
                 "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
                 "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
             }
-            nodes.append(_twin(pattern, values | attributes))
+            nodes.append(_twin(pattern, values))
         return nodes
 
     def node_of(self, document: BaseNode, chunk: Chunk) -> TextNode:

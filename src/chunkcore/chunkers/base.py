@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import ordered
-from chunkcore.document import Chunk, Document, Span, pages_of_all
+from chunkcore.document import Chunk, Document, Slices, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.registry import (
     Registry,
@@ -134,19 +134,26 @@ class Chunker:
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of a document. Raises `DataError` for anything but a `Document`."""
-        return self._build([document], self._tokenize([document]))[0]
+        return list(self._build([document], self._tokenize([document]))[0])
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
         """The chunks of many documents, lazily and in order; see `chunk_each`."""
-        for chunks in self.chunk_each(documents, workers=workers):
+        for chunks in self.slice_each(documents, workers=workers):
             yield from chunks
 
     def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
-        """The list of chunks of each document, lazily and in order. Raises `DataError` for anything but a `Document`.
+        """The list of chunks of each document, lazily and in order; see `slice_each`."""
+        return map(list, self.slice_each(documents, workers=workers))
+
+    def slice_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
+        """The chunks of each document, lazily and in order: as `Slices`, or as a list if some have several spans or
+        metadata.
 
         With several workers, threads tokenize ahead for a `tokens_only` strategy, which splits small documents
         together. Other strategies chunk one document in each thread. Memory holds a few documents, or a few hundred
         thousand characters, a worker.
+
+        Raises `DataError` for anything but a `Document`.
         """
         check_number("workers", workers, 1, 1_000)
         if workers == 1:
@@ -181,7 +188,7 @@ class Chunker:
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source
 
-    def _build(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
+    def _build(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
         if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
             return self._build_ranges(documents, source)
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
@@ -230,26 +237,24 @@ class Chunker:
             chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, "", dict(more), fingerprint))
         return list(map(_with_pages, documents, built))
 
-    def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[list[Chunk]]:
+    def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
         """What `_build` gives, for chunks of one span each."""
         ranges, fingerprint = self.ranges(source), self.fingerprint
         rows = np.array(ranges, dtype=np.int64).reshape(-1, 2)
+        for start, end in rows[(rows[:, 0] < 0) | (rows[:, 0] >= rows[:, 1])].tolist():
+            Span(start, end)  # raises
         counts = source.counts(rows[:, 0], rows[:, 1]).tolist()
-        chunks = []
         edges = rows[:, 0].searchsorted(source.parts).tolist()
-        for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True):
-            name, text, own = document.id, document.text, (rows[first:last] - offset).tolist()
-            chunks.append(
-                [
-                    Chunk(name, index, (Span(start, end),), text[start:end], count, fingerprint=fingerprint)
-                    for index, ((start, end), count) in enumerate(zip(own, counts[first:last], strict=True))
-                ]
-            )
+        chunks: list[Sequence[Chunk]] = [
+            Slices(document, (rows[first:last] - offset).tolist(), counts[first:last], fingerprint)
+            for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True)
+        ]
         if source.inside or max(counts, default=0) > (self.hard_maximum or inf):
             told = [self._oddity(source, *each, count) for each, count in zip(ranges, counts, strict=True)]
-            for (first, last), built in zip(edges, chunks, strict=True):
-                pairs = zip(built, told[first:last], strict=True)
-                built[:] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
+            for place, (first, last) in enumerate(edges):
+                if any(told[first:last]):
+                    pairs = zip(chunks[place], told[first:last], strict=True)
+                    chunks[place] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
         return list(map(_with_pages, documents, chunks))
 
     def _oddity(self, source: TokenizedText, start: int, end: int, count: int) -> Mapping[str, Any]:
@@ -368,7 +373,7 @@ def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
     return spans if len(spans) == 1 else merge_touching(spans)
 
 
-def _with_pages(document: Document, chunks: list[Chunk]) -> list[Chunk]:
+def _with_pages(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the numbers of their pages in their metadata, if the document has page marks."""
     if not any(mark.kind == "page" for mark in document.marks):
         return chunks

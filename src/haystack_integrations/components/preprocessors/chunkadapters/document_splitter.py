@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 from haystack import Document, component, logging
@@ -24,15 +24,13 @@ from chunkadapters.places import (
     SPANS,
     WHOLE,
     Origin,
-    chunk_metadata,
     chunk_place,
     inherited,
-    is_plain,
     page_marks,
-    unused_id,
+    told_by,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, Span
+from chunkcore.document import Chunk, Slices, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.models import get_embedder
@@ -177,7 +175,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         kept = [document for document in documents if _has_text(document)]
         # Made as they are wanted: objects that live long cost runs of the garbage collector.
         sources = (CoreDocument(document.id, document.content or "", document.meta) for document in kept)
-        chunked = self.chunker.chunk_each(sources, workers=workers_for(self.chunker, len(kept)))
+        chunked = self.chunker.slice_each(sources, workers=workers_for(self.chunker, len(kept)))
         pairs = zip(kept, watched(chunked, self._fit_to), strict=True)
         taken: set[str] = set()
         return {"documents": [each for document, chunks in pairs for each in self._documents(document, chunks, taken)]}
@@ -186,40 +184,41 @@ class ChunkcoreDocumentSplitter(Serialized):
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
         return await asyncio.to_thread(self.run, documents)
 
-    def _documents(self, document: Document, chunks: list[Chunk], taken: set[str]) -> list[Document]:
+    def _documents(self, document: Document, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
         if self.keep_white_space:
             chunks = list(_with_white_space(document.content or "", chunks))
-        ids = [_id(chunk, taken) for chunk in chunks]
-        pages = _pages(document, chunks)
-        overlaps = _overlaps(self.chunker, chunks, ids)
         given = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
         parent_meta = _copier(given)
         chained = _root(document.meta, len(document.content or ""))
         root_id, root_origin = chained or (document.id, WHOLE)
         marks = page_marks(document.meta)
-        is_source = not chained and not marks
+        contexts: Iterable[str] = repeat("")
+        roots: Iterable[tuple[Span, ...]] = repeat(())
+        if chained or marks or not isinstance(chunks, Slices):
+            chunks = list(chunks)
+            contexts = [chunk.context for chunk in chunks]
+            roots = [chunk_place(chunk, root_origin) for chunk in chunks]
+        told = list(told_by(chunks, WHOLE, given, KEYS, taken))
+        ids = [_id(name, context, text) for (text, name, _), context in zip(told, contexts, strict=False)]
+        pages = _pages(document, chunks)
+        overlaps = _overlaps(self.chunker, chunks, ids)
         found = []
-        for chunk, name, page, overlap in zip(chunks, ids, pages, overlaps, strict=True):
+        rows = zip(told, ids, pages, overlaps, roots, strict=False)
+        for number, ((text, _, own), name, page, overlap, root) in enumerate(rows):
             meta = parent_meta()
-            plain = is_plain(chunk)
-            if not plain:
-                meta |= chunk_metadata(chunk, given, WHOLE)
+            meta |= own
             meta["source_id"] = document.id
-            meta["split_id"] = chunk.index
-            if plain:
-                meta[KEYS.start], meta[KEYS.end] = chunk.spans[0].start, chunk.spans[0].end
-            else:
-                meta |= KEYS.write(chunk_place(chunk, WHOLE))
+            meta["split_id"] = number
             meta["page_number"] = page
-            root = () if plain and is_source else chunk_place(chunk, root_origin)
-            meta |= KEYS.write_pages(marks, root, ())
+            if root:
+                meta |= KEYS.write_pages(marks, root, ())
             if overlap is not None:
                 meta["_split_overlap"] = overlap
             if root and (chained or len(root) > 1):
                 meta |= {"root_source_id": root_id, **ROOT.write(root)}
             # As Haystack's constructor, which looks at each attribute that it sets, in a fifth of its time.
             made = _new(Document)
-            vars(made).update(_PATTERN, id=name, content=chunk.text, meta=meta)
+            vars(made).update(_PATTERN, id=name, content=text, meta=meta)
             found.append(made)
         return found
 
@@ -262,13 +261,13 @@ def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
         yield replace(chunk, spans=(Span(start, end),), text=text[start:end])
 
 
-def _id(chunk: Chunk, taken: set[str]) -> str:
+def _id(chunk_id: str, context: str, text: str) -> str:
     """64 hexadecimal digits, like Haystack's ids, of the chunk's id, context and text.
 
     Haystack's ids fail on unpaired surrogates, and differ between runs if metadata hold a set or an object. The text
     counts because a store that skips duplicates would keep the old text of an edited document.
     """
-    named = f"{unused_id(chunk.id, taken)}{len(chunk.context)}:{chunk.context}{chunk.text}"
+    named = f"{chunk_id}{len(context)}:{context}{text}"
     return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
@@ -307,8 +306,9 @@ def _leading_breaks(text: str) -> int:
 def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> Sequence[list[dict[str, Any]] | None]:
     """Each chunk's ``_split_overlap``; all None if the strategy does not overlap."""
     configured = getattr(chunker, "overlap", 0) != 0  # a number, or a semantic one
-    if not configured and all(_is_after(*pair) for pair in pairwise(chunks)):
+    if not configured and _apart(chunks):
         return [None] * len(chunks)
+    chunks = list(chunks)
     found: list[list[dict[str, Any]]] = [[] for _ in chunks]
     for i in range(1, len(chunks)):
         if chunks[i - 1].derived or chunks[i].derived:
@@ -319,8 +319,14 @@ def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> 
     return found if configured or any(found) else [None] * len(chunks)
 
 
-def _is_after(left: Chunk, right: Chunk) -> bool:
-    return len(left.spans) == 1 == len(right.spans) and left.spans[0].end <= right.spans[0].start
+def _apart(chunks: Sequence[Chunk]) -> bool:
+    """Whether each chunk is one span, and ends before the next."""
+    if isinstance(chunks, Slices):
+        return all(left[1] <= right[0] for left, right in pairwise(chunks.ranges))
+    spans = [chunk.spans for chunk in chunks]
+    return all(len(each) == 1 for each in spans) and all(
+        left[0].end <= right[0].start for left, right in pairwise(spans)
+    )
 
 
 Range = tuple[int, int]
