@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _NOT_BLANK = re.compile(r"[ \t]*\S")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """A part of a text, such as a paragraph, a table or a function.
 
     Attributes:

@@ -47,7 +47,7 @@ def markdown_blocks(text: str) -> list[Block]:
     front_end = _FRONT_END.search(text, front.end()) if front else None
     begin = front_end.end() if front_end else 0
     body = text[begin:]
-    starts = [begin, *(begin + found.end() for found in _LINE_END.finditer(body))]
+    starts = [begin, *[begin + found.end() for found in _LINE_END.finditer(body)]]
     blocks = _Reader(text, starts).blocks(_nodes(body), begin, len(text))
     if front_end and (kept := between(text, 0, begin, [])[0]):
         return [Block(start=kept[0], end=kept[1], whole=True, text="lines"), *blocks]
@@ -132,20 +132,22 @@ _KEPT = {
 def _tokens(text: str) -> list[Token]:
     """The parser's block tokens; a heading's text follows its token."""
     from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
 
     class LeanState(StateBlock):
         """Drops unused tokens: a table's cells would take hundreds of times their text's memory."""
 
+        unused = Token("", "", 0)
+
         def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
-            token = super().push(ttype, tag, nesting)
-            is_title = ttype == "inline" and len(self.tokens) > 1 and self.tokens[-2].type == "heading_open"
-            if not is_title and ttype not in _KEPT:
-                self.tokens.pop()
-            return token
+            if ttype in _KEPT or (ttype == "inline" and self.tokens and self.tokens[-1].type == "heading_open"):
+                return super().push(ttype, tag, nesting)
+            self.level += nesting
+            return self.unused
 
     parser = _parser()
     # Line ends and NULs as in CommonMark; line numbers stay the same.
-    clean = _LINE_END.sub("\n", text).replace("\0", "\ufffd")
+    clean = (_LINE_END.sub("\n", text) if "\r" in text else text).replace("\0", "\ufffd")
     state: Any = LeanState(clean, parser, {}, [])
     parser.block.tokenize(state, 0, state.lineMax)
     tokens: list[Token] = state.tokens

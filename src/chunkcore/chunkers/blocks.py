@@ -228,15 +228,15 @@ class _Packer:
     def _close(self) -> None:
         """Make a chunk of the units; surplus units and leading ones at the end wait again."""
         keep = self._without_leads(len(self.units)) if self.waiting else len(self.units)
-        step = 1
-        while keep > 1 and self._size(keep) > self.maximum:
+        size, step = self._size(keep), 1
+        while keep > 1 and size > self.maximum:
             keep = self._without_leads(max(1, keep - step))
-            step *= 2
+            size, step = self._size(keep), 2 * step
         first, last = self.units[0], self.units[keep - 1].block
         own = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
         path = _common(own or [unit.block.path for unit in self.units[:keep]])
         cut = (self.opening + 1 - first.block.level if self._opens(first) else 0, -first.depth)
-        self.found.append(Packed(first.block.start, last.end, self.header, path, cut, self._size(keep)))
+        self.found.append(Packed(first.block.start, last.end, self.header, path, cut, size))
         self.waiting.extend(self.units[keep:][::-1])
         self.units, self.size, self.header = [], 0, None
 
