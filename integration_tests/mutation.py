@@ -33,7 +33,8 @@ PARTS = {
     "alignment": ("chunkcore/evaluation: alignment", "alignment"),
     "scoring": ("chunkcore/evaluation: counting scoring measures/retrieval", "scoring measures budget"),
     "assembly": ("chunkcore/retrieval: assembly", "assembly stages"),
-    "structure": ("chunkcore/chunkers: auto base blocks code html markdown", "auto code html markdown pages"),
+    "base": ("chunkcore/chunkers: base", "chunker_promises chunker_configuration dbscan llm_chunkers markdown pages"),
+    "structure": ("chunkcore/chunkers: auto blocks code html markdown", "auto code html markdown"),
     "semantic": (
         "chunkcore/chunkers: breakpoint cluster_semantic dbscan dual_semantic hierarchical kamradt semantic "
         "single_linkage; chunkcore/segmenters: texttiling",

@@ -215,6 +215,7 @@ class ScriptedLLM:
 
     Attributes:
         asked: every conversation that it was given, in order.
+        schemas: the schema of each.
     """
 
     def __init__(self, *answers: Any, name: str = "scripted") -> None:
@@ -222,10 +223,12 @@ class ScriptedLLM:
         self.fingerprint = name
         self.answers = answers
         self.asked: list[list[Message]] = []
+        self.schemas: list[Mapping[str, Any]] = []
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
         answer = self.answers[min(len(self.asked), len(self.answers) - 1)]
         self.asked.append(list(messages))
+        self.schemas.append(schema or {})
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -27,12 +27,13 @@ from chunkcore import (
     Span,
     TokenCounter,
     get_chunker,
+    get_counter,
     get_llm,
 )
 from chunkcore.chunkers import Draft
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, Reply
-from chunkcore.models.llm.base import count_message_tokens
+from chunkcore.models.llm.base import count_message_tokens, count_text_tokens
 from tests.fake_llm_server import FATAL, LASTING
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text
@@ -117,15 +118,17 @@ def test_a_window_that_is_not_the_last_is_split_at_least_once():
     assert len(llm.asked) == 4
 
 
-def test_the_schema_says_which_numbers_there_are_and_that_one_is_needed():
-    schemas = []
+def test_the_model_is_told_which_numbers_there_are_and_that_one_is_needed():
+    asked = []
 
     def function(messages, schema):
-        schemas.append(schema["properties"]["split_after"])
+        split_after = schema["properties"]["split_after"]
+        few = messages[0]["content"].endswith("Split at least once.")
+        asked.append((few, split_after["minItems"], split_after["items"]["maximum"]))
         return '{"split_after": [2]}'
 
     texts(semantic(CallableLLM(function, name="f"), window=12), lines(0, 5))
-    assert [(each["minItems"], each["items"]["maximum"]) for each in schemas] == [(1, 3), (0, 2)]
+    assert asked == [(True, 1, 3), (False, 0, 2)]
 
 
 @pytest.mark.parametrize("split_after", [[10], [-1], [5, 3], [3, 3], ["3"], [2.5], 3, None, [[3]], [True]])
@@ -259,6 +262,15 @@ def test_a_paragraph_over_the_maximum_is_shown_in_parts_between_sentences():
     assert texts(lumber(llm, max_size=6), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
 
 
+def test_a_paragraph_that_just_fits_is_shown_whole():
+    """Its line end is one token with the full stop before it, and one of its own before the second sentence alone."""
+    text = "One two.\nThree four.\n\nFive."
+    counter = get_counter("cl100k_base")
+    assert counter.count("One two.\nThree four.") == 6 < counter.count("One two.") + counter.count("\nThree four.")
+    llm = answers({"first_changed": 2})
+    assert texts(lumber(llm, max_size=6, counter=counter), text) == ["One two.\nThree four.", "Five."]
+
+
 def test_what_parts_paragraphs_can_be_chosen():
     llm = answers({"first_changed": 2})
     assert texts(lumber(llm, paragraph_end=r"\n"), lines(0, 2)) == LINES[:3]
@@ -295,6 +307,13 @@ def test_the_last_section_of_a_window_is_asked_about_again():
         (lines(2, 5), "C"),
         (lines(6, 9), "C"),
     ]
+
+
+def test_the_schema_of_sections_counts_pieces_from_one():
+    llm = answers({"sections": [section(1)]})
+    texts(agentic(llm))
+    first = llm.schemas[0]["properties"]["sections"]["items"]["properties"]["first"]
+    assert (first["minimum"], first["maximum"]) == (1, 10)
 
 
 @pytest.mark.parametrize(
@@ -352,6 +371,27 @@ def test_a_passage_without_a_valid_answer_is_its_own_chunk(propositions):
     assert [(chunk.text, chunk.derived) for chunk in found] == [("The fox is old.", False)]
     assert found[0].metadata["fallback"] == "the passage itself"
     assert "expected" in found[0].metadata["fallback_reason"]
+
+
+def test_passages_have_a_greatest_and_a_least_size_in_the_counters_unit():
+    llm = answers({"propositions": ["A fact."]})
+
+    def passages(text: str, **options) -> list[str]:
+        return [text[chunk.start : chunk.end] for chunk in chunks(Propositions(llm=llm, **options), text)]
+
+    text = "Foxes nap. Do. Dogs nap too."
+    assert passages(text, passage_size=14, counter="characters") == ["Foxes nap. Do.", "Dogs nap too."]
+    text = "One two three four five six seven. Dogs nap too."  # the first sentence is cut, and its rest is small
+    sized = {"passage_size": 6, "counter": "words"}
+    assert passages(text, **sized) == ["One two three four five six", "seven.", "Dogs nap too."]
+    assert passages(text, passage_minimum=2, **sized) == ["One two three four five six", "seven. Dogs nap too."]
+
+
+def test_one_proposition_is_enough_and_it_may_be_as_long_as_the_maximum():
+    llm = answers({"propositions": ["Just five words are here."]})
+    found = chunks(Propositions(llm=llm, passage_size=5, max_size=5, counter="words"), "The fox is old.")
+    assert [chunk.text for chunk in found] == ["Just five words are here."]
+    assert llm.schemas[0]["properties"]["propositions"]["minItems"] == 1
 
 
 def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
@@ -603,19 +643,40 @@ def test_what_it_would_take_is_told_without_asking(strategy):
     assert usage.output_tokens > 0
 
 
-def test_an_estimate_is_what_the_assumed_answers_take():
-    asked = []
+@pytest.mark.parametrize(
+    ("strategy", "options", "answer"),
+    [
+        ("llm_semantic", {"window": 21}, lambda shown: {"split_after": [(shown.count("<start_chunk_") - 1) // 2]}),
+        ("lumber", {}, lambda shown: {"first_changed": shown.count("ID") // 2 + 1}),
+        (
+            "agentic",
+            {"window": 24},
+            lambda shown: {
+                "sections": [
+                    {"first": first, "title": "word " * 5, "reason": "word " * 15}
+                    for first in range(1, len(shown.splitlines()) + 1, 2)  # half of the most, which is four pieces
+                ]
+            },
+        ),
+        ("propositions", {}, lambda shown: {"propositions": [shown]}),
+        ("contextual", {"context_size": 90}, lambda shown: {"context": " ".join(["word"] * 25)}),
+    ],
+)
+def test_an_estimate_is_what_the_assumed_answers_take(strategy, options, answer):
+    asked, answered = [], []
 
     def function(messages, schema):
         asked.append(messages)
-        return json.dumps({"first_changed": messages[1]["content"].count("ID") // 2 + 1})
+        answered.append(json.dumps(answer(messages[-1]["content"])))
+        return answered[-1]
 
-    chunker = lumber(CallableLLM(function, name="f"), window=12)
-    text = paragraphs(0, 7)
-    assert texts(chunker, text) == [paragraphs(0, 1), paragraphs(2, 3), paragraphs(4, 5), paragraphs(6, 6), LINES[7]]
+    chunker = build(strategy, CallableLLM(function, name="f"), **options)
+    text = "\n".join(LINES + LINES)
+    assert not any(chunk.metadata.get("fallback") for chunk in chunks(chunker, text))
     usage = chunker.estimate([Document("d", text)])
-    assert (usage.calls, usage.input_tokens) == (len(asked), sum(map(count_message_tokens, asked)))
-    assert (usage.calls, usage.estimated_calls) == (4, 4)
+    assert usage.calls == usage.estimated_calls == len(asked) > 1
+    assert usage.input_tokens == sum(map(count_message_tokens, asked))
+    assert usage.output_tokens == sum(map(count_text_tokens, answered))
 
 
 def test_an_estimate_foresees_the_other_strategys_questions_too():

@@ -145,7 +145,7 @@ class WindowChunker(LLMChunker, ABC):
                 if section.first < stop:
                     drafts += self._chunks(source, pieces[section.first : after], section.metadata)
             first = stop
-        return list(self._joined(source, drafts)) if self.min_size else drafts
+        return list(self._joined(source, drafts))
 
     def _window_end(self, sums: Numbers, first: int) -> int:
         return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
