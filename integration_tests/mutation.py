@@ -33,7 +33,7 @@ PARTS = {
     "alignment": ("chunkcore/evaluation: alignment", "alignment"),
     "scoring": ("chunkcore/evaluation: counting scoring measures/retrieval", "scoring measures budget"),
     "assembly": ("chunkcore/retrieval: assembly", "assembly stages"),
-    "base": ("chunkcore/chunkers: base", "chunker_promises chunker_configuration dbscan llm_chunkers markdown pages"),
+    "base": ("chunkcore/chunkers: base", "chunker_configuration dbscan markdown pages sentence_chunkers"),
     "structure": ("chunkcore/chunkers: auto blocks code html markdown", "auto code html markdown"),
     "semantic": (
         "chunkcore/chunkers: breakpoint cluster_semantic dbscan dual_semantic hierarchical kamradt semantic "
@@ -55,10 +55,15 @@ source_paths = ["src"]
 only_mutate = {paths}
 also_copy = {files}
 pytest_add_cli_args_test_selection = {tests}
-pytest_add_cli_args = ["-p", "no:cacheprovider"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-p", "integration_tests.mutation"]
 timeout_multiplier = 3.0
 timeout_constant = 3.0
 """
+
+
+def pytest_make_parametrize_id(argname: str) -> str:
+    """Hook of pytest: plain names, for mutmut does not find a test again whose name has a line break."""
+    return argname
 
 
 def mutants(path: str) -> Iterator[tuple[str, str]]:

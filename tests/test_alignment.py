@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -257,6 +258,14 @@ def test_resemblance_is_for_texts_of_24_letters_or_more() -> None:
     assert located("lighthouse keeperr saw no")[0] == "unlocated"
 
 
+def test_what_follows_a_passage_changes_neither_its_place_nor_its_certainty() -> None:
+    """The sixteenth letter behind is the passage's last one, or is not."""
+    passage, text = "the lighthouse keeper saw nothing but fog", "the lighthouse keeper saw nothimg but fog"
+    for behind in ("abcdefhijklmnopg", "abcdefhijklmnopq"):
+        found = Aligner([Document("a", f"{passage} {behind} and more of it")]).locate(text)
+        assert (found.spans, found.certainty) == ((Span(0, len(passage)),), pytest.approx(34 / 35))
+
+
 def test_thresholds_are_what_they_say() -> None:
     swapped = "teh lighthouse kepeer saw nothign but fgo from midnihgt until sxi in teh morning"
     assert located(swapped, similarity=0.7)[0] == "fuzzy"
@@ -288,6 +297,38 @@ def test_near_copies_are_ambiguous_where_errors_could_have_made_the_difference()
     found = Aligner(documents).locate(clause.format("Kial").replace("premises", "premisse"))
     assert (found.how, found.document_id) == ("ambiguous", "Kiel")
     assert 0.4 < found.certainty < 0.5
+
+
+@pytest.mark.parametrize("seed", [17, 24, 27, 33])
+def test_four_copies_are_four_places_though_the_passage_repeats_a_phrase_of_its_own(seed: int) -> None:
+    draw = random.Random(seed)
+    words = [
+        "harbour",
+        "master",
+        "pier",
+        "seven",
+        "storm",
+        "keeper",
+        "lighthouse",
+        "night",
+        "morning",
+        "fog",
+        "ships",
+        "winter",
+        "council",
+        "letter",
+    ]
+    phrase = " ".join(draw.choices(words, k=4))
+    passage = f" {phrase} ".join(" ".join(draw.choices(words, k=6)) for _ in range(3))
+
+    def misspelt() -> str:
+        place = draw.randrange(len(passage))
+        return f"{passage[:place]}x{passage[place + 1 :]}"
+
+    documents = [Document(str(copy), f"{' '.join(draw.choices(words, k=9))}. {misspelt()}.") for copy in range(4)]
+    found = Aligner(documents).locate(misspelt())
+    assert found.how == "ambiguous"
+    assert 0.24 < found.certainty <= 0.25
 
 
 # --- several places ---

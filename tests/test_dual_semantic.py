@@ -78,10 +78,13 @@ def test_a_chunk_under_its_minimum_takes_the_next_block_whatever_it_is():
     assert dual(d=1).split_text(text) == ["0.", "90. 90.", "0. 0."]
     assert dual(d=1, min_size=2, maximum="pieces").split_text(text) == ["0. 90.", "90. 0.", "0."]
     assert dual(d=1, min_size=2, max_size=2).split_text("0. 0 0. 0.") == ["0.", "0 0.", "0."]
+    assert dual(min_size=2).split_text("0. 90.") == ["0. 90."]
 
 
 def test_what_is_left_under_the_minimum_joins_its_neighbour_where_sizes_are_of_the_text():
     assert dual(d=1, min_size=2).split_text("0. 90. 90. 0. 0.") == ["0. 90.", "90. 0. 0."]
+    # The one before, however alike: with the one after it would be over the maximum, or it had joined it.
+    assert dual(d=1, min_size=2, max_size=4).split_text("0 0 0. 90. 90 90 90 90.") == ["0 0 0. 90.", "90 90 90 90."]
 
 
 def test_a_block_that_would_take_the_chunk_over_the_maximum_begins_the_next():

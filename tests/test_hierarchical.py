@@ -162,6 +162,15 @@ def test_a_single_sentence_joins_the_neighbour_that_is_nearer():
     ]
 
 
+def test_a_larger_neighbour_is_not_nearer():
+    """40 is nearer to 0 than to 85, of which there are three segments."""
+    text = "0. 0. 40. 85. 85. 85. 85. 85. 85."
+    assert segment_texts(hierarchical(segmenter=Given(2, 3, 5, 7), k=1.0), text) == [
+        ["0. 0.", "40."],
+        ["85. 85."] * 3,
+    ]
+
+
 def test_a_segment_of_several_sentences_stays_alone():
     text = "0. 0. 60. 60. 90. 90."
     assert segment_texts(hierarchical(segmenter=Given(2, 4), k=5.0), text) == [["0. 0."], ["60. 60."], ["90. 90."]]

@@ -36,9 +36,9 @@ class DualSemantic(SentenceChunker):
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next. The one
        similarity of two blocks is θ, which is not over it: two blocks are two chunks.
 
-    A chunk still under `min_size` joins the more similar neighbour, else the other one, with ``maximum="text"`` and if
-    `max_size` allows. Equation 1 prints ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text
-    says. Equation 2 prints √σ, and the paper's code uses σ: see `spread`.
+    With ``maximum="text"`` a chunk still under `min_size` joins the one before, if `max_size` allows. Equation 1 prints
+    ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the
+    paper's code uses σ: see `spread`.
 
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
@@ -82,8 +82,7 @@ class DualSemantic(SentenceChunker):
         lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
         rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
         if self.maximum == "text":
-            distances = [1.0 - float(unit[first - 1] @ unit[first]) for first in firsts]
-            rows = join_ranges(source, rows, self.min_size, self.max_size, distances)
+            rows = join_ranges(source, rows, self.min_size, self.max_size)
         return [(Span(start, end),) for start, end in rows]
 
     def _threshold(self, unit: Floats) -> float:
