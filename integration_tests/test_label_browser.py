@@ -49,11 +49,17 @@ def key(tab: Browser, name: str) -> None:
 
 def ask(tab: Browser, question: str) -> None:
     """Type a question and wait for what is found."""
-    key(tab, "n")
+    key(tab, "a")
     tab.write(question)
     tab.press("Enter")
     tab.wait(f"document.getElementById('asked').textContent === {json.dumps(question)}")
-    tab.wait("document.querySelector('#passages [aria-current]') && document.querySelector('#text .here')")
+    tab.wait("document.querySelector('#candidates [aria-current]') && document.querySelector('#text .here')")
+
+
+def standing_out(tab: Browser) -> str:
+    """The sentences under the cursor."""
+    text: str = tab.ask("[...document.querySelectorAll('#text .here')].map((each) => each.textContent).join('')")
+    return text.strip()
 
 
 def evidence(output: Path) -> dict[str, list[str]]:
@@ -68,11 +74,11 @@ def saved(tab: Browser) -> None:
 def test_a_question_is_labelled_by_keyboard_alone(page: tuple[Browser, Path, LabelServer]) -> None:
     tab, output, _ = page
     ask(tab, "What does the pot hold?")
-    here = tab.ask("document.querySelector('#text .here').textContent.trim()")
+    here = standing_out(tab)
     key(tab, " ")
     key(tab, "j")
     key(tab, "j")
-    marked = tab.ask("document.querySelector('#text .here').textContent.trim()")
+    marked = standing_out(tab)
     key(tab, " ")
     saved(tab)
     assert evidence(output)["What does the pot hold?"] == [here, marked]
@@ -85,6 +91,43 @@ def test_a_question_is_labelled_by_keyboard_alone(page: tuple[Browser, Path, Lab
     key(tab, "x")
     saved(tab)
     assert json.loads(output.read_text("utf-8").splitlines()[-1])["without_evidence"] is True
+    assert not tab.errors
+
+
+def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_a_key(
+    page: tuple[Browser, Path, LabelServer],
+) -> None:
+    tab, output, server = page
+    for question in ("What does the pot hold?", "Who steals the spoon?", "Is tea hot?"):
+        server.questions.add(question)
+    tab.call("Page.reload")
+    tab.wait("document.querySelectorAll('#questions li').length === 4 && document.querySelector('#text .here')")
+    tab.ask("open(1)")
+    seen = []
+    for name in ("n", "n", "p", "ArrowRight", "ArrowLeft"):  # looking keeps nothing
+        at = tab.ask("state.candidate")
+        key(tab, name)
+        tab.wait(f"state.candidate !== {at}")
+        seen.append(tab.ask("state.candidate"))
+    assert seen == [1, 2, 1, 2, 1]
+    key(tab, ".")
+    tab.wait("state.now === 2 && document.querySelector('#text .here')?.textContent.includes('crow')")
+    assert not output.exists()
+    assert tab.ask("document.querySelectorAll('#text .near').length") == 1  # after it; nothing is before it
+    here = standing_out(tab)
+    assert here.endswith("The crow steals the spoon.")
+    key(tab, "Enter")
+    tab.wait("state.now === 3 && document.querySelector('#text .here')")
+    assert evidence(output) == {"Who steals the spoon?": [here.replace("␀", "\x00")]}
+    key(tab, "u")  # undone where it was done
+    tab.wait("state.now === 2 && !isDone(state.questions[2])")
+    saved(tab)
+    assert evidence(output) == {}
+    key(tab, " ")  # with a mark of one's own, Enter adds none
+    key(tab, "j")
+    key(tab, "Enter")
+    tab.wait("state.now === 3")
+    assert evidence(output) == {"Who steals the spoon?": [here.replace("␀", "\x00")]}
     assert not tab.errors
 
 
@@ -138,7 +181,7 @@ def test_hostile_documents_run_nothing_and_fetch_nothing(page: tuple[Browser, Pa
     tab.ask("[...document.querySelectorAll('#text > span')].forEach((each) => each.click())")
     saved(tab)
     assert tab.ask("window.hurt") is None
-    assert tab.ask("document.querySelectorAll('#text img, #text script, #passages img, nav img').length") == 0
+    assert tab.ask("document.querySelectorAll('#text img, #text script, #candidates img, nav img').length") == 0
     assert all(url.startswith(server.address) for url in tab.requests.values())
     assert "The crow steals the spoon." in "".join(evidence(output)["Who steals the spoon?"])
 

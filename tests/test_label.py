@@ -278,19 +278,29 @@ def test_places_are_code_points_and_odd_characters_keep_their_number(server: Lab
 
 
 def test_search_gives_places_of_the_documents(server: LabelServer) -> None:
-    found = ask(server, "search?words=crow")[1]["passages"]
+    found = ask(server, "search?words=crow")[1]["candidates"]
     assert DOCUMENTS[1].text[found[0]["start"] : found[0]["end"]].endswith("crow steals.")
-    assert found[0]["start"] <= found[0]["best"] < found[0]["end"]
+    assert found[0]["text"].endswith("crow steals.")
     assert found[0]["pages"] == []
-    assert ask(server, "search?words=")[1] == {"passages": []}
+    assert ask(server, "search?words=")[1] == {"candidates": []}
 
 
-def test_a_passage_names_the_page_of_its_best_part(tmp_path: Path) -> None:
+def test_candidates_are_whole_sentences_each_once_the_best_part_first(tmp_path: Path) -> None:
+    documents = [Document("a.md", "The fox naps at noon in the old red barn. It rains. The crow steals the spoon.")]
+    index = get_retriever("bm25").index(cut(documents, get_chunker("fixed_token:size=12,counter=characters")))
+    with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
+        found = [each["text"] for each in server.search("crow spoon noon")["candidates"]]
+    assert found[0] == "The crow steals the spoon."
+    assert found.count("The fox naps at noon in the old red barn.") == 1
+    assert len(set(found)) == len(found)
+
+
+def test_a_candidate_names_the_page_it_is_on(tmp_path: Path) -> None:
     marks = (Mark("page", Span(0, 14), {"number": 3}), Mark("page", Span(14, 30), {"number": 4}))
     documents = [Document("a.pdf", "The fox naps.\nThe crow steals.", marks=marks)]
     index = get_retriever("bm25").index(cut(documents, get_chunker("fixed_token:size=14,counter=characters")))
     with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
-        assert [each["pages"] for each in server.search("crow")["passages"]] == [(4,)]
+        assert [each["pages"] for each in server.search("crow")["candidates"]] == [(4,)]
 
 
 # The command.

@@ -263,7 +263,7 @@ def label(
     documents = read_own(docs, []).documents
     if not documents:
         raise DataError(f"{docs} has no document to mark evidence in")
-    index = method.index(cut(documents, get_chunker("sentence:size=50")))
+    index = method.index(cut(documents, get_chunker("sentence:size=25")))
     with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
         running.say(f"Mark evidence at {server.address}")
         running.say(f"Every click is saved in {output}. Ctrl-C ends.")

@@ -2,7 +2,7 @@
 // Places are counted in code points, as the server does; a string's own length counts some characters twice.
 const get = (id) => document.getElementById(id);
 const points = (text) => Array.from(text).length;
-const state = { questions: [], documents: [], now: -1, passages: [], passage: -1, shown: null, cursor: -1, undo: [] };
+const state = { questions: [], documents: [], now: -1, candidates: [], candidate: -1, shown: null, cursor: -1, last: -1, undo: [] };
 let saving = Promise.resolve();
 let waiting = 0;
 let asked = 0; // the last thing asked for; an answer to anything earlier comes too late
@@ -71,8 +71,8 @@ const showEvidence = () => {
 };
 
 const open = async (number) => {
-  Object.assign(state, { now: number, undo: [], passages: [], passage: -1, shown: null });
-  get("passages").replaceChildren();
+  Object.assign(state, { now: number, candidates: [], candidate: -1, shown: null });
+  get("candidates").replaceChildren();
   get("text").replaceChildren();
   get("name").textContent = "";
   showQuestions();
@@ -97,10 +97,10 @@ const seek = async (words, first) => {
   const turn = ++asked;
   const found = await tell(call("search?words=" + encodeURIComponent(words)));
   if (!found || turn !== asked) return;
-  state.passages = found.passages;
-  state.passage = -1;
-  get("passages").replaceChildren(
-    ...state.passages.map((each, at) => {
+  state.candidates = found.candidates;
+  state.candidate = -1;
+  get("candidates").replaceChildren(
+    ...state.candidates.map((each, at) => {
       const item = make("li");
       const button = make("button", "", { onclick: () => pick(at), dir: "auto" });
       const page = each.pages.length ? `, page ${each.pages.join(", ")}` : "";
@@ -109,22 +109,24 @@ const seek = async (words, first) => {
       return item;
     })
   );
-  if (!state.passages.length) get("passages").append(make("li", "No passage shares a word with it: look for other words."));
-  if (first) await read(first.document, first.start);
-  else if (state.passages.length) await pick(0);
+  if (!state.candidates.length) get("candidates").append(make("li", "No sentence shares a word with it: look for other words."));
+  if (first) await read(first.document, first.start, first.end);
+  else if (state.candidates.length) await pick(0);
 };
 
 const pick = async (at) => {
-  if (!(at in state.passages)) return;
-  get("passages").querySelector("[aria-current]")?.removeAttribute("aria-current");
-  state.passage = at;
-  const button = get("passages").children[at].firstChild;
+  if (!(at in state.candidates)) return;
+  get("candidates").querySelector("[aria-current]")?.removeAttribute("aria-current");
+  state.candidate = at;
+  const button = get("candidates").children[at].firstChild;
   button.setAttribute("aria-current", "true");
   button.scrollIntoView({ block: "nearest" });
-  await read(state.passages[at].document, state.passages[at].best);
+  const { document: number, start, end } = state.candidates[at];
+  await read(number, start, end);
 };
 
-const read = async (number, at) => {
+// Puts the cursor on the sentences from `at` to `end`; on one sentence without `end`.
+const read = async (number, at, end = at + 1) => {
   const shown = state.shown;
   const turn = ++asked;
   if (!shown || shown.document !== number || at < shown.start || at >= shown.end) {
@@ -136,9 +138,8 @@ const read = async (number, at) => {
   get("before").hidden = state.shown.start === 0;
   get("after").hidden = state.shown.end >= state.shown.size;
   showText();
-  let place = state.shown.units.length - 1;
-  while (place > 0 && state.shown.units[place][0] > at) place--;
-  go(place, "center");
+  const holds = (place) => state.shown.units.findLastIndex(([start]) => start <= place);
+  go(Math.max(0, holds(at)), Math.max(0, holds(end - 1)), "center");
 };
 
 // A unit's text as nodes: marked where evidence covers it.
@@ -159,31 +160,36 @@ const showText = () => {
   const { document: number, units } = state.shown;
   const now = state.questions[state.now];
   const marks = (now ? now.evidence : []).filter((each) => each.document === number);
-  const passage = state.passages[state.passage];
   const spans = units.map(([start, text], at) => {
     const span = make("span", "", { onclick: () => clicked(at) });
     const end = start + points(text);
     span.dataset.start = start;
     fill(span, start, text, marks.filter((each) => each.start < end && each.end > start));
-    if (passage && passage.document === number && passage.start < end && passage.end > start) span.classList.add("found");
     return span;
   });
   get("text").replaceChildren(...spans);
-  get("text").children[state.cursor]?.classList.add("here");
+  showCursor();
 };
 
-const go = (at, block = "nearest") => {
-  if (!state.shown || !(at in state.shown.units)) return;
-  get("text").querySelector(".here")?.classList.remove("here");
-  state.cursor = at;
-  const unit = get("text").children[at];
-  unit.classList.add("here");
-  unit.scrollIntoView({ block });
+// The sentences under the cursor stand out; one before and one after stay legible; the rest is dimmed.
+const showCursor = () => {
+  [...get("text").children].forEach((span, at) => {
+    span.classList.toggle("here", at >= state.cursor && at <= state.last);
+    span.classList.toggle("near", at === state.cursor - 1 || at === state.last + 1);
+  });
+};
+
+const go = (first, last = first, block = "nearest") => {
+  if (!state.shown || !(first in state.shown.units)) return;
+  Object.assign(state, { cursor: first, last });
+  showCursor();
+  get("text").children[first].scrollIntoView({ block });
 };
 
 const walk = (step) => {
-  const { shown, cursor } = state;
-  if (!shown || cursor + step in shown.units) return go(cursor + step);
+  const { shown } = state;
+  const to = (step > 0 ? state.last : state.cursor) + step;
+  if (!shown || to in shown.units) return go(to);
   const at = step > 0 ? shown.end : shown.start - 1; // over the edge of what is shown
   return at >= 0 && at < shown.size ? read(shown.document, at) : undefined;
 };
@@ -193,7 +199,7 @@ const walk = (step) => {
 const mark = (evidence, without = false, undoing = false) => {
   const now = state.questions[state.now];
   if (!now) return trouble("Type a question first");
-  if (!undoing) state.undo.push([now.evidence, now.without_evidence]);
+  if (!undoing) state.undo.push([now.number, now.evidence, now.without_evidence]);
   Object.assign(now, { evidence, without_evidence: without, problem: "" });
   showEvidence();
   if (state.shown) showText();
@@ -225,17 +231,33 @@ const without = (evidence, number, start, end) =>
       : [{ ...each, end: start }, { ...each, start: end }].filter((part) => part.start < part.end)
   );
 
-const toggle = (at) => {
+// Marks the sentences, or takes their marks away.
+const toggle = (from, to = from) => {
   const now = state.questions[state.now];
   if (!now) return trouble("Type a question first");
   const { document: number, units } = state.shown;
-  const [start, text] = units[at];
-  const first = start + points(text) - points(text.trimStart());
-  const end = start + points(text.trimEnd());
+  const text = units.slice(from, to + 1).map((each) => each[1]).join("");
+  const first = units[from][0] + points(text) - points(text.trimStart());
+  const end = units[from][0] + points(text.trimEnd());
   if (first >= end) return undefined;
   const covered = now.evidence.some((each) => each.document === number && each.start <= first && each.end >= end);
   const rest = without(now.evidence, number, first, end);
   return mark(covered ? rest : [...now.evidence, { document: number, start: first, end, text: text.trim() }]);
+};
+
+// Marks the sentences under the cursor unless something is marked, and goes to the next open question.
+const accept = async () => {
+  const now = state.questions[state.now];
+  if (!now || (!isDone(now) && !state.shown)) return;
+  if (!isDone(now)) await toggle(state.cursor, state.last);
+  if (now.number === state.now && isDone(state.questions[state.now])) await next(1);
+};
+
+const undo = async () => {
+  if (!state.undo.length) return;
+  const [number, ...before] = state.undo.pop();
+  if (number !== state.now) await open(number);
+  await mark(...before, true);
 };
 
 const selected = () => {
@@ -294,17 +316,19 @@ get("before").addEventListener("click", () => read(state.shown.document, Math.ma
 get("after").addEventListener("click", () => read(state.shown.document, state.shown.end));
 
 const KEYS = {
-  n: () => get("question").focus(),
-  f: () => get("words").focus(),
-  "[": () => pick(state.passage - 1),
-  "]": () => pick(state.passage + 1),
+  Enter: accept,
+  n: () => pick(state.candidate + 1),
+  p: () => pick(state.candidate - 1),
+  ArrowRight: () => pick(state.candidate + 1),
+  ArrowLeft: () => pick(state.candidate - 1),
   j: () => walk(1),
   k: () => walk(-1),
   ArrowDown: () => walk(1),
   ArrowUp: () => walk(-1),
-  " ": () => state.shown && toggle(state.cursor),
-  Enter: () => state.shown && toggle(state.cursor),
-  u: () => state.undo.length && mark(...state.undo.pop(), true),
+  " ": () => state.shown && toggle(state.cursor, state.last),
+  a: () => get("question").focus(),
+  f: () => get("words").focus(),
+  u: undo,
   x: () => mark([], true),
   ",": () => next(-1),
   ".": () => next(1),

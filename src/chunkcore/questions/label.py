@@ -6,15 +6,16 @@ The page is served to this machine alone, under an address with a secret token, 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -31,12 +32,14 @@ from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_li
 from chunkcore.report.rendering import policy
 from chunkcore.run import Retrieved, Retriever
 
-_UNIT = 2_000  # characters of what one click marks, at most
+_UNIT = 300  # characters of what one click marks, at most
 _PAGE = 40_000  # characters of a document that are sent at once
 _BODY = 1_000_000  # bytes of a request
 _QUESTION = 10_000  # characters
 _PASSAGES, _TOKENS = 20, 2_000  # of a search
-_SHOWN = 400  # characters of a passage in the list
+_CANDIDATES = 20
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_SHOWN = 400  # characters of a candidate in the list
 
 
 class LabelledQuestions:
@@ -294,7 +297,7 @@ class LabelServer(ThreadingHTTPServer):
         self.retriever = retriever
         self.token = secrets.token_urlsafe(24)
         self._numbers = {document.id: number for number, document in enumerate(questions.documents)}
-        self.units = lru_cache(maxsize=8)(self._units)
+        self.units = lru_cache(maxsize=64)(self._units)
         try:
             super().__init__(("127.0.0.1", port), _Requests)
         except (OSError, OverflowError) as error:
@@ -314,7 +317,10 @@ class LabelServer(ThreadingHTTPServer):
         text = self.questions.documents[number].text
         starts: list[int] = []
         for start, end in sentence_ranges(text).tolist():
-            starts.extend(range(start, end, _UNIT))
+            while start < end:
+                starts.append(start)
+                space = text.rfind(" ", start + 1, start + _UNIT)
+                start = end if end - start <= _UNIT else space + 1 if space > 0 else start + _UNIT
         return [*(starts or [0]), len(text)]
 
     def page(self) -> tuple[bytes, str]:
@@ -334,21 +340,33 @@ class LabelServer(ThreadingHTTPServer):
         }
 
     def search(self, words: str) -> dict[str, Any]:
-        """Passages for these words, best first."""
+        """Candidates for these words: the sentences of the passages' best parts, best first."""
         if not words.strip():
-            return {"passages": []}
+            return {"candidates": []}
         found = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
-        return {"passages": [self._passage(piece) for piece in found if piece.spans]}
+        parts = [part for piece in found for part in piece.parts or (piece,) if part.spans]
+        parts.sort(key=lambda part: -part.score)
+        places = dict.fromkeys(map(self._sentences, parts))
+        return {"candidates": [self._candidate(*place) for place in islice(places, _CANDIDATES)]}
 
-    def _passage(self, piece: Retrieved) -> dict[str, Any]:
-        """A passage's place; where its best part starts, from which it is read; that part's text and pages."""
-        number = self._numbers[piece.document_id]
-        span = piece.spans[0]
-        best = max(piece.parts, key=lambda part: part.score).spans[0] if piece.parts else span
+    def _sentences(self, part: Retrieved) -> tuple[int, int, int]:
+        """The document's number, and the start and end of the sentences that a part touches.
+
+        A heading answers nothing: the sentence after it stands for it.
+        """
+        number, span = self._numbers[part.document_id], part.spans[0]
+        text, starts = self.questions.documents[number].text, self.units(number)
+        first = max(0, bisect_right(starts, span.start) - 1)
+        while first < len(starts) - 2 and _HEADING.match(text, starts[first]):
+            first += 1
+        last = min(bisect_left(starts, span.end), len(starts) - 1)
+        return number, starts[first], starts[max(first + 1, last)]
+
+    def _candidate(self, number: int, start: int, end: int) -> dict[str, Any]:
         document = self.questions.documents[number]
-        text = page_text(best.slice(document.text)[:_SHOWN])
-        found = {"document": number, "start": span.start, "end": span.end, "best": best.start, "text": text}
-        return found | {"pages": document.pages_of(best)}
+        text = page_text(document.text[start:end].strip()[:_SHOWN])
+        found = {"document": number, "start": start, "end": end, "text": text}
+        return found | {"pages": document.pages_of(Span(start, end))}
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
