@@ -292,6 +292,21 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None
     nodes = [LlamaDocument(text=text, metadata={"title": title}) for title, text in animals]
     hits = llamaindex.PassageRetriever.from_documents(nodes).retrieve("Crows: where do they nap?")
     assert [each.node.text for each in hits] == ["They nap in trees."]
+    store = InMemoryDocumentStore()
+    store.write_documents(
+        [
+            HaystackDocument(content=text, meta={"source_id": source, "split_idx_start": start, **title})
+            for source, start, text, title in [
+                ("f", 0, "They nap in dens.", {"title": "Foxes"}),
+                ("c", 7, "They nap in trees.", {}),
+                ("c", 0, "Crows.", {}),
+            ]
+        ]
+    )
+    retriever = haystack.ChunkcorePassageRetriever(store)
+    for name, text in [("Foxes", "They nap in dens."), ("Crows", "Crows. They nap in trees.")]:
+        documents = retriever.run(f"{name}: where do they nap?")["documents"]
+        assert [each.content for each in documents] == [text]
 
 
 def test_documents_stand_in_a_list() -> None:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any, Literal
 
 from chunkcore.document import Chunk, Document, Mark, Slices, Span, pages_of_all
@@ -325,7 +324,7 @@ def told_by(
     keys: PlaceKeys,
     taken: set[str],
     marks: Sequence[Mark] = (),
-    unknown: Mapping[str, Any] = MappingProxyType({}),
+    unknown: dict[str, Any] | None = None,
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each chunk's text, id, and own metadata: `chunk_metadata`, its place and its pages.
 
@@ -345,7 +344,7 @@ def told_by(
         return
     for chunk in chunks:
         place = chunk_place(chunk, origin)
-        own = chunk_metadata(chunk, given, origin) | (keys.write(place) or unknown)
+        own = chunk_metadata(chunk, given, origin) | (keys.write(place) or unknown or {})
         yield chunk.text, unused_id(chunk.id, taken), own | keys.write_pages(marks, place, given)
 
 

@@ -98,6 +98,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     def __init__(self, chunks: Iterable[Chunk] = (), documents: Sequence[Document] = ()) -> None:
         self.documents = documents
+        self.titled = documents  # whose titles a question may begin with
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
         self._fingerprint: str | None = None
@@ -120,7 +121,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             postings: of the chunks' texts, by form of words.
         """
         corpus = cls((), documents)
-        corpus.at_hand = False
+        corpus.at_hand, corpus.titled = False, ()
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
         corpus._postings = dict(postings)
         return corpus

@@ -167,7 +167,7 @@ class WindowIndex(PassageIndex):
         super().__init__(corpus)
         self.counter = counter
         self._units = Units.of_corpus(corpus)
-        self._titles = Titles(corpus.documents if corpus.at_hand else ())
+        self._titles = Titles(corpus.titled)
 
     def read(self, query: str) -> tuple[Numbers | None, str]:
         """The ranges of units of the documents that a query names, None for all; and the rest of it."""

@@ -23,6 +23,7 @@ from chunkadapters.hits import merged_id
 from chunkadapters.passages import COUNTER, MAX_TOKENS, Counter, PassageMaker, PassageSearch, counter_name, parts_of
 from chunkadapters.places import PARTS
 from chunkcore.document import Chunk
+from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError
 from chunkcore.models import Embedder, Vectors, get_embedder
 from chunkcore.retrieval import ChunkedCorpus
@@ -161,7 +162,8 @@ class ChunkcorePassageRetriever(_Limited):
     The chunks of the document store are read once, from `ChunkcoreDocumentSplitter` without overlap, such as with
     ``sentence:size=50``, and scored for each question at every size by the core's retriever ``passages``: by words, and
     by the vectors that the store holds, which are not computed again. They are read anew when their number changes.
-    Titles are not read from questions. What comes out is described at `ChunkcorePassageAssembler`.
+    A question that begins with a document's title (its chunks' ``title``, else its first line) and a colon is asked of
+    that document alone. What comes out is described at `ChunkcorePassageAssembler`.
 
     Args:
         document_store: with the chunks; all are held in memory.
@@ -239,7 +241,15 @@ class ChunkcorePassageRetriever(_Limited):
         ]
         embedder = None if self._embedder is None else _StoredVectors(documents, self._embedder)
         held = {(hit.document, hit.spans): each for hit, each in zip(hits, documents, strict=True)}
-        return _Held(count, PassageSearch(ChunkedCorpus(chunks), embedder, self._maker), held)
+        corpus = ChunkedCorpus(chunks)
+        first: dict[str, Chunk] = {}
+        for each in chunks:
+            first[each.document_id] = min(each, first.get(each.document_id, each), key=lambda chunk: chunk.start)
+        corpus.titled = [
+            CoreDocument(name, each.text, {"title": held[name, each.spans].meta.get("title")})
+            for name, each in first.items()
+        ]
+        return _Held(count, PassageSearch(corpus, embedder, self._maker), held)
 
 
 class _StoredVectors:
