@@ -94,8 +94,6 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     (1, 'quick')
     """
 
-    at_hand = True  # texts need not be read from files first
-
     def __init__(self, chunks: Iterable[Chunk] = (), documents: Sequence[Document] = ()) -> None:
         self.documents = documents
         self.titled = documents  # whose titles a question may begin with
@@ -121,7 +119,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             postings: of the chunks' texts, by form of words.
         """
         corpus = cls((), documents)
-        corpus.at_hand, corpus.titled = False, ()
+        corpus.titled = ()  # their texts are in files
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
         corpus._postings = dict(postings)
         return corpus
