@@ -249,7 +249,8 @@ const toggle = (from, to = from) => {
 const accept = async () => {
   const now = state.questions[state.now];
   if (!now || (!isDone(now) && !state.shown)) return;
-  if (!isDone(now)) await toggle(state.cursor, state.last);
+  if (!isDone(now)) toggle(state.cursor, state.last);
+  await saving;
   if (now.number === state.now && isDone(state.questions[state.now])) await next(1);
 };
 
