@@ -12,9 +12,9 @@ import warnings
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -33,7 +33,6 @@ from chunkcore.models.llm import (
     Estimator,
     Message,
     Prices,
-    Question,
     Reply,
     UnreachableError,
     Usage,
@@ -41,7 +40,7 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens, question_key
-from chunkcore.questions.filters import Filtered, FilterThresholds, filter_questions
+from chunkcore.questions.filters import Dropped, Filtered, FilterThresholds, filter_questions
 from chunkcore.questions.prompts import (
     MODES,
     Mode,
@@ -91,6 +90,10 @@ class GenerationOptions:
                 check_number(name, value, least.get(name, 1), 1_000 if name == "concurrency" else LARGEST)
 
 
+class BudgetError(ModelError):
+    """One more call would exceed the budget."""
+
+
 Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
 
 _LEAK = 20  # letters and digits; shorter questions occur by chance
@@ -128,23 +131,8 @@ class Kept(NamedTuple):
     spans: tuple[Span, ...]
 
     @property
-    def evidence(self) -> list[Evidence]:
-        return [Evidence(self.sample.document.id, span) for span in self.spans]
-
-    @property
     def excerpts(self) -> list[str]:
         return [span.slice(self.sample.document.text) for span in self.spans]
-
-    def row(self, mode: Mode) -> dict[str, Any]:
-        places = zip(self.spans, self.excerpts, strict=True)
-        return {
-            "id": self.id,
-            "question": self.text,
-            "document_id": self.sample.document.id,
-            "evidence": [{"start": span.start, "end": span.end, "text": text} for span, text in places],
-            "mode": mode,
-            "sample": [self.sample.span.start, self.sample.span.end],
-        }
 
 
 class QuestionWriter:
@@ -170,8 +158,16 @@ class QuestionWriter:
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
             while True:
-                while (sample := self._next(len(waiting))) is not None:
-                    question = self._question(sample)
+                while (
+                    len(waiting) < self.options.concurrency
+                    and len(self.kept) + len(waiting) < self.options.questions
+                    and (sample := self.schedule.draw()) is not None
+                ):
+                    self.asked += 1
+                    earlier = self._earlier(sample.document.id)
+                    question = question_about(
+                        sample.text, earlier, self.options.mode, self.options.excerpts, self.asked
+                    )
                     answer = pool.submit(ask, llm, question, retries=self.options.retries)
                     waiting.append((f"g{self.asked}", sample, answer))
                 if not waiting:
@@ -190,16 +186,6 @@ class QuestionWriter:
             raise
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
-
-    def _next(self, under_way: int) -> Sample | None:
-        if under_way >= self.options.concurrency or len(self.kept) + under_way >= self.options.questions:
-            return None
-        return self.schedule.draw()
-
-    def _question(self, sample: Sample) -> Question[Written]:
-        self.asked += 1
-        earlier = self._earlier(sample.document.id)
-        return question_about(sample.text, earlier, self.options.mode, self.options.excerpts, self.asked)
 
     def _earlier(self, document_id: str) -> list[str]:
         """Earlier questions in order, those of this document first, sampled if there are too many."""
@@ -320,51 +306,43 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    if journal is None or isinstance(journal, str | Path):
-        with Journal(journal) as opened:
-            return generate_benchmark(
-                documents,
-                model,
-                options,
-                journal=opened,
-                budget=budget,
-                embedder=embedder,
-                thresholds=thresholds,
-                progress=progress,
-            )
-    journaled = JournaledLLM(model, journal, budget)
     made = QuestionWriter(documents, options)
     stopped, unfinished = "", False
-    try:
-        made.run(journaled, journaled.concurrency, progress)
-    except BudgetError as error:
-        stopped, unfinished = str(error), True
-    except KeyboardInterrupt:
-        if not made.kept:
-            raise
-        stopped, unfinished = INTERRUPTED, True
-    except ModelError as error:
-        if journal.path is None:
-            raise
-        raise ModelError(f"{error}. What was answered is kept in {journal.path}: do the same again to go on") from error
+    with nullcontext(journal) if isinstance(journal, Journal) else Journal(journal) as kept_calls:
+        journaled = JournaledLLM(model, kept_calls, budget)
+        try:
+            made.run(journaled, journaled.concurrency, progress)
+        except BudgetError as error:
+            stopped, unfinished = str(error), True
+        except KeyboardInterrupt:
+            if not made.kept:
+                raise
+            stopped, unfinished = INTERRUPTED, True
+        except ModelError as error:
+            path = kept_calls.path
+            if path is None:
+                raise
+            raise ModelError(f"{error}. What was answered is kept in {path}: do the same again to go on") from error
     if not stopped and len(made.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
-    rows = [question.row(options.mode) for question in made.kept]
-    filtered = None
+    filtered, rejections = None, made.rejections
+    gone: dict[int, Dropped] = {}
     if embedder is not None and made.kept:
         filtered = filter_questions(
-            [question.text for question in made.kept],
-            [question.evidence for question in made.kept],
-            [question.excerpts for question in made.kept],
+            [each.text for each in made.kept],
+            [[Evidence(each.sample.document.id, span) for span in each.spans] for each in made.kept],
+            [each.excerpts for each in made.kept],
             embedder,
             thresholds or FilterThresholds(),
         )
-        rows, made.rejections = _without(made, rows, filtered)
+        gone = {each.index: each for each in filtered.dropped}
+        more = [_rejection(made.kept[at], each.stage, each.reason) for at, each in gone.items()]
+        rejections = sorted([*rejections, *more], key=lambda each: int(each.id[1:]))
     return Generated(
         documents=documents,
-        rows=tuple(rows),
-        rejections=tuple(made.rejections),
-        usage=journal.usage,
+        rows=tuple(_row(each, options.mode) for at, each in enumerate(made.kept) if at not in gone),
+        rejections=tuple(rejections),
+        usage=kept_calls.usage,
         filtered=filtered,
         stopped=stopped,
         unfinished=unfinished,
@@ -383,19 +361,21 @@ def estimate_generation(documents: Sequence[Document], options: GenerationOption
     return estimator.usage
 
 
-def _without(
-    made: QuestionWriter, rows: Sequence[dict[str, Any]], filtered: Filtered
-) -> tuple[list[dict[str, Any]], list[Rejection]]:
-    """The rows left after the filters, and all rejections in the order of asking."""
-    gone = {each.index: each for each in filtered.dropped}
-    more = [
-        Rejection(
-            kept.id, kept.sample.document.id, kept.sample.span, each.stage, each.reason, kept.text, tuple(kept.excerpts)
-        )
-        for kept, each in ((made.kept[index], each) for index, each in gone.items())
-    ]
-    rejections = sorted([*made.rejections, *more], key=lambda each: int(each.id[1:]))
-    return [row for index, row in enumerate(rows) if index not in gone], rejections
+def _row(kept: Kept, mode: Mode) -> dict[str, Any]:
+    places = zip(kept.spans, kept.excerpts, strict=True)
+    return {
+        "id": kept.id,
+        "question": kept.text,
+        "document_id": kept.sample.document.id,
+        "evidence": [{"start": span.start, "end": span.end, "text": text} for span, text in places],
+        "mode": mode,
+        "sample": [kept.sample.span.start, kept.sample.span.end],
+    }
+
+
+def _rejection(kept: Kept, stage: Stage, reason: str) -> Rejection:
+    where = kept.sample
+    return Rejection(kept.id, where.document.id, where.span, stage, reason, kept.text, tuple(kept.excerpts))
 
 
 def _info(
@@ -423,10 +403,6 @@ def _info(
         "duplicate_threshold": filtered.duplicate if filtered else None,
         "relevance_threshold": filtered.relevance if filtered else None,
     }
-
-
-class BudgetError(ModelError):
-    """One more call would exceed the budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -504,15 +480,17 @@ class Journal:
         self._spent = Usage()
         self._log: AppendLog | None = None
         if self.path is not None:
-            advice = "name another output"
-            self._log = AppendLog(self.path, _HEADER, what="journal of questions", advice=advice)
+            self._log = AppendLog(self.path, _HEADER, what="journal of questions", advice="name another output")
             if self._log.cut_off:
                 warnings.warn(f"{self.path}: the last line was not finished and is cut off", stacklevel=2)
-            try:
-                self._take_all(self._log)
-            except BaseException:
-                self._log.close()
-                raise
+            for number, entry in self._log.entries:
+                try:
+                    self._take(entry)
+                except (ValueError, KeyError, TypeError) as error:
+                    self._log.close()
+                    raise DataError(
+                        f"{self.path}, line {number}: no line of a journal; delete it, and its call is made again"
+                    ) from error
 
     def fetch(self, key: str) -> Reply | None:
         """The recorded answer, or None."""
@@ -533,21 +511,9 @@ class Journal:
         """Record an answer; it is on disk on return."""
         with self._lock:
             self._note_answered(key, reply)
-            failed = [
-                {"failed": name, "reason": failure.reason, "again": failure.again} for name, failure in self._unwritten
-            ]
+            failed = [{"failed": name, **asdict(failure)} for name, failure in self._unwritten]
             self._unwritten.clear()
-            self._append(
-                *failed,
-                {
-                    "answered": key,
-                    "text": reply.text,
-                    "finish": reply.finish,
-                    "input_tokens": reply.input_tokens,
-                    "output_tokens": reply.output_tokens,
-                    "cached_tokens": reply.cached_tokens,
-                },
-            )
+            self._append(*failed, {"answered": key, **asdict(reply)})
 
     def withdraw(self, key: str) -> None:
         """Record that a call was never made; it no longer counts."""
@@ -585,9 +551,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _note_asked(self, key: str, input_tokens: int) -> None:
@@ -595,13 +559,8 @@ class Journal:
         self._spent += _unanswered(input_tokens)
 
     def _note_withdrawn(self, key: str) -> None:
-        asked = _unanswered(self._asked.pop(key))
-        self._spent += Usage(
-            calls=-asked.calls,
-            input_tokens=-asked.input_tokens,
-            output_tokens=-asked.output_tokens,
-            estimated_calls=-asked.estimated_calls,
-        )
+        asked = asdict(_unanswered(self._asked.pop(key)))
+        self._spent += Usage(**{name: -count for name, count in asked.items()})
 
     def _note_answered(self, key: str, reply: Reply) -> None:
         guessed = self._asked.get(key, 0)
@@ -620,15 +579,6 @@ class Journal:
         if self._log is not None:
             self._log.append(*entries)
 
-    def _take_all(self, log: AppendLog) -> None:
-        for number, entry in log.entries:
-            try:
-                self._take(entry)
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"{self.path}, line {number}: no line of a journal; delete it, and its call is made again"
-                ) from error
-
     def _take(self, entry: Mapping[str, Any]) -> None:
         if "asked" in entry:
             self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
@@ -638,18 +588,17 @@ class Journal:
             failure = Failure(_text(entry["reason"]), entry["again"] is True)
             self._failures[_text(entry["failed"])].append(failure)
         else:
-            self._note_answered(_text(entry["answered"]), _reply(entry))
+            if entry["finish"] not in FINISHES:
+                raise ValueError(entry["finish"])
+            read, written = (
+                None if entry[name] is None else _count(entry[name]) for name in ("input_tokens", "output_tokens")
+            )
+            reply = Reply(_text(entry["text"]), entry["finish"], read, written, _count(entry["cached_tokens"]))
+            self._note_answered(_text(entry["answered"]), reply)
 
 
 def _unanswered(input_tokens: int) -> Usage:
     return Usage(calls=1, input_tokens=input_tokens, output_tokens=_ANSWER_TOKENS, estimated_calls=1)
-
-
-def _reply(entry: Mapping[str, Any]) -> Reply:
-    if entry["finish"] not in FINISHES:
-        raise ValueError(entry["finish"])
-    told = {name: None if entry[name] is None else _count(entry[name]) for name in ("input_tokens", "output_tokens")}
-    return Reply(_text(entry["text"]), entry["finish"], **told, cached_tokens=_count(entry["cached_tokens"]))
 
 
 def _text(value: Any) -> str:
@@ -665,10 +614,7 @@ def _count(value: Any) -> int:
 
 
 class JournaledLLM:
-    """A language model that replays answers and failures from a journal.
-
-    `replayed` counts the answers from the journal.
-    """
+    """A language model that replays answers and failures from a journal."""
 
     def __init__(self, llm: LLM, journal: Journal, budget: CallBudget | None = None) -> None:
         self.llm = llm
@@ -677,7 +623,6 @@ class JournaledLLM:
         self.name = llm.name
         self.fingerprint = llm.fingerprint
         self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
-        self.replayed = 0
         self._tries: Counter[str] = Counter()  # failures replayed for each question
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
@@ -694,26 +639,20 @@ class JournaledLLM:
                 raise failures[self._tries[key] - 1].error()
             kept = self.journal.fetch(key)
             if kept is not None:
-                with self._guard:
-                    self.replayed += 1
                 return kept
             self.journal.ask(key, count_message_tokens(messages), self.budget)
-            return self._answer(key, messages, schema)
-
-    def _answer(self, key: str, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Any:
-        try:
-            answer = awaited(self.llm.complete(messages, schema))
-        except UnreachableError:
-            self.journal.withdraw(key)
-            raise
-        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
-            self._tries[key] += 1
-            again = not isinstance(error, NoAnswerError)
-            reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
-            failure = Failure(reason, again)
-            self.journal.fail(key, failure)
-            raise failure.error() from error
-        reply = Reply(answer) if isinstance(answer, str) else answer
-        if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in FINISHES:
-            self.journal.answer(key, reply)
-        return answer
+            try:
+                answer = awaited(self.llm.complete(messages, schema))
+            except UnreachableError:
+                self.journal.withdraw(key)
+                raise
+            except (NoAnswerError, BadAnswerError, TimeoutError) as error:
+                self._tries[key] += 1
+                reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
+                failure = Failure(reason, again=not isinstance(error, NoAnswerError))
+                self.journal.fail(key, failure)
+                raise failure.error() from error
+            reply = Reply(answer) if isinstance(answer, str) else answer
+            if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in FINISHES:
+                self.journal.answer(key, reply)
+            return answer

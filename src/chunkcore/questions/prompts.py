@@ -6,18 +6,18 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import quote
-from chunkcore.evaluation.text_search import Form, fold, squeeze
-from chunkcore.models.llm import BadAnswerError, Message, Question
-from chunkcore.models.llm.asking import found_json, member, text_of
+from chunkcore.evaluation.text_search import fold, squeeze
+from chunkcore.models.llm import BadAnswerError, Question
+from chunkcore.models.llm.asking import found_json, member, schema_of, text_of
 from chunkcore.spans import union
 
 
@@ -114,7 +114,9 @@ class Schedule:
     def draw(self) -> Sample | None:
         """The next sample; None if none can be drawn before an answer arrives, or ever."""
         open_turns = [
-            turn for turn in self._turns if turn.failures < self.patience and turn.under_way < self._room(turn)
+            turn
+            for turn in self._turns
+            if turn.failures < self.patience and turn.under_way < max(1, len(turn.document.text) // self.size)
         ]
         if not open_turns:
             return None
@@ -131,17 +133,9 @@ class Schedule:
         turn.failures = 0 if kept else turn.failures + 1
 
     @property
-    def given_up(self) -> list[str]:
-        """Ids of documents with too many rejections in a row."""
-        return [turn.document.id for turn in self._turns if turn.failures >= self.patience]
-
-    @property
     def unasked(self) -> list[str]:
         """Ids of documents without a letter or digit."""
         return [each.id for each in self.documents if each.id not in self._by_id]
-
-    def _room(self, turn: _Turn) -> int:
-        return max(1, len(turn.document.text) // self.size)
 
 
 def _urgency(turn: _Turn) -> tuple[bool, float, int]:
@@ -168,39 +162,27 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     >>> locate_excerpts(sample, ["The quick fox"])
     [Span(start=8, end=23)]
     """
-    squeezed: list[Form] = []
+    text, squeezed = sample.text, squeeze(sample.text)
     found = []
     for excerpt in excerpts:
-        place = _verbatim(sample.text, excerpt)
+        named = f"the excerpt {quote(excerpt, _SHOWN)}"
+        if not fold(excerpt).text:
+            raise NotVerbatimError(f"{named} has neither a letter nor a digit")
+        place = _only_place(text, excerpt, named)
         if place is None:
-            squeezed = squeezed or [squeeze(sample.text)]
-            place = _but_for_space(squeezed[0], excerpt)
+            bare = _only_place(squeezed.text, "".join(excerpt.split()), named)
+            place = bare and squeezed.span(bare.start, bare.end)
+        if place is None:
+            raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
         found.append(Span(sample.span.start + place.start, sample.span.start + place.end))
     return union(found)
 
 
-def _verbatim(text: str, excerpt: str) -> Span | None:
-    if not fold(excerpt).text:
-        raise NotVerbatimError(f"the excerpt {quote(excerpt, _SHOWN)} has neither a letter nor a digit")
-    start = _only_place(text, excerpt, excerpt)
-    return None if start < 0 else Span(start, start + len(excerpt))
-
-
-def _but_for_space(form: Form, excerpt: str) -> Span:
-    sought = "".join(excerpt.split())
-    start = _only_place(form.text, sought, excerpt)
-    if start < 0:
-        raise NotVerbatimError(f"the excerpt {quote(excerpt, _SHOWN)} does not stand in the passage that was shown")
-    return form.span(start, start + len(sought))
-
-
-def _only_place(text: str, sought: str, excerpt: str) -> int:
+def _only_place(text: str, sought: str, named: str) -> Span | None:
     start = text.find(sought)
     if start >= 0 and text.find(sought, start + 1) >= 0:
-        raise NotVerbatimError(
-            f"the excerpt {quote(excerpt, _SHOWN)} stands at several places of the passage that was shown"
-        )
-    return start
+        raise NotVerbatimError(f"{named} stands at several places of the passage that was shown")
+    return None if start < 0 else Span(start, start + len(sought))
 
 
 Mode = Literal["factual", "realistic"]
@@ -279,13 +261,12 @@ def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, 
     mark = f"=== {blake2b(passage.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ==="
     before = "\n".join(f"- {each}" for each in earlier) or "- none"
     asked = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
-    messages: list[Message] = [
-        {"role": "system", "content": _instructions(mode, most)},
-        {"role": "user", "content": asked},
-    ]
+    text = {"type": "string"}
     return Question(
-        messages=messages,
-        schema=_schema(most),
+        messages=[{"role": "system", "content": _instructions(mode, most)}, {"role": "user", "content": asked}],
+        schema=schema_of(
+            oath=text, question=text, excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": most}
+        ),
         read=lambda text: _read(text, most),
         assumed={
             "oath": _OATH[mode],
@@ -304,16 +285,6 @@ def _instructions(mode: Mode, most: int) -> str:
         question=_QUESTION[mode],
         excerpt=_EXCERPT,
     )
-
-
-def _schema(most: int) -> Mapping[str, Any]:
-    text = {"type": "string"}
-    properties = {
-        "oath": text,
-        "question": text,
-        "excerpts": {"type": "array", "items": text, "minItems": 1, "maxItems": most},
-    }
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _read(text: str, most: int) -> Written:
