@@ -46,13 +46,22 @@ _ASSUMED_WORDS = 20
 
 def answer_question(query: Query, passages: Sequence[str]) -> Question[str]:
     """The question for an answer in words."""
+
+    def read(text: str) -> str:
+        answer = member(found_json(text), "answer")
+        if not isinstance(answer, str):
+            raise BadAnswerError(f"expected 'answer' to be a string, got {type(answer).__name__}")
+        if len(answer) > LONGEST:
+            raise BadAnswerError(f"expected an answer of at most {LONGEST:,} characters, got {len(answer):,}")
+        return answer.strip()
+
     return Question(
         messages=[
             {"role": "system", "content": _ANSWER},
             {"role": "user", "content": f"{quoted('Passages', passages)}\n\nQuestion: {query.text}"},
         ],
         schema=schema_of(answer={"type": "string"}),
-        read=_read_answer,
+        read=read,
         assumed={"answer": " ".join(["word"] * _ASSUMED_WORDS)},
     )
 
@@ -73,15 +82,6 @@ def choice_question(query: Query, passages: Sequence[str], choices: Sequence[str
         read=read,
         assumed={"choice": 1},
     )
-
-
-def _read_answer(text: str) -> str:
-    answer = member(found_json(text), "answer")
-    if not isinstance(answer, str):
-        raise BadAnswerError(f"expected 'answer' to be a string, got {type(answer).__name__}")
-    if len(answer) > LONGEST:
-        raise BadAnswerError(f"expected an answer of at most {LONGEST:,} characters, got {len(answer):,}")
-    return answer.strip()
 
 
 _HOPELESS = 20  # invalid first answers after which the work ends
@@ -169,7 +169,14 @@ def answer_questions(
     shown = [passages_of(benchmark, run.results.get(query.id, ()), k, told) for query in benchmark.queries]
 
     def answered(number: int) -> Answer:
-        return _answer(model, benchmark.queries[number], shown[number], choices[number], retries)
+        query, passages, among = benchmark.queries[number], shown[number], choices[number]
+        try:
+            if among is None:
+                return Answer(ask(model, answer_question(query, passages), retries=retries), passages)
+            choice = ask(model, choice_question(query, passages, among.texts), retries=retries)
+            return Answer(among.texts[choice], passages, choice)
+        except NoAnswerError as error:
+            return Answer("", passages, failure=str(error))
 
     answers: dict[str, Answer] = {}
     for answer in ask_all(model, answered, range(len(shown))):
@@ -209,28 +216,17 @@ def choices_of(query: Query) -> Choices | None:
     listed, correct = query.metadata.get("choices"), query.metadata.get("correct")
     if listed is None:
         return None
+    expected = f"query {echo(query.id)}: expected"
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not all(isinstance(each, str) for each in listed):
-        raise DataError(
-            f'query {echo(query.id)}: expected "choices" to be a list of texts, got {type(listed).__name__}'
-        )
+        raise DataError(f'{expected} "choices" to be a list of texts, got {type(listed).__name__}')
     if len(listed) < 2:
-        raise DataError(f'query {echo(query.id)}: expected two "choices" or more, got {len(listed)}')
+        raise DataError(f'{expected} two "choices" or more, got {len(listed)}')
     if correct is not None and (type(correct) is not int or not 0 <= correct < len(listed)):
         raise DataError(
-            f'query {query.id!r}: expected "correct" to be a whole number from 0 to {len(listed) - 1}, the place of '
-            f"the right choice, got {echo(correct)}"
+            f'{expected} "correct" to be a whole number from 0 to {len(listed) - 1}, the place of the right choice, '
+            f"got {echo(correct)}"
         )
     return Choices(tuple(listed), correct)
-
-
-def _answer(llm: LLM, query: Query, passages: tuple[str, ...], choices: Choices | None, retries: int) -> Answer:
-    try:
-        if choices is None:
-            return Answer(ask(llm, answer_question(query, passages), retries=retries), passages)
-        choice = ask(llm, choice_question(query, passages, choices.texts), retries=retries)
-        return Answer(choices.texts[choice], passages, choice)
-    except NoAnswerError as error:
-        return Answer("", passages, failure=str(error))
 
 
 def _text(benchmark: Benchmark, piece: Retrieved) -> str:
@@ -325,7 +321,26 @@ def score_answers(
     """
     models = AnswerModels(embedder=embedder, bert_model=bert_model, judge=judge, retries=retries, progress=progress)
     wanted = _checked(benchmark, measures, answered.k, models)
-    cases = _cases(benchmark, answered)
+    known = {query.id for query in benchmark.queries}
+    if answered.answers and not known & answered.answers.keys():
+        raise DataError(
+            f"{answered.name!r} answers none of the benchmark's queries: it has {next(iter(answered.answers))!r}, the "
+            f"benchmark {echo(next(iter(known), 'none'))}"
+        )
+    missing = Answer("", failure="the query is not among the answers")
+    cases = [
+        AnsweredQuestion(
+            question=query.text,
+            answer=answer.text,
+            passages=tuple(answer.passages),
+            references=references_of(query),
+            failed=bool(answer.failure),
+            choice=answer.choice,
+            correct=_correct(query),
+        )
+        for query in benchmark.queries
+        for answer in [answered.answers.get(query.id, missing)]
+    ]
     return Report(
         name=answered.name,
         benchmark=benchmark.name,
@@ -385,7 +400,7 @@ def _checked(benchmark: Benchmark, kinds: Iterable[str], k: Depth, models: Answe
 
 
 def references_of(query: Query) -> tuple[str, ...]:
-    """The query's right answers; none if unknown. Raises `DataError` if malformed."""
+    """The query's right answers, "unanswerable" as ""; none if unknown. Raises `DataError` if malformed."""
     choices = choices_of(query)
     if choices is not None:
         return () if choices.correct is None else (choices.texts[choices.correct],)
@@ -393,44 +408,16 @@ def references_of(query: Query) -> tuple[str, ...]:
         return ("",)
     given = query.metadata.get("answers")
     if given is None:
-        given = query.metadata.get("answer")
-        return (_reference(given),) if isinstance(given, str) else ()
+        one = query.metadata.get("answer")
+        given = one if isinstance(one, str) else ()
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
         raise DataError(
             f'query {echo(query.id)}: expected "answers" to be a list of texts, got {echo(str(given)[:80])}'
         )
-    return tuple(map(_reference, listed))
-
-
-def _reference(text: str) -> str:
-    """Maps "unanswerable" to an empty text."""
-    return "" if text.strip().casefold() == "unanswerable" else text
+    return tuple("" if each.strip().casefold() == "unanswerable" else each for each in listed)
 
 
 def _correct(query: Query) -> int | None:
     choices = choices_of(query)
     return None if choices is None else choices.correct
-
-
-def _cases(benchmark: Benchmark, answered: AnswerRun) -> list[AnsweredQuestion]:
-    known = {query.id for query in benchmark.queries}
-    if answered.answers and not known & answered.answers.keys():
-        raise DataError(
-            f"{answered.name!r} answers none of the benchmark's queries: it has {next(iter(answered.answers))!r}, the "
-            f"benchmark {echo(next(iter(known), 'none'))}"
-        )
-    missing = Answer("", failure="the query is not among the answers")
-    return [_case(query, answered.answers.get(query.id, missing)) for query in benchmark.queries]
-
-
-def _case(query: Query, answer: Answer) -> AnsweredQuestion:
-    return AnsweredQuestion(
-        question=query.text,
-        answer=answer.text,
-        passages=tuple(answer.passages),
-        references=references_of(query),
-        failed=bool(answer.failure),
-        choice=answer.choice,
-        correct=_correct(query),
-    )

@@ -62,16 +62,17 @@ class CitedAnswer:
     text: str
     citations: tuple[Citation, ...]
 
-    @cached_property
+    @property
     def sources(self) -> tuple[Retrieved, ...]:
         """All cited places, each once, in the order of first mention: number 1 is the first."""
-        return tuple(dict.fromkeys(source for each in self.citations for source in each.sources))
+        return tuple(self._cited)
 
     def to_html(self) -> str:
         """The answer with numbers after its sentences, and the numbered places: escaped HTML."""
         body = self._numbered(html_text, "<sup>[{}]</sup>")
         items = "".join(
-            f"<li>{html_text(_place(*each))}: <mark>{html_text(each[0].text)}</mark></li>\n" for each in self._cited
+            f"<li>{html_text(_place(*each))}: <mark>{html_text(each[0].text)}</mark></li>\n"
+            for each in self._cited.items()
         )
         return f"<p>{body}</p>\n<ol>\n{items}</ol>"
 
@@ -79,23 +80,23 @@ class CitedAnswer:
         """The answer with numbers after its sentences, and the numbered places: terminal controls are made visible."""
         lines = [
             f"[{number}] {terminal_text(_place(*each))}: {terminal_text(each[0].text)}"
-            for number, each in enumerate(self._cited, start=1)
+            for number, each in enumerate(self._cited.items(), start=1)
         ]
         return "\n".join([self._numbered(terminal_text, " [{}]"), "", *lines])
 
     @cached_property
-    def _cited(self) -> list[tuple[Retrieved, Citation]]:
+    def _cited(self) -> dict[Retrieved, Citation]:
         """Each place with the first sentence that cites it."""
         first: dict[Retrieved, Citation] = {}
         for each in self.citations:
             for source in each.sources:
                 first.setdefault(source, each)
-        return list(first.items())
+        return first
 
     def _numbered(self, escaped: Callable[[str], str], form: str) -> str:
-        made, end = "", 0
+        made, end, numbers = "", 0, list(self._cited)
         for each in self.citations:
-            marks = "".join(form.format(self.sources.index(source) + 1) for source in each.sources)
+            marks = "".join(form.format(numbers.index(source) + 1) for source in each.sources)
             made += escaped(self.text[end : each.span.end]) + marks
             end = each.span.end
         return made + escaped(self.text[end:])

@@ -25,7 +25,7 @@ from chunkcore.evaluation.benchmarks.loading import segmented_rows
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
 from chunkcore.registry import check_number
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Ranges
 
 
 def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:
@@ -91,10 +91,16 @@ def boundary_scores(
     """
     if tolerance < 0:
         raise DataError(f"the tolerance is at least 0 units, got {tolerance}")
-    right, found = _sorted(reference, count), _sorted(hypothesis, count)
+    right, found = _begins(reference, count), _begins(hypothesis, count)
     if not right and not found:
         return BoundaryScores(1.0, 1.0, 1.0)
-    pairs = _pairs(right, found, tolerance)
+    pairs = place = 0
+    for start in right:
+        while place < len(found) and found[place] < start - tolerance:
+            place += 1
+        if place < len(found) and found[place] <= start + tolerance:
+            pairs += 1
+            place += 1
     precision = pairs / len(found) if found else 0.0
     recall = pairs / len(right) if right else 1.0
     return BoundaryScores(precision, recall, 2 * pairs / (len(right) + len(found)))
@@ -112,9 +118,20 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
     """
     if near < 0:
         raise DataError(f"near is at least 0 units, got {near}")
-    right, found = set(_sorted(reference, count)), set(_sorted(hypothesis, count))
+    right, found = set(_begins(reference, count)), set(_begins(hypothesis, count))
     agreed = len(right & found)
-    moved = _moved(right - found, found - right, near)
+    missing, added = right - found, found - right
+    others = np.array(sorted(added), dtype=np.int64)
+    candidates = []
+    for start in missing:
+        first, last = np.searchsorted(others, [start - near, start + near + 1]).tolist()
+        candidates += [(abs(start - other), min(start, other), start, other) for other in others[first:last].tolist()]
+    moved = []
+    for distance, _, start, other in sorted(candidates):
+        if start in missing and other in added:
+            missing.remove(start)
+            added.remove(other)
+            moved.append(distance)
     edits = len(right ^ found) - len(moved)  # a move replaces two
     if not agreed + edits:
         return 1.0
@@ -164,16 +181,11 @@ def _prepared(
         window = window_size(known, count)
     if window < 1:
         raise DataError(f"the window is at least 1 unit, got {window}")
-    return _segments(known, count), _segments(hypothesis, count), window
-
-
-def _segments(starts: Iterable[int], count: int) -> Numbers:
-    begins = np.zeros(max(0, count), dtype=np.int64)
-    for start in starts:
-        if not 0 < start < count:
-            raise DataError(f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {start}")
-        begins[start] = 1
-    return begins.cumsum()
+    segments = np.zeros((2, max(0, count)), dtype=np.int64)
+    for row, starts in zip(segments, (known, hypothesis), strict=True):
+        row[_begins(starts, count)] = 1
+    first, second = segments.cumsum(axis=1)
+    return first, second, window
 
 
 def _share(differs: NDArray[np.bool_]) -> float:
@@ -217,18 +229,6 @@ def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
     return texts
 
 
-def labelled_texts(documents: Iterable[Document]) -> list[LabelledText]:
-    """Documents with ``metadata["boundaries"]`` and optionally ``"sentences"`` (see `load_segmented`) as labelled
-    texts. Raises `DataError`: a document has no boundaries, or offsets outside the text or out of order.
-    """
-    keys = ("boundaries", "sentences")
-    rows = [
-        {"id": each.id, "text": each.text, **{key: each.metadata[key] for key in keys if key in each.metadata}}
-        for each in documents
-    ]
-    return [_labelled_text(row, f"document {row['id']!r}") for row in rows]
-
-
 def _labelled_text(row: Mapping[str, Any], place: str) -> LabelledText:
     missing = [key for key in ("id", "text", "boundaries") if key not in row]
     if missing:
@@ -236,19 +236,17 @@ def _labelled_text(row: Mapping[str, Any], place: str) -> LabelledText:
             f'{place}: expected {{"id", "text", "boundaries"}}, got no {" and no ".join(missing)}; '
             f"there is {', '.join(row) or 'nothing'}"
         )
-    name, text = row["id"], row["text"]
+    name, text, sentences = row["id"], row["text"], row.get("sentences")
     if not isinstance(name, str) and type(name) is not int:
         raise DataError(f'{place}: expected "id" to be a string or a whole number, got {_shown(name)}')
     if not isinstance(text, str):
         raise DataError(f'{place}: expected "text" to be a string, got {_shown(text)}')
     boundaries = np.array(_boundaries(row["boundaries"], text, place), dtype=np.int64)
-    given = row.get("sentences")
-    ranges = sentence_ranges(text) if given is None else np.array(_sentences(given, text, place), dtype=np.int64)
-    ranges = ranges.reshape(-1, 2)
+    ranges = sentence_ranges(text) if sentences is None else _sentences(sentences, text, place)
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
-    sentences = tuple(text[start:end] for start, end in ranges.tolist())
     starts = starts[(starts > 0) & (starts < len(ranges))]
-    return LabelledText(str(name), sentences, starts, text, ranges, boundaries)
+    parts = tuple(text[start:end] for start, end in ranges.tolist())
+    return LabelledText(str(name), parts, starts, text, ranges, boundaries)
 
 
 def _boundaries(given: object, text: str, place: str) -> list[int]:
@@ -265,7 +263,7 @@ def _boundaries(given: object, text: str, place: str) -> list[int]:
     return given
 
 
-def _sentences(given: object, text: str, place: str) -> list[list[int]]:
+def _sentences(given: object, text: str, place: str) -> Ranges:
     expected = (
         f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie '
         f"outside the text, which has {len(text)} characters"
@@ -278,7 +276,7 @@ def _sentences(given: object, text: str, place: str) -> list[list[int]]:
         if not numbers or not before <= pair[0] < pair[1] <= len(text):
             raise DataError(f"{expected}; got {_shown(pair)}{f' after one that ends at {before}' if before else ''}")
         before = pair[1]
-    return given
+    return np.array(given, dtype=np.int64).reshape(-1, 2)
 
 
 def _shown(value: object) -> str:
@@ -481,28 +479,32 @@ def _labelled(documents: Sequence[Document]) -> list[LabelledText]:
         raise DataError("there are no texts to score on: expected at least one")
     if len({document.id for document in documents}) < len(documents):
         raise DataError("two texts have one id: make ids unique")
-    return labelled_texts(documents)
+    keys = ("boundaries", "sentences")
+    return [
+        _labelled_text(
+            {"id": each.id, "text": each.text, **{key: each.metadata[key] for key in keys if key in each.metadata}},
+            f"document {each.id!r}",
+        )
+        for each in documents
+    ]
 
 
 def _report(
     name: str, texts: Sequence[LabelledText], found: Sequence[Numbers], options: SegmentOptions
 ) -> SegmentReport:
-    rows = [_scores(text, places, options) for text, places in zip(texts, found, strict=True)]
-    columns = np.array(rows, dtype=np.float64).T
+    columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
+    for number, (text, places) in enumerate(zip(texts, found, strict=True)):
+        size = _size(text, options.unit)
+        if size >= 2:
+            sought, seen = _gold(text, options.unit).tolist(), places.tolist()
+            measured = (each.compute(sought, seen, size, options.tolerance) for each in SEGMENT_MEASURES.values())
+            columns[:, number] = list(measured)
     return SegmentReport(
         name,
         tuple(text.id for text in texts),
         np.array([len(places) + 1 for places in found], dtype=np.float64),
         dict(zip(SEGMENT_MEASURES, columns, strict=True)),
     )
-
-
-def _scores(text: LabelledText, found: Numbers, options: SegmentOptions) -> tuple[float, ...]:
-    size = _size(text, options.unit)
-    if size < 2:
-        return (math.nan,) * len(SEGMENT_MEASURES)
-    right, places = _gold(text, options.unit).tolist(), found.tolist()
-    return tuple(each.compute(right, places, size, options.tolerance) for each in SEGMENT_MEASURES.values())
 
 
 def _size(text: LabelledText, unit: SegmentUnit) -> int:

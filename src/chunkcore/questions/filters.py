@@ -39,11 +39,8 @@ class FilterThresholds:
 
     def __post_init__(self) -> None:
         for name, value in (("duplicate", self.duplicate), ("relevance", self.relevance)):
-            if isinstance(value, str):
-                good = value == "propose"
-            else:
-                good = value is None or (not isinstance(value, bool) and -1 <= value <= 1)
-            if not good:
+            is_cosine = isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1
+            if not (value is None or value == "propose" or is_cosine):
                 raise OptionError(f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {echo(value)}")
 
 
@@ -135,9 +132,17 @@ def filter_questions(
     `evidence` and `excerpts` hold each question's places and texts. Questions are embedded as queries, excerpts as
     documents. O(n²) time and memory for n questions.
     """
-    found = _similarities(questions, evidence, excerpts, embedder)
-    duplicate = found.propose_duplicate() if thresholds.duplicate == "propose" else _number(thresholds.duplicate)
-    relevance = found.propose_relevance() if thresholds.relevance == "propose" else _number(thresholds.relevance)
+    asked = directions(embedder, questions, queries=True)
+    flat = directions(embedder, [each for several in excerpts for each in several])
+    owners = np.repeat(np.arange(len(questions)), [len(several) for several in excerpts])
+    own = owners[None, :] == np.arange(len(questions))[:, None]
+    shared = _overlapping(evidence)
+    apart = np.ones((len(questions), len(questions)), dtype=bool)
+    for index, row in enumerate(shared):
+        apart[index, owners[row]] = False
+    found = Similarities(asked @ asked.T, asked @ flat.T, own, ~shared & ~own, apart & apart.T)
+    duplicate = found.propose_duplicate() if thresholds.duplicate == "propose" else thresholds.duplicate
+    relevance = found.propose_relevance() if thresholds.relevance == "propose" else thresholds.relevance
     dropped: list[Dropped] = []
     kept: list[int] = []
     for index in range(len(questions)):
@@ -156,28 +161,8 @@ def filter_questions(
     return Filtered(questions, excerpts, found, duplicate, relevance, tuple(dropped))
 
 
-def _number(given: float | str | None) -> float | None:
-    return None if given is None else float(given)
-
-
-def _similarities(
-    questions: Sequence[str],
-    evidence: Sequence[Sequence[Evidence]],
-    excerpts: Sequence[Sequence[str]],
-    embedder: Embedder,
-) -> Similarities:
-    asked = _directions(embedder, questions, queries=True)
-    flat = _directions(embedder, [each for several in excerpts for each in several], queries=False)
-    owners = np.repeat(np.arange(len(questions)), [len(several) for several in excerpts])
-    own = owners[None, :] == np.arange(len(questions))[:, None]
-    shared = _overlapping(evidence)
-    apart = np.ones((len(questions), len(questions)), dtype=bool)
-    for index, row in enumerate(shared):
-        apart[index, owners[row]] = False
-    return Similarities(asked @ asked.T, asked @ flat.T, own, ~shared & ~own, apart & apart.T)
-
-
-def _directions(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> Floats:
+def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Floats:
+    """The texts' vectors of length 1, float64; an all-zero vector stays."""
     vectors = embed(embedder, texts, queries=queries).astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)

@@ -15,10 +15,9 @@ from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -31,6 +30,7 @@ from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFin
 from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_line, write_parts
 from chunkcore.report.rendering import policy
 from chunkcore.run import Retrieved, Retriever
+from chunkcore.spans import trim
 
 _UNIT = 300  # characters of what one click marks, at most
 _PAGE = 40_000  # characters of a document that are sent at once
@@ -97,7 +97,7 @@ class LabelledQuestions:
     def __enter__(self) -> LabelledQuestions:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._log.close()
 
     def __len__(self) -> int:
@@ -109,10 +109,8 @@ class LabelledQuestions:
         return sum(map(_is_done, self._rows))
 
     def state(self, number: int) -> dict[str, Any]:
-        """A question as the page shows it: number, id, question, evidence, without_evidence, problem.
-
-        Raises:
-            DataError: no such question.
+        """A question as the page shows it: number, id, question, evidence, without_evidence, problem. Raises
+        `DataError`: no such question.
         """
         with self._lock:
             row = self._row(number)
@@ -132,10 +130,8 @@ class LabelledQuestions:
             return [self.state(number) for number in range(len(self._rows))]
 
     def add(self, question: str) -> int:
-        """The number of this question, which is added unless it is there.
-
-        Raises:
-            DataError: it is blank or over 10,000 characters, or cannot be saved.
+        """The number of this question, which is added unless it is there. Raises `DataError`: it is blank or over
+        10,000 characters, or cannot be saved.
         """
         text = " ".join(question.split())
         if not text or len(text) > _QUESTION:
@@ -155,15 +151,10 @@ class LabelledQuestions:
     ) -> dict[str, Any]:
         """Give a question this evidence instead of its former; returns its `state`.
 
-        White space at the ends is left out; spans that touch, or that only white space separates, become one.
+        `spans` are document number, start and end. White space at the ends is left out; spans that touch, or that only
+        white space separates, become one. With `without_evidence`, the documents do not answer the question.
 
-        Args:
-            number: the question's.
-            spans: document number, start and end.
-            without_evidence: the documents do not answer it.
-
-        Raises:
-            DataError: no such question or place, or it cannot be saved. Nothing has changed then.
+        Raises `DataError`: no such question or place, or it cannot be saved. Nothing has changed then.
         """
         with self._lock:
             row = self._row(number)
@@ -184,7 +175,12 @@ class LabelledQuestions:
             entry = {"id": str(changed["id"]), "open": None if _is_done(changed) else changed}
             if entry["open"]:
                 self._log.append(entry)
-            self._save(rows, self._bare - {number})
+            kept = [each for at, each in enumerate(rows) if at in self._bare - {number} or _is_done(each)]
+            if kept or self.path.exists():
+                try:
+                    write_parts(self.path, map(utf8_line, kept))
+                except OSError as error:
+                    raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
             if not entry["open"]:
                 self._log.append(entry)
             self._rows = rows
@@ -193,18 +189,13 @@ class LabelledQuestions:
             return self.state(number)
 
     def _free_id(self) -> str:
-        number = len(self._rows) + 1
-        while f"q{number}" in self._ids:
-            number += 1
-        return f"q{number}"
+        return next(name for number in count(len(self._rows) + 1) if (name := f"q{number}") not in self._ids)
 
-    def _save(self, rows: Sequence[Mapping[str, Any]], bare: set[int]) -> None:
-        kept = [row for number, row in enumerate(rows) if number in bare or _is_done(row)]
-        if kept or self.path.exists():
-            try:
-                write_parts(self.path, map(utf8_line, kept))
-            except OSError as error:
-                raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
+    def document(self, number: int) -> Document:
+        """The document of a number. Raises `DataError` if there is none."""
+        if not 0 <= number < len(self.documents):
+            raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
+        return self.documents[number]
 
     def _row(self, number: int) -> dict[str, Any]:
         if not 0 <= number < len(self._rows):
@@ -214,13 +205,10 @@ class LabelledQuestions:
     def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, Span, str]]:
         found: list[tuple[int, int, int]] = []
         for number, start, end in sorted(spans):
-            if not 0 <= number < len(self.documents):
-                raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
-            text = self.documents[number].text
+            text = self.document(number).text
             if not 0 <= start < end <= len(text):
                 raise DataError(f"evidence lies within 0 and {len(text)}, got {start} to {end}")
-            inside = text[start:end]
-            start, end = start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
+            start, end = trim(text, start, end)
             if start >= end:
                 continue
             if found and found[-1][0] == number and not text[found[-1][2] : start].strip():
@@ -258,21 +246,22 @@ def read_listed(path: Path, column: str = "") -> Iterator[str]:
         OptionError: a table without a column's name, or a column for plain lines.
     """
     kind = path.suffix.lower()
-    if kind in (".csv", ".tsv", ".jsonl", ".ndjson"):
-        if not column:
-            raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
-        rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
-        seen = 0
-        for _, row in rows:
-            if isinstance(row.get(column), str) and str(row[column]).strip():
-                seen += 1
-                yield str(row[column])
-        if not seen:
-            raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
-        return
-    if column:
+    is_table = kind in (".csv", ".tsv", ".jsonl", ".ndjson")
+    if is_table and not column:
+        raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
+    if column and not is_table:
         raise OptionError(f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line")
-    yield from (text for _, text in text_lines(path) if text.strip())
+    if is_table:
+        rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
+        texts = (row[column] for _, row in rows if isinstance(row.get(column), str))
+    else:
+        texts = (text for _, text in text_lines(path))
+    seen = False
+    for text in filter(str.strip, texts):
+        seen = True
+        yield text
+    if is_table and not seen:
+        raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
 
 
 class LabelServer(ThreadingHTTPServer):
@@ -281,13 +270,7 @@ class LabelServer(ThreadingHTTPServer):
     A request needs the token of the address, this machine as its host, and, to change anything, this page as its
     origin: another page in the same browser, or another user's program, gets an error.
 
-    Args:
-        questions: what is marked.
-        retriever: finds passages for a question.
-        port: 0 for a free one.
-
-    Raises:
-        OptionError: the port is not to be had.
+    `retriever` finds passages for a question; port 0 is a free one. Raises `OptionError`: the port is not to be had.
     """
 
     daemon_threads = True
@@ -333,11 +316,8 @@ class LabelServer(ThreadingHTTPServer):
     def all(self) -> dict[str, Any]:
         """What the page starts from."""
         documents = [{"name": page_text(each.id), "size": len(each.text)} for each in self.questions.documents]
-        return {
-            "questions": self.questions.states(),
-            "documents": documents,
-            "file": page_text(str(self.questions.path)),
-        }
+        file = page_text(str(self.questions.path))
+        return {"questions": self.questions.states(), "documents": documents, "file": file}
 
     def search(self, words: str) -> dict[str, Any]:
         """Candidates for these words: the sentences of the passages' best parts, best first."""
@@ -370,9 +350,7 @@ class LabelServer(ThreadingHTTPServer):
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
-        if not 0 <= number < len(self.questions.documents):
-            raise DataError(f"there are {len(self.questions.documents)} documents, and no number {number}")
-        text, starts = self.questions.documents[number].text, self.units(number)
+        text, starts = self.questions.document(number).text, self.units(number)
         first = last = min(max(0, bisect_right(starts, at - _PAGE // 2) - 1), len(starts) - 2)
         while last < len(starts) - 1 and starts[last] - starts[first] < _PAGE:
             last += 1

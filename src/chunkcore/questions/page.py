@@ -15,7 +15,7 @@ from chunkcore.errors import OptionError
 from chunkcore.escaping import html_text
 from chunkcore.files import utf8_line, write_parts, write_text
 from chunkcore.questions.filters import Filtered
-from chunkcore.questions.generate import Generated, Rejection
+from chunkcore.questions.generate import Generated
 from chunkcore.report.plots import number, ticks
 from chunkcore.report.rendering import policy
 
@@ -48,6 +48,11 @@ p { max-width: 46rem; } .note { color: var(--soft); }
 
 def filter_page(filtered: Filtered) -> str:
     """The page as static HTML: it loads and runs nothing, and the model's text is escaped."""
+    found = filtered.similarities
+    own = found.excerpts[found.own]
+    owners = np.nonzero(found.own)[0]
+    excerpts = [each for several in filtered.excerpts for each in several]
+    first, second = np.triu_indices(len(filtered.questions), 1)
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}">',
@@ -56,23 +61,6 @@ def filter_page(filtered: Filtered) -> str:
         f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
         "<p>Look at the pairs next to the thresholds. Where another one suits better, run the same command with "
         "<code>--relevance</code> or <code>--duplicate</code> and a number: no call to the model is made for that.</p>",
-        *_relevance(filtered),
-        *_duplicates(filtered),
-        "</body></html>\n",
-    ]
-    return "\n".join(part for part in parts if part)
-
-
-def _relevance(filtered: Filtered) -> list[str]:
-    found = filtered.similarities
-    own = found.excerpts[found.own]
-    owners = np.nonzero(found.own)[0]
-    excerpts = [each for several in filtered.excerpts for each in several]
-
-    def texts(at: int) -> tuple[str, str]:
-        return filtered.questions[owners[at]], excerpts[at]
-
-    return [
         "<h2>Are excerpts about their question?</h2>",
         f"<p>{_rule(filtered.relevance, 'A question with an excerpt under {} is dropped.')}</p>",
         '<p class="note">Bars: cosines of questions with their own excerpts. Outline, at its own scale: with the '
@@ -80,25 +68,28 @@ def _relevance(filtered: Filtered) -> list[str]:
         cosine_histogram(
             own, filtered.relevance, title="Questions and their excerpts", others=found.excerpts[found.elsewhere]
         ),
-        _nearest(own, filtered.relevance, texts, ("question", "excerpt"), above=False),
-    ]
-
-
-def _duplicates(filtered: Filtered) -> list[str]:
-    values = filtered.similarities.pairs
-    first, second = np.triu_indices(len(filtered.questions), 1)
-
-    def texts(at: int) -> tuple[str, str]:
-        return filtered.questions[first[at]], filtered.questions[second[at]]
-
-    return [
+        _nearest(
+            own,
+            filtered.relevance,
+            lambda at: (filtered.questions[owners[at]], excerpts[at]),
+            ("question", "excerpt"),
+            above=False,
+        ),
         "<h2>Are questions asked twice?</h2>",
         f"<p>{_rule(filtered.duplicate, 'Of two questions over {} the later one is dropped.')}</p>",
         '<p class="note">Cosines of all pairs of questions. The height is the square root of their number, since the '
         "few on the right are what matters.</p>",
-        cosine_histogram(values, filtered.duplicate, title="Pairs of questions", root=True),
-        _nearest(values, filtered.duplicate, texts, ("earlier question", "later question"), above=True),
+        cosine_histogram(found.pairs, filtered.duplicate, title="Pairs of questions", root=True),
+        _nearest(
+            found.pairs,
+            filtered.duplicate,
+            lambda at: (filtered.questions[first[at]], filtered.questions[second[at]]),
+            ("earlier question", "later question"),
+            above=True,
+        ),
+        "</body></html>\n",
     ]
+    return "\n".join(part for part in parts if part)
 
 
 def cosine_histogram(
@@ -118,29 +109,26 @@ def cosine_histogram(
     high = max([1.0, *(float(each.max()) for each in shown)])
     left, right, bottom, top = 8.0, _WIDTH - 8.0, _HEIGHT - 38.0, 24.0
 
-    def x(value: float) -> float:
+    def x(value: Any) -> Any:
         return left + (value - low) / (high - low) * (right - left)
 
     edges = np.linspace(low, high, _BINS + 1)
 
     def columns(counted: NDArray[np.float64]) -> list[tuple[float, float, float]]:
-        """Each column's height from 0 to 1, start and end."""
+        """Each column's top, start and end."""
         counts = np.histogram(counted, bins=edges)[0].astype(float)
         shares = np.sqrt(counts) if root else counts
-        heights = (shares / max(float(shares.max(initial=0)), 1.0)).tolist()
-        return list(zip(heights, edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-
-    def y(height: float) -> float:
-        return bottom - height * (bottom - top)
+        tops = bottom - shares / max(float(shares.max(initial=0)), 1.0) * (bottom - top)
+        return list(zip(tops.tolist(), x(edges[:-1]).tolist(), x(edges[1:]).tolist(), strict=True))
 
     drawn = "".join(
-        f"M{x(start):.1f} {bottom:.1f}V{y(height):.1f}H{x(end) - 0.6:.1f}V{bottom:.1f}Z"
-        for height, start, end in columns(values)
-        if height
+        f"M{start:.1f} {bottom:.1f}V{y:.1f}H{end - 0.6:.1f}V{bottom:.1f}Z"
+        for y, start, end in columns(values)
+        if y < bottom
     )
     parts = [f'<path class="bars" d="{drawn}"/>']
     if others is not None and len(others):
-        drawn = "".join(f"V{y(height):.1f}H{x(end):.1f}" for height, _, end in columns(others))
+        drawn = "".join(f"V{y:.1f}H{end:.1f}" for y, _, end in columns(others))
         parts.append(f'<path class="others" d="M{x(low):.1f} {bottom:.1f}{drawn}V{bottom:.1f}"/>')
     parts.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
     parts += [
@@ -180,7 +168,8 @@ def _nearest(
     for index in order[max(0, middle - _SHOWN) : middle + _SHOWN].tolist():
         value = float(values[index])
         beyond = threshold is not None and (value > threshold if above else value < threshold)
-        cells = "".join(f"<td>{html_text(_cut(text))}</td>" for text in texts(index))
+        shown = (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts(index))
+        cells = "".join(f"<td>{html_text(text)}</td>" for text in shown)
         rows.append(f"<tr{' class=out' if beyond else ''}><td>{value:.3f}{' ×' if beyond else ''}</td>{cells}</tr>")
     head = "".join(f"<th>{html_text(title)}</th>" for title in ("cosine", *titles))
     return (
@@ -193,10 +182,6 @@ def _rule(threshold: float | None, sentence: str) -> str:
     if threshold is None:
         return "No threshold was given, or there are too few questions to propose one: nothing was dropped."
     return sentence.format(f"{threshold:.3f}")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +222,8 @@ def files_beside(questions: Path) -> GenerationFiles:
 
 def write_generated(files: GenerationFiles, generated: Generated) -> None:
     """Write all files but the journal, each atomically; the page only after filtering."""
-    write_parts(files.rejected, (utf8_line(_rejected(each)) for each in generated.rejections))
+    rejected = ({**asdict(each), "sample": [each.sample.start, each.sample.end]} for each in generated.rejections)
+    write_parts(files.rejected, map(utf8_line, rejected))
     if generated.filtered is not None:
         write_text(files.page, filter_page(generated.filtered))
     info = {
@@ -250,15 +236,3 @@ def write_generated(files: GenerationFiles, generated: Generated) -> None:
     }
     write_parts(files.info, [json.dumps(info, indent=2).encode("ascii"), b"\n"])
     write_parts(files.questions, map(utf8_line, generated.rows))
-
-
-def _rejected(each: Rejection) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "document_id": each.document_id,
-        "sample": [each.sample.start, each.sample.end],
-        "stage": each.stage,
-        "reason": each.reason,
-        "question": each.question,
-        "excerpts": list(each.excerpts),
-    }

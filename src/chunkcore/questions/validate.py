@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,8 @@ from chunkcore.evaluation.benchmarks.loading import recognised
 from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines, write_text
-from chunkcore.models import Embedder, embed
+from chunkcore.models import Embedder
+from chunkcore.questions.filters import directions
 from chunkcore.registry import check_number
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -130,19 +131,18 @@ def validate_benchmark(
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
     unanswered | fox.txt | no question has evidence in it
     """
-    read = _Read.of(documents, questions, options or ValidationOptions())
-    checks = (
-        read.left_out,
-        read.same_words,
-        lambda: read.nearly_same_words(embedder),
-        read.leaks,
-        read.sizes,
-        read.overlaps,
-        read.one_chunk,
-        read.unanswered,
-    )
-    order = {kind: rank for rank, kind in enumerate(KINDS)}
-    return sorted((found for check in checks for found in check()), key=lambda found: order[found.kind])
+    read = _Read(documents, questions, options or ValidationOptions())
+    found = [
+        *read.problems,
+        *read.same_words(),
+        *read.nearly_same_words(embedder),
+        *read.leaks(),
+        *read.sizes(),
+        *read.overlaps(),
+        *read.documents_alone(),
+    ]
+    order = list(KINDS)
+    return sorted(found, key=lambda each: order.index(each.kind))
 
 
 def fix_questions(documents: str | Path, questions: str | Path | None = None) -> int:
@@ -200,18 +200,13 @@ class _Asked:
 
 
 class _Read:
-    def __init__(self, documents: Sequence[Document], options: ValidationOptions) -> None:
-        self.documents = documents
+    def __init__(
+        self, documents: str | Path | Sequence[Document], questions: Questions | None, options: ValidationOptions
+    ) -> None:
         self.options = options
         self.counter = get_counter(options.counter)
         self.asked: list[_Asked] = []
         self.problems: list[Finding] = []
-        self._texts = {document.id: document.text for document in documents}
-
-    @classmethod
-    def of(
-        cls, documents: str | Path | Sequence[Document], questions: Questions | None, options: ValidationOptions
-    ) -> _Read:
         unread: Mapping[str, str] = {}
         if not isinstance(documents, str | Path):
             if questions is None:
@@ -227,35 +222,27 @@ class _Read:
             held, rows, unread = read_own(Path(documents), questions)
         if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
             rows = _lines(Path(questions))
-        read = cls(held, options)
-        read._take(rows, f"{questions}, " if isinstance(questions, str | Path) else "", unread)
-        return read
-
-    def _take(self, rows: Iterable[tuple[str, Mapping[str, Any]]], file: str, unread: Mapping[str, str]) -> None:
+        file = f"{questions}, " if isinstance(questions, str | Path) else ""
         listed = list(rows)
         if not listed:
             raise DataError(f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}')
-        reader = QuestionReader(self.documents, [str(row.get("id")) for _, row in listed], unread)
+        self.documents = held
+        self._texts = {document.id: document.text for document in held}
+        reader = QuestionReader(held, [str(row.get("id")) for _, row in listed], unread)
+        told: tuple[tuple[Kind | None, list[DataProblem]], ...] = (
+            (None, reader.problems),
+            ("repeated-id", reader.repeated),
+            ("respelled", reader.notes),
+        )
         for place, row in listed:
-            queries, problems = len(reader.queries), len(reader.problems)
-            repeated, notes = len(reader.repeated), len(reader.notes)
             reader.add(place, row)
-            for query in reader.queries[queries:]:
-                self.asked.append(_Asked(f"{file}{place}", query))
-            for problem in reader.problems[problems:]:
-                reason = problem.reason.removeprefix(f"{place}: ")
-                self.problems.append(Finding(_kind(reason), f"{file}{place}", problem.query_id, reason))
-            told: tuple[tuple[Kind, list[DataProblem]], ...] = (
-                ("repeated-id", reader.repeated[repeated:]),
-                ("respelled", reader.notes[notes:]),
-            )
-            for kind, found in told:
-                for each in found:
+            self.asked += [_Asked(f"{file}{place}", query) for query in reader.queries]
+            reader.queries.clear()
+            for kind, problems in told:
+                for each in problems:
                     reason = each.reason.removeprefix(f"{place}: ")
-                    self.problems.append(Finding(kind, f"{file}{place}", each.query_id, reason))
-
-    def left_out(self) -> Iterator[Finding]:
-        yield from self.problems
+                    self.problems.append(Finding(kind or _kind(reason), f"{file}{place}", each.query_id, reason))
+                problems.clear()
 
     def same_words(self) -> Iterator[Finding]:
         for each in self.asked:
@@ -267,9 +254,7 @@ class _Read:
         distinct = list(self._firsts.values())
         if embedder is None or not distinct:
             return
-        vectors = embed(embedder, [each.query.text for each in distinct], queries=True).astype(np.float64)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors /= np.where(lengths > 0, lengths, 1.0)
+        vectors = directions(embedder, [each.query.text for each in distinct], queries=True)
         for index, each in enumerate(distinct[1:], start=1):
             cosines = vectors[:index] @ vectors[index]
             first = distinct[likest := int(np.argmax(cosines))]
@@ -290,8 +275,9 @@ class _Read:
                 folded = fold(self._slice(piece)).text
                 if len(folded) >= _LEAK and folded in question:
                     yield _about(each, "leakage", f"its evidence stands in the question: {quote(self._slice(piece))}")
-            for answer in _answers(each.query):
-                if _holds(each.query.text, answer):
+            given = [each.query.metadata.get("answer"), each.query.metadata.get("answers")]
+            for answer in (one for some in given for one in (some if isinstance(some, list) else [some])):
+                if isinstance(answer, str) and _holds(each.query.text, answer):
                     yield _about(each, "leakage", f"its answer stands in the question: {quote(answer)}")
 
     def sizes(self) -> Iterator[Finding]:
@@ -314,16 +300,13 @@ class _Read:
                     places = f"{one.span.start}-{one.span.end} and {other.span.start}-{other.span.end}"
                     yield _about(each, "overlapping", f"evidence at {places} of {one.document_id!r}")
 
-    def one_chunk(self) -> Iterator[Finding]:
+    def documents_alone(self) -> Iterator[Finding]:
+        answered = {piece.document_id for each in self.asked for piece in each.query.evidence}
         for document in self.documents:
             count = self.counter.count(document.text)
             if count <= self.options.size:
                 told = f"{count:,} tokens, and a chunk may have {self.options.size:,}"
                 yield Finding("one-chunk", document.id, "", told)
-
-    def unanswered(self) -> Iterator[Finding]:
-        answered = {piece.document_id for each in self.asked for piece in each.query.evidence}
-        for document in self.documents:
             if document.id not in answered:
                 yield Finding("unanswered", document.id, "", "no question has evidence in it")
 
@@ -345,18 +328,18 @@ class _Read:
 def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
     rows: list[tuple[str, dict[str, Any]]] = []
-    damaged: list[tuple[int, str]] = []
+    damaged: list[tuple[str, dict[str, Any]]] = []
     for number, line in text_lines(path):
         if not line.strip():
             continue
         try:
             rows.append((f"line {number}", json_object(line)))
         except DataError as error:
-            rows.append((f"line {number}", {"left_out": str(error)}))
-            damaged.append((number, str(error)))
+            damaged.append((f"line {number}", {"left_out": str(error)}))
+            rows.append(damaged[-1])
     if rows and len(damaged) == len(rows):
-        number, reason = damaged[0]
-        raise DataError(f"{path}, line {number}: {reason}")
+        place, row = damaged[0]
+        raise DataError(f"{path}, {place}: {row['left_out']}")
     return rows
 
 
@@ -377,14 +360,6 @@ def _words(each: _Asked) -> str:
 
 def _about(each: _Asked, kind: Kind, message: str) -> Finding:
     return Finding(kind, each.place, each.query.id, message)
-
-
-def _answers(query: Query) -> Iterator[str]:
-    given = [query.metadata.get("answer"), query.metadata.get("answers")]
-    for each in given:
-        for answer in each if isinstance(each, list) else [each]:
-            if isinstance(answer, str):
-                yield answer
 
 
 def _holds(question: str, answer: str) -> bool:

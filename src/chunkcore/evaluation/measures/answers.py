@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -140,12 +141,10 @@ class WordMeasure(AnswerMeasure):
         self.compare("word", ["word"])
 
     def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
-        return [self._value(each) for each in answers]
-
-    def _value(self, answered: AnsweredQuestion) -> float:
-        if not answered.references:
-            return math.nan
-        return 0.0 if answered.failed else self.compare(answered.answer, answered.references)
+        return [
+            math.nan if not each.references else 0.0 if each.failed else self.compare(each.answer, each.references)
+            for each in answers
+        ]
 
 
 # A character is a word here, as in the usual scores of Chinese and Japanese.
@@ -204,7 +203,12 @@ def squad_f1(answer: str, references: Sequence[str]) -> float:
     0.5
     """
     found = squad_normalised(answer).split()
-    return max(_word_f1(found, right.split()) for right in _said(references))
+    best = 0.0
+    for right in (each.split() for each in _said(references)):
+        shared = (Counter(found) & Counter(right)).total()
+        both = len(found) + len(right)
+        best = max(best, 2 * shared / both if found and right else float(found == right))
+    return best
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
@@ -261,12 +265,8 @@ def meteor(answer: str, references: Sequence[str], *, wordnet: Any = None) -> fl
     if not words(answer) or answers_nothing(references):
         return _nothing(answer, references)
     score = _module("nltk.translate.meteor_score", "nltk").meteor_score
-    return float(score([words(each) for each in references], words(answer), wordnet=wordnet or _NoSynonyms()))
-
-
-class _NoSynonyms:
-    def synsets(self, word: str) -> tuple[()]:
-        return ()
+    synonyms = wordnet or SimpleNamespace(synsets=lambda word: ())
+    return float(score([words(each) for each in references], words(answer), wordnet=synonyms))
 
 
 def _nothing(answer: str, references: Sequence[str]) -> float:
@@ -277,26 +277,16 @@ def _said(references: Sequence[str]) -> list[str]:
     return [right for right in map(squad_normalised, references) if right] or [""]
 
 
-def _word_f1(found: list[str], right: list[str]) -> float:
-    if not found or not right:
-        return float(found == right)
-    shared = (Counter(found) & Counter(right)).total()
-    return 2 * shared / (len(found) + len(right))
-
-
-class _Words:
-    tokenize: Callable[[str], list[str]] = staticmethod(words)
-
-
 @lru_cache(maxsize=1)
 def _rouge() -> Any:
-    return _module("rouge_score.rouge_scorer", "rouge-score").RougeScorer(["rougeL"], tokenizer=_Words())
+    scorer = _module("rouge_score.rouge_scorer", "rouge-score").RougeScorer
+    return scorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=words))
 
 
 @lru_cache(maxsize=8)
 def _bleu(order: int) -> Any:
-    made = _module("sacrebleu.metrics", "sacrebleu").BLEU
-    return made(max_ngram_order=order, lowercase=True, tokenize="13a", effective_order=True)
+    scorer = _module("sacrebleu.metrics", "sacrebleu").BLEU
+    return scorer(max_ngram_order=order, lowercase=True, tokenize="13a", effective_order=True)
 
 
 def _module(name: str, package: str) -> Any:
@@ -381,7 +371,10 @@ def bert_scores(model: TokenEmbedder, answers: Sequence[str], references: Sequen
     Raises `ModelError`: the model failed twice.
     """
     distinct = list(dict.fromkeys([*answers, *references]))
-    tokens = dict(zip(distinct, _tokens(model, distinct), strict=True))
+    tokens: dict[str, _Tokens] = {}
+    for first in range(0, len(distinct), _AT_ONCE):
+        texts = distinct[first : first + _AT_ONCE]
+        tokens.update(zip(texts, _read(model, texts), strict=True))
     return [_greedy(tokens[answer], tokens[reference]) for answer, reference in zip(answers, references, strict=True)]
 
 
@@ -402,13 +395,6 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
 class _Tokens(NamedTuple):
     own: Vectors
     all: Vectors
-
-
-def _tokens(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
-    found: list[_Tokens] = []
-    for first in range(0, len(texts), _AT_ONCE):
-        found += _read(model, texts[first : first + _AT_ONCE])
-    return found
 
 
 def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
@@ -512,12 +498,7 @@ def faithfulness_question(question: str, answer: str, passages: Sequence[str]) -
 
     After Es et al., RAGAS (2024), section 3, which asks for statements and verdicts in two calls.
     """
-    statement = {
-        "type": "object",
-        "properties": {"statement": {"type": "string"}, "supported": {"type": "boolean"}},
-        "required": ["statement", "supported"],
-        "additionalProperties": False,
-    }
+    statement = schema_of(statement={"type": "string"}, supported={"type": "boolean"})
     return Question(
         messages=[
             {"role": "system", "content": _FAITHFUL},
@@ -536,7 +517,7 @@ def relevancy_question(question: str, answer: str) -> Question[float]:
     return Question(
         messages=[{"role": "system", "content": _RELEVANT}, {"role": "user", "content": _pair(question, answer)}],
         schema=schema_of(reason={"type": "string"}, grade={"type": "integer", "minimum": 0, "maximum": _BEST_GRADE}),
-        read=_read_grade,
+        read=lambda text: whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE) / _BEST_GRADE,
         assumed={"reason": "It gives what was asked for, in a sentence of some fifteen words.", "grade": _BEST_GRADE},
     )
 
@@ -550,21 +531,16 @@ def _read_statements(text: str) -> float:
     listed = member(found_json(text), "statements")
     if not isinstance(listed, list) or not 1 <= len(listed) <= _MOST_STATEMENTS:
         raise BadAnswerError(f"expected 'statements' to be a list of 1 to {_MOST_STATEMENTS}")
-    return sum(map(_supported, listed)) / len(listed)
-
-
-def _supported(statement: Any) -> bool:
-    if not isinstance(statement, dict):
-        raise BadAnswerError(f"expected each statement to be an object, got {type(statement).__name__}")
-    text_of(member(statement, "statement"), "statement")
-    verdict = member(statement, "supported")
-    if not isinstance(verdict, bool):
-        raise BadAnswerError(f"expected 'supported' to be true or false, got {verdict!r}")
-    return verdict
-
-
-def _read_grade(text: str) -> float:
-    return whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE) / _BEST_GRADE
+    supported = 0
+    for statement in listed:
+        if not isinstance(statement, dict):
+            raise BadAnswerError(f"expected each statement to be an object, got {type(statement).__name__}")
+        text_of(member(statement, "statement"), "statement")
+        verdict = member(statement, "supported")
+        if not isinstance(verdict, bool):
+            raise BadAnswerError(f"expected 'supported' to be true or false, got {verdict!r}")
+        supported += verdict
+    return supported / len(listed)
 
 
 @measures.register("Faithfulness")
