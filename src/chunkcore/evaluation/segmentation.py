@@ -139,38 +139,13 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
     return (agreed + saved) / (agreed + edits)
 
 
-def _sorted(starts: Iterable[int], count: int) -> list[int]:
+def _begins(starts: Iterable[int], count: int) -> list[int]:
+    """The distinct units, ascending."""
     found = sorted({int(start) for start in starts})
     if found and not 0 < found[0] <= found[-1] < count:
         wrong = found[0] if found[0] < 1 else found[-1]
         raise DataError(f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {wrong}")
     return found
-
-
-def _pairs(right: list[int], found: list[int], tolerance: int) -> int:
-    pairs = place = 0
-    for start in right:
-        while place < len(found) and found[place] < start - tolerance:
-            place += 1
-        if place < len(found) and found[place] <= start + tolerance:
-            pairs += 1
-            place += 1
-    return pairs
-
-
-def _moved(missing: set[int], added: set[int], near: int) -> list[int]:
-    others = np.array(sorted(added), dtype=np.int64)
-    candidates = []
-    for start in missing:
-        first, last = np.searchsorted(others, [start - near, start + near + 1]).tolist()
-        candidates += [(abs(start - other), min(start, other), start, other) for other in others[first:last].tolist()]
-    moved = []
-    for distance, _, start, other in sorted(candidates):
-        if start in missing and other in added:
-            missing.remove(start)
-            added.remove(other)
-            moved.append(distance)
-    return moved
 
 
 def _prepared(

@@ -42,12 +42,7 @@ class Difference:
     """The difference of two systems on the queries that both answered.
 
     Attributes:
-        a: the first system's name.
-        b: the second's.
-        measure: the compared measure.
-        mean: of a - b over the queries.
-        low: the interval's lower end.
-        high: the interval's upper end.
+        mean: of a - b over the queries; its interval is `low` to `high`.
         distinct: the difference is significant (see `compare`).
         p_value: of the randomisation test, for this pair alone.
         adjusted_p: the p-value corrected for all pairs.
@@ -98,14 +93,10 @@ class Comparison(Frame):
         tied: the system with the best mean, and all that are statistically tied with it.
         questions_needed: while the first is tied, the range of the number of questions with which a difference of
             `margin` from the next would be found in 8 of 10 cases; None if nothing is open, or too few scores differ.
-        resamples: of the bootstrap.
-        seed: of the bootstrap and the randomisation test.
         verdict: the result in two to five sentences.
-        confidence: of the intervals and the tests.
-        margin: the smallest difference that matters, in the measure's unit (0.02 is two points).
-        check: the share of resamples in which the best must come first.
         firsts: by name, the share of resamples in which the system has the highest mean.
-        clusters: the group that each query is resampled with; None to resample queries.
+
+    The other attributes are the arguments of `compare`.
     """
 
     reports: tuple[Report, ...]
@@ -273,7 +264,7 @@ def compare(
         confidence=confidence,
         margin=margin,
         check=check,
-        firsts=dict(zip(names, _firsts(_sign(measure) * own), strict=True)),
+        firsts=_firsts(names, _sign(measure) * own),
         clusters=clusters,
     )
     return _conclude(made, labels)
@@ -368,11 +359,11 @@ def _differences(
     return tuple(found)
 
 
-def _firsts(means: Scores) -> list[float]:
+def _firsts(names: Sequence[str], means: Scores) -> dict[str, float]:
     highest = np.max(np.where(np.isnan(means), -np.inf, means), axis=1, keepdims=True)
     first = (means >= highest - 1e-12) & ~np.isnan(means)
     shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
-    return [float(share) for share in shared.mean(axis=0)]
+    return dict(zip(names, shared.mean(axis=0).tolist(), strict=True))
 
 
 def _conclude(comparison: Comparison, labels: Sequence[str] | None) -> Comparison:
@@ -388,25 +379,19 @@ def _conclude(comparison: Comparison, labels: Sequence[str] | None) -> Compariso
     tied = [other for other in others if not comparison.between(first.name, other.name).distinct]
     rival = (tied or others)[0] if others else None
     lead = comparison.between(first.name, rival.name) if rival else None
+    needed = None
+    if tied and rival and lead and not lead.equivalent:
+        apart = first.values(measure) - rival.values(measure)
+        shared = 1 - (1 - comparison.confidence) / sum(not each.distinct for each in comparison.differences)
+        low, high = questions_to_show(comparison.margin, apart, confidence=shared, clusters=labels)
+        needed = None if math.isnan(low) else (math.ceil(low), math.ceil(high))
     found = replace(
         comparison,
         best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.check else None,
         tied=tuple(report.name for report in [first, *tied]),
-        questions_needed=_questions_needed(comparison, lead, labels) if tied and lead else None,
+        questions_needed=needed,
     )
     return replace(found, verdict=_verdict(found, standing, lead))
-
-
-def _questions_needed(comparison: Comparison, lead: Difference, labels: Sequence[str] | None) -> tuple[int, int] | None:
-    if lead.equivalent:
-        return None
-    values = {report.name: report.values(comparison.measure) for report in comparison.reports}
-    unsure = sum(not each.distinct for each in comparison.differences)
-    shared = 1 - (1 - comparison.confidence) / unsure
-    low, high = questions_to_show(
-        comparison.margin, values[lead.a] - values[lead.b], confidence=shared, clusters=labels
-    )
-    return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
 
 def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
@@ -418,11 +403,13 @@ def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Differenc
     if lead is None:
         sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
     else:
-        sentences.append(_lead(comparison, lead))
-        sentences.append(_cost(comparison, standing, lead))
-        sentences.append(_questions(comparison))
+        sentences += [_lead(comparison, lead), _cost(comparison, standing, lead)]
+    if comparison.questions_needed is not None:
+        low, high = (f"{int(float(f'{count:.1e}')):,}" for count in comparison.questions_needed)
+        margin = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
+        sentences.append(f"A difference of {margin} takes {low} to {high} such questions to show in 8 of 10 cases.")
     sentences.append(_gaps(comparison, standing))
-    return " ".join(sentence for sentence in sentences if sentence)
+    return " ".join(filter(None, sentences))
 
 
 def _opening(comparison: Comparison, first: Report, standing: int, queries: int) -> str:
@@ -432,7 +419,7 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
     if comparison.clusters is not None:
         documents = len({comparison.clusters[query] for query in first.query_ids})
         asked += f" about {documents:,} documents, which were resampled whole"
-    interval = f"{_confidence(comparison)} interval {measure.show(low)} to {measure.show(high)}"
+    interval = f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
     score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval})"
     most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if standing == 1:
@@ -451,12 +438,12 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
-    if _same(lead):
+    if lead.mean == lead.low == lead.high == 0:
         pair = f"{lead.a} and {lead.b}"
         return f"{pair} score the same on every question, so no number of such questions would separate them."
     ahead = lead if lead.measure.higher_is_better else lead.reverse()
     mean, low, high = (lead.measure.show(value) for value in (ahead.mean, ahead.low, ahead.high))
-    interval = f"{_confidence(comparison)} interval of the difference {low} to {high}"
+    interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
     unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
     told = f"It is {mean}{lead.measure.points} ahead of {lead.b} ({interval}; {unalike})"
     return f"{told}{_doubt(comparison, lead)}{_matter(comparison, lead)}."
@@ -492,28 +479,13 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
     known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
     if len(known) < 2:
         return ""
-    listed = ", ".join(f"{name} {known[name]:,.0f}" for name in known)
-    return f"Retrieved tokens per query: {listed}; {_cheapest(known)}."
-
-
-def _cheapest(costs: Mapping[str, float]) -> str:
-    least = min(map(round, costs.values()))
-    names = [name for name, cost in costs.items() if round(cost) == least]
-    if len(names) == len(costs):
-        return "they cost the same"
-    return f"{_enumerate(names)} {'is' if len(names) == 1 else 'are'} the cheapest of these"
-
-
-def _same(lead: Difference) -> bool:
-    return lead.mean == lead.low == lead.high == 0
-
-
-def _questions(comparison: Comparison) -> str:
-    if comparison.questions_needed is None:
-        return ""
-    low, high = map(_rounded, comparison.questions_needed)
-    margin = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
-    return f"A difference of {margin} takes {low} to {high} such questions to show in 8 of 10 cases."
+    listed = ", ".join(f"{name} {cost:,.0f}" for name, cost in known.items())
+    least = min(map(round, known.values()))
+    cheapest = [name for name, cost in known.items() if round(cost) == least]
+    told = f"{_enumerate(cheapest)} {'is' if len(cheapest) == 1 else 'are'} the cheapest of these"
+    if len(cheapest) == len(known):
+        told = "they cost the same"
+    return f"Retrieved tokens per query: {listed}; {told}."
 
 
 def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
@@ -529,13 +501,5 @@ def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
     return f"{sentence}." if sentence else ""
 
 
-def _confidence(comparison: Comparison) -> str:
-    return f"{100 * comparison.confidence:g} %"
-
-
 def _enumerate(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _rounded(count: int) -> str:
-    return f"{int(float(f'{count:.1e}')):,}"

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Difference, compare
 
@@ -159,13 +158,24 @@ def check_baseline(
             f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "
             "give both the same min_rule"
         )
-    now, before = _paired(report, earlier, common, measure)
+    values = np.empty((2, len(common)))
+    for row, each in zip(values, (report, earlier), strict=True):
+        place = {query: number for number, query in enumerate(each.query_ids)}
+        row[:] = each.values(measure)[[place[query] for query in common]]
+    values[:, np.isnan(values).any(axis=0)] = math.nan
+    now, before = (
+        Report(name, report.benchmark, tuple(common), ("",) * len(common), {measure: row})
+        for name, row in zip(("now", "before"), values, strict=True)
+    )
     change = compare([now, before], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
     if math.isnan(change.mean):
         return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
     was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
     interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
-    where = f"on {_questions(report, earlier, common)} ({100 * confidence:g} % interval of the change {interval})"
+    apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
+    others = "".join(f", {count:,} {what}" for count, what in apart if count)
+    asked = f"{len(common):,} {'common ' * bool(others)}questions{others}"
+    where = f"on {asked} ({100 * confidence:g} % interval of the change {interval})"
     if _is_worse(change) and change.distinct:
         moved = "fell" if measure.higher_is_better else "rose"
         return Check(f"{report.name}: {measure} {moved} from {was} to {is_} {where}: failed.", failed=True)
@@ -173,27 +183,6 @@ def check_baseline(
         return Check(f"{report.name}: {measure} went from {was} to {is_} {where}, {_doubt(change)}", failed=False)
     moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
     return Check(f"{report.name}: {measure} {moved} {where}: passed.", failed=False)
-
-
-def _paired(report: Report, earlier: Report, ids: Sequence[str], measure: Measure) -> tuple[Report, Report]:
-    values = np.column_stack([_values(each, ids, measure) for each in (report, earlier)])
-    values[np.isnan(values).any(axis=1)] = math.nan
-    now, before = (
-        Report(name, report.benchmark, tuple(ids), ("",) * len(ids), {measure: column})
-        for name, column in zip(("now", "before"), values.T, strict=True)
-    )
-    return now, before
-
-
-def _values(report: Report, ids: Sequence[str], measure: Measure) -> Scores:
-    place = {query: row for row, query in enumerate(report.query_ids)}
-    return report.values(measure)[[place[query] for query in ids]]
-
-
-def _questions(report: Report, earlier: Report, common: Sequence[str]) -> str:
-    apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
-    others = ", ".join(f"{count:,} {what}" for count, what in apart if count)
-    return f"{len(common):,} common questions, {others}" if others else f"{len(common):,} questions"
 
 
 def _is_worse(change: Difference) -> bool:

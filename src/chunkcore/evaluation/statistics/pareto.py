@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from chunkcore.errors import DataError, OptionError
-
-Floats = NDArray[np.float64]
 
 
 def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) -> list[int]:
@@ -29,33 +27,20 @@ def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) 
     >>> pareto_front([(800, 0.75), (400, 0.75), (200, 0.5), (300, 0.4)])
     [2, 1]
     """
-    signs = np.array([_sign(each) for each in better])
-    rows = _matrix(points, len(signs)) * signs
-    known = np.flatnonzero(np.isfinite(rows).all(axis=1))
-    rows = rows[known]
-    kept = np.array([not _beaten(row, rows) for row in rows], dtype=np.bool_)
-    front = known[kept]
-    order = np.lexsort(rows[kept].T[::-1])
-    return [int(each) for each in front[order]]
-
-
-def _beaten(row: Floats, rows: Floats) -> bool:
-    return bool(((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any())
-
-
-def _sign(word: str) -> float:
-    if word not in ("low", "high"):
-        raise OptionError(f'better is "low" or "high" for each coordinate, got {word!r}')
-    return 1.0 if word == "low" else -1.0
-
-
-def _matrix(points: ArrayLike, width: int) -> Floats:
+    for word in better:
+        if word not in ("low", "high"):
+            raise OptionError(f'better is "low" or "high" for each coordinate, got {word!r}')
+    width = len(better)
     try:
         rows = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"points are rows of {width} numbers ({error})") from error
-    if rows.size == 0:
-        return np.empty((0, width))
-    if rows.ndim != 2 or rows.shape[1] != width:
+    if rows.size and (rows.ndim != 2 or rows.shape[1] != width):
         raise DataError(f"points are rows of {width} numbers, got an array of shape {rows.shape}")
-    return rows
+    rows = rows.reshape(-1, width) * [1 if word == "low" else -1 for word in better]
+    known = np.flatnonzero(np.isfinite(rows).all(axis=1))
+    rows = rows[known]
+    beaten = [bool(((rows <= row).all(axis=1) & (rows < row).any(axis=1)).any()) for row in rows]
+    kept = ~np.array(beaten, dtype=np.bool_)
+    order = np.lexsort(rows[kept].T[::-1])
+    return [int(each) for each in known[kept][order]]
