@@ -17,11 +17,9 @@ from chunkcore.evaluation.statistics.resampling import (
     holm,
     intervals,
     mean_intervals,
-    questions_to_equate,
     questions_to_separate,
     randomisation_test,
     resampled_means,
-    smallest_difference,
     student_quantile,
 )
 from integration_tests.benchmarks import statistics_simulation as simulation
@@ -157,13 +155,10 @@ def test_the_advised_questions_are_those_of_a_power_analysis() -> None:
     assert questions_to_separate(0.05, 0.3) == pytest.approx(expected, rel=0.001)
 
 
-def test_sample_sizes_are_each_others_inverse_and_grow_as_they_should() -> None:
-    assert smallest_difference(0.3, round(questions_to_separate(0.05, 0.3))) == pytest.approx(0.05, rel=0.01)
+def test_sample_sizes_grow_as_they_should() -> None:
     assert questions_to_separate(0.05, 0.3) == pytest.approx(4 * questions_to_separate(0.1, 0.3))
     assert questions_to_separate(0.05, 0.3, power=0.9) > questions_to_separate(0.05, 0.3)
-    assert questions_to_separate(0, 0.3) == questions_to_equate(0, 0.3) == smallest_difference(0.3, 0) == math.inf
-    # (1.645 + 1.282) · 0.3 / 0.02, squared
-    assert questions_to_equate(0.02, 0.3) == pytest.approx(1927, rel=0.001)
+    assert questions_to_separate(0, 0.3) == math.inf
 
 
 # --- equivalence ---

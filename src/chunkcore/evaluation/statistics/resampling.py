@@ -165,9 +165,13 @@ def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Seq
         generator = np.random.default_rng(seed)
         rows = max(1, _BLOCK // units)
         for first in range(0, resamples, rows):
-            drawn = _draw(generator, min(rows, resamples - first), units)
-            below = drawn @ known
-            np.divide(drawn @ values, below, out=means[first : first + rows], where=below > 0)
+            some = means[first : first + rows]
+            drawn = generator.integers(0, units, size=(len(some), units))
+            drawn += (np.arange(len(some)) * units)[:, None]
+            times = np.bincount(drawn.reshape(-1), minlength=len(some) * units)
+            weights = times.reshape(len(some), units).astype(np.float64)
+            below = weights @ known
+            np.divide(weights @ values, below, out=some, where=below > 0)
     return means
 
 
@@ -181,17 +185,12 @@ def intervals(means: Scores, units: Numbers, confidence: float) -> tuple[Scores,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an all-NaN column is NaN, as intended
         for count in np.unique(units).tolist():
-            chosen = units == count
-            tail = _tail(confidence, count)
+            chosen, tail = units == count, (1 - confidence) / 2
+            if count > 1:  # else every resample is the same
+                reach = student_quantile(1 - tail, count - 1)
+                tail = NormalDist().cdf(-math.sqrt(count / (count - 1)) * reach)
             low[chosen], high[chosen] = np.nanquantile(means[:, chosen], [tail, 1 - tail], axis=0)
     return low, high
-
-
-def _tail(confidence: float, units: int) -> float:
-    tail = (1 - confidence) / 2
-    if units < 2:
-        return tail  # every resample is the same
-    return NormalDist().cdf(-math.sqrt(units / (units - 1)) * student_quantile(1 - tail, units - 1))
 
 
 def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -> Scores:
@@ -208,13 +207,6 @@ def cluster_sums(columns: NDArray[np.generic], clusters: Sequence[str] | None) -
 def units_of(columns: Scores, clusters: Sequence[str] | None) -> Numbers:
     """The number of units with a value, for each column."""
     return np.asarray(np.count_nonzero(cluster_sums(~np.isnan(columns), clusters), axis=0), dtype=np.int64)
-
-
-def _draw(generator: np.random.Generator, resamples: int, units: int) -> Scores:
-    drawn = generator.integers(0, units, size=(resamples, units))
-    drawn += (np.arange(resamples) * units)[:, None]
-    counts = np.bincount(drawn.reshape(-1), minlength=resamples * units)
-    return counts.reshape(resamples, units).astype(np.float64)
 
 
 _EXACT = 12  # units; up to these, all sign patterns are tried
@@ -245,17 +237,14 @@ def randomisation_test(
         signs = 1.0 - 2.0 * (np.arange(2**units)[:, None] >> np.arange(units) & 1)
         p = np.mean(np.abs(signs @ sums) >= bar, axis=0)
     else:
-        p = (1 + _count(sums, bar, flips, np.random.default_rng(seed))) / (1 + flips)
+        generator = np.random.default_rng(seed)
+        count = np.zeros(sums.shape[1], dtype=np.int64)
+        rows = max(1, _BLOCK // max(sums.shape))
+        for first in range(0, flips, rows):
+            drawn = generator.integers(0, 2, size=(min(rows, flips - first), units), dtype=np.int8)
+            count += np.count_nonzero(np.abs((2.0 * drawn - 1.0) @ sums) >= bar, axis=0)
+        p = (1 + count) / (1 + flips)
     return np.where(np.isnan(differences).all(axis=0), np.nan, p)
-
-
-def _count(sums: Scores, bar: Scores, flips: int, generator: np.random.Generator) -> Numbers:
-    count = np.zeros(sums.shape[1], dtype=np.int64)
-    rows = max(1, _BLOCK // max(sums.shape))
-    for first in range(0, flips, rows):
-        signs = generator.integers(0, 2, size=(min(rows, flips - first), len(sums)), dtype=np.int8)
-        count += np.count_nonzero(np.abs((2.0 * signs - 1.0) @ sums) >= bar, axis=0)
-    return count
 
 
 def holm(p_values: Scores) -> Scores:
@@ -321,27 +310,6 @@ def questions_to_show(
     ends = score_interval(float(squares.mean()), error, reach, len(squares), skew)
     each = _quantiles(confidence, power) ** 2 * most * len(squares) / len(apart) / margin**2
     return ends[0] * each, ends[1] * each
-
-
-def smallest_difference(deviation: float, questions: int, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """The smallest difference that a number of questions shows with the chance `power`.
-
-    >>> round(smallest_difference(0.3, 283), 3)
-    0.05
-    """
-    return _quantiles(confidence, power) * deviation / math.sqrt(questions) if questions else math.inf
-
-
-def questions_to_equate(margin: float, deviation: float, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """The number of questions that show equal systems to be within the margin, with the chance `power`.
-
-    Source: Schuirmann's two one-sided tests (1987), at no difference.
-
-    >>> round(questions_to_equate(0.02, 0.3))
-    1927
-    """
-    one_sided = NormalDist().inv_cdf(confidence) + NormalDist().inv_cdf(0.5 + power / 2)
-    return (one_sided * deviation / margin) ** 2 if margin else math.inf
 
 
 def _quantiles(confidence: float, power: float) -> float:
