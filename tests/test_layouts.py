@@ -391,6 +391,8 @@ def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
     assert set(found) == {"r3", "r5"}
     assert found["r3"] == "test.jsonl, line 3: its relevant sentence 'general' is none of its documents'"
     assert "'It helps.' occurs 2 times" in found["r5"]
+    alone = load_benchmark(tmp_path / "covidqa" / "test.jsonl")
+    assert (alone.queries, reasons(alone)) == (loaded.queries, found)
 
 
 def test_ragbench_as_parquet_is_the_same(tmp_path: Path) -> None:

@@ -76,25 +76,23 @@ class EvidenceInference(Layout):
         for number, prompt in csv_rows(folder / "prompts_merged.csv", self._PROMPT):
             rows = marked.get(prompt["PromptID"], [])
             article = f"PMC{prompt['PMCID']}"
+            evidence = []
+            for row in rows:
+                start, end = _offset(row["Evidence Start"]), _offset(row["Evidence End"])
+                stands = 0 <= start < end and texts.get(article, "")[start:end] == row["Annotations"]
+                offsets = {"start": start, "end": end} if stands else {}
+                evidence.append({**offsets, "text": row["Annotations"]})
             told = {
                 "id": prompt["PromptID"],
                 "question": f"With respect to {prompt['Outcome']}, characterize the reported difference between "
                 f"{prompt['Intervention']} and those receiving {prompt['Comparator']}.",
                 "document_id": article,
                 "answers": list(dict.fromkeys(row["Label"] for row in rows)),
-                "evidence": _distinct(_passage(row, texts.get(article, "")) for row in rows),
+                "evidence": _distinct(evidence),
             }
             if not rows:
                 told["left_out"] = "no annotation of it was accepted by a verifier"
             yield f"prompts_merged.csv, line {number}", told
-
-
-def _passage(row: dict[str, str | None], text: str) -> dict[str, Any]:
-    passage = row["Annotations"] or ""
-    start, end = _offset(row["Evidence Start"]), _offset(row["Evidence End"])
-    if 0 <= start < end and text[start:end] == passage:
-        return {"start": start, "end": end, "text": passage}
-    return {"text": passage}
 
 
 def _is_one(value: str | None) -> bool:
@@ -139,9 +137,11 @@ class NarrativeQA(Layout):
             if "/" in told["id"] or "\\" in told["id"] or not file.is_file():
                 continue
             try:
-                text, encoding = _story(file)
+                text, encoding = read_text(file), "utf-8"
             except NoTextError:
                 continue  # a failed download leaves an empty file; its questions are left out
+            except DataError:
+                text, encoding = file.read_bytes().decode("windows-1252", errors="replace"), "windows-1252"
             yield place, {**told, "text": text, "encoding": encoding}
 
     def _summaries(self, root: Path) -> Iterator[Row]:
@@ -172,15 +172,6 @@ class NarrativeQA(Layout):
                     f"its story {identity!r} is not there, or no text: download it, or take the folder tmp away"
                 )
             yield f"{file.name}, line {number}", told
-
-
-def _story(file: Path) -> tuple[str, str]:
-    try:
-        return read_text(file), "utf-8"
-    except NoTextError:
-        raise
-    except DataError:
-        return file.read_bytes().decode("windows-1252", errors="replace"), "windows-1252"
 
 
 @layouts.register("qasper")
@@ -233,7 +224,14 @@ class Qasper(Layout):
 
     def _evidence(self, answers: Sequence[dict[str, Any]], paper: _Paper, place: str) -> dict[str, Any]:
         answerable = [each for each in answers if each.get("unanswerable") is not True]
-        marked = [found for answer in answerable for found in self._marked(answer, paper, place)]
+        marked: list[tuple[str, list[Span]]] = []
+        for answer in answerable:
+            paragraphs = members(answer, "evidence", str, place, [])
+            sentences = members(answer, "highlighted_evidence", str, place, []) if self.highlighted else []
+            inner = [each for each in sentences if not each.startswith(_FLOAT)]
+            whole = [each for each in paragraphs if not inner or each.startswith(_FLOAT)]
+            marked += [(each, paper.paragraphs(each)) for each in whole]
+            marked += [(each, paper.inside(each, paragraphs)) for each in inner]
         if not marked:
             return {"without_evidence": True, "unanswerable": not answerable}
         if any(not places and text.startswith(_FLOAT) for text, places in marked):
@@ -245,16 +243,6 @@ class Qasper(Layout):
                 for text, places in marked
             )
         }
-
-    def _marked(self, answer: dict[str, Any], paper: _Paper, place: str) -> list[tuple[str, list[Span]]]:
-        paragraphs = members(answer, "evidence", str, place, [])
-        sentences = members(answer, "highlighted_evidence", str, place, []) if self.highlighted else []
-        inner = [each for each in sentences if not each.startswith(_FLOAT)]
-        whole = [each for each in paragraphs if not inner or each.startswith(_FLOAT)]
-        return [
-            *((each, paper.paragraphs(each)) for each in whole),
-            *((each, paper.inside(each, paragraphs)) for each in inner),
-        ]
 
 
 @layouts.register("qasper_highlighted")
@@ -354,33 +342,26 @@ class QMSum(Layout):
 
     def _meetings(self, root: Path) -> Iterator[tuple[str, dict[str, Any], list[Span], dict[str, Any]]]:
         for file in with_keys(root, self._KEYS, (".json", ".jsonl")):
-            for place, name, meeting in _in_file(file):
+            meetings: Iterable[tuple[str, str, Any]] = (
+                (f"{file}, line {number}", f"{file.stem}-{number}", row) for number, row in json_lines(file)
+            )
+            if file.suffix.lower() == ".json":
+                meetings = [(str(file), file.stem, read_json(file))]
+            for place, name, meeting in meetings:
                 builder, turns = TextBuilder("\n"), []
                 for number, turn in enumerate(member(meeting, "meeting_transcripts", list, place)):
                     here = f"{place}, meeting_transcripts[{number}]"
                     span = builder.add(f"{member(turn, 'speaker', str, here)}: {member(turn, 'content', str, here)}")
                     turns += [span] if span else []
-                starts = _topic_starts(meeting, turns, place)
+                begin: set[int] = set()
+                for number, topic in enumerate(member(meeting, "topic_list", list, place)):
+                    here = f"{place}, topic_list[{number}]"
+                    for first, last in _turn_ranges(topic, here):
+                        if outside := _outside(first, last, turns):
+                            raise DataError(f"{here}: {outside}")
+                        begin |= {first, last + 1}
+                starts = [turns[turn].start for turn in sorted(begin) if 0 < turn < len(turns)]
                 yield place, {"id": name, "text": builder.text, "boundaries": starts}, turns, meeting
-
-
-def _in_file(file: Path) -> Iterator[tuple[str, str, Any]]:
-    if file.suffix.lower() == ".json":
-        yield str(file), file.stem, read_json(file)
-        return
-    for number, meeting in json_lines(file):
-        yield f"{file}, line {number}", f"{file.stem}-{number}", meeting
-
-
-def _topic_starts(meeting: dict[str, Any], turns: list[Span], place: str) -> list[int]:
-    begin: set[int] = set()
-    for number, topic in enumerate(member(meeting, "topic_list", list, place)):
-        here = f"{place}, topic_list[{number}]"
-        for first, last in _turn_ranges(topic, here):
-            if not 0 <= first <= last < len(turns):
-                raise DataError(f"{here}: {_outside(first, last, turns)}")
-            begin |= {first, last + 1}
-    return [turns[turn].start for turn in sorted(begin) if 0 < turn < len(turns)]
 
 
 def _asked(meeting: dict[str, Any], document: str, turns: list[Span], place: str) -> Iterator[Row]:
@@ -395,18 +376,20 @@ def _asked(meeting: dict[str, Any], document: str, turns: list[Span], place: str
             }
             if kind == "general":
                 yield here, told | {"without_evidence": True}
+                continue
+            ranges = _turn_ranges(row, here)
+            outside = next(filter(None, (_outside(first, last, turns) for first, last in ranges)), "")
+            if outside:
+                yield here, told | {"left_out": outside}
             else:
-                yield here, told | _turns_evidence(_turn_ranges(row, here), turns)
-
-
-def _turns_evidence(ranges: list[tuple[int, int]], turns: list[Span]) -> dict[str, Any]:
-    for first, last in ranges:
-        if not 0 <= first <= last < len(turns):
-            return {"left_out": _outside(first, last, turns)}
-    return {"evidence": [{"start": turns[first].start, "end": turns[last].end} for first, last in ranges]}
+                places = [{"start": turns[first].start, "end": turns[last].end} for first, last in ranges]
+                yield here, told | {"evidence": places}
 
 
 def _outside(first: int, last: int, turns: list[Span]) -> str:
+    """Why these are not turns of the meeting; "" if they are."""
+    if 0 <= first <= last < len(turns):
+        return ""
     return f"the turns {first} to {last} are not all among the meeting's {len(turns)}"
 
 
@@ -506,7 +489,12 @@ class Squad(Layout):
                     member(each, "context", str, f"{place}.paragraphs[{n}]") for n, each in enumerate(paragraphs)
                 ]
                 text = self._BETWEEN.join(contexts)
-                identity = _unused(_title(article, paragraphs, f"{file.stem}-{number + 1}"), text, documents)
+                first = paragraphs[0] if paragraphs and isinstance(paragraphs[0], dict) else {}
+                names = (article.get("title"), first.get("document_id"), f"{file.stem}-{number + 1}")
+                name = next(str(each) for each in names if isinstance(each, str | int) and str(each).strip())
+                numbered = (name if n == 1 else f"{name}-{n}" for n in count(1))
+                # Another article's name is numbered; an equal article is the same document.
+                identity = next(n for n in numbered if n not in documents or documents[n][1]["text"] == text)
                 documents[identity] = (place, {"id": identity, "text": text})
                 start = 0
                 for n, (paragraph, context) in enumerate(zip(paragraphs, contexts, strict=True)):
@@ -530,26 +518,16 @@ class CovidQA(Squad):
     files = "COVID-QA.json, as squad"
 
 
-def _unused(name: str, text: str, documents: dict[str, Row]) -> str:
-    """The name, numbered if an article with another text has it."""
-    numbered = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in numbered if each not in documents or documents[each][1]["text"] == text)
-
-
-def _title(article: dict[str, Any], paragraphs: list[Any], otherwise: str) -> str:
-    first = paragraphs[0] if paragraphs and isinstance(paragraphs[0], dict) else {}
-    for given in (article.get("title"), first.get("document_id")):
-        if isinstance(given, str | int) and str(given).strip():
-            return str(given)
-    return otherwise
-
-
 def _paragraph_questions(paragraph: dict[str, Any], place: str, document: str, start: int) -> Iterator[Row]:
     for number, row in enumerate(member(paragraph, "qas", list, place)):
         here = f"{place}.qas[{number}]"
         question = member(row, "question", str, here)
         given = member(row, "answers", list, here, [])
-        answers = [_answer(each, f"{here}.answers[{n}]", start) for n, each in enumerate(given)]
+        answers = []
+        for n, answer in enumerate(given):
+            text = member(answer, "text", str, f"{here}.answers[{n}]")
+            begin = start + member(answer, "answer_start", int, f"{here}.answers[{n}]")
+            answers.append({"start": begin, "end": begin + len(text), "text": text})
         others = {key: value for key, value in row.items() if key not in ("answers", "question", "id", "is_impossible")}
         told = {
             **others,
@@ -564,95 +542,67 @@ def _paragraph_questions(paragraph: dict[str, Any], place: str, document: str, s
             yield here, told | {"evidence": _distinct(answers)}
 
 
-def _answer(answer: Any, place: str, start: int) -> dict[str, Any]:
-    text = member(answer, "text", str, place)
-    begin = start + member(answer, "answer_start", int, place)
-    return {"start": begin, "end": begin + len(text), "text": text}
+class SectionedLayout(Layout):
+    """Text files of a sentence a line, with other lines between their sections.
 
+    Attributes:
+        begins: what such a file begins with.
+        divider: the lines between sections; its groups are the level and the title of a heading.
+        suffix: of the files; "" for any.
+    """
 
-_HEADING = re.compile(r"========,(\d+),(.*)")
-_RULE = "=========="
+    by_content = True
+    holds = "boundaries"
+    tells_sections = True
+
+    begins: ClassVar[str]
+    divider: ClassVar[re.Pattern[str]]
+    suffix: ClassVar[str] = ""
+
+    def lacks(self, root: Path) -> str:
+        line = "" if self.begins.endswith(",") else "a line "
+        return "" if begins_with(root, self.begins.encode()) else f"a file that begins with {line}{self.begins}"
+
+    def sections(self, root: Path) -> Iterable[Row]:
+        """A text per file: its sentences, joined by line feeds.
+
+        Headings are in ``metadata["headings"]``: [offset, level, title].
+        """
+        for file in regular_files(root):
+            if not (self.suffix in ("", file.suffix) or file == root):
+                continue
+            text = TextBuilder("\n")
+            starts: list[int] = []
+            sentences: list[list[int]] = []
+            headings: list[list[Any]] = []
+            waiting: list[list[Any]] = []
+            for _, line in text_lines(file):
+                if found := self.divider.fullmatch(line.rstrip("\r\n")):
+                    waiting.append([int(found[1][:9]), found[2].removesuffix(".")] if self.divider.groups else [])
+                elif span := text.add(line.strip()):
+                    sentences.append([span.start, span.end])
+                    starts += [span.start] if waiting and span.start else []
+                    headings += [[span.start, *heading] for heading in waiting]
+                    waiting.clear()
+            name = file.name if file == root else file.relative_to(root).as_posix()
+            row = {"id": name, "text": text.text, "boundaries": starts, "sentences": sentences}
+            yield str(file), row | {"headings": headings} if self.divider.groups else row
 
 
 @layouts.register("choi")
-class Choi(Layout):
+class Choi(SectionedLayout):
     """Choi (2000): segments of ten texts each, joined."""
 
     files = "*.ref with lines of ==========, at any depth"
-    by_content = True
-    holds = "boundaries"
-    tells_sections = True
-
-    def lacks(self, root: Path) -> str:
-        return "" if begins_with(root, _RULE.encode()) else f"a file that begins with a line {_RULE}"
-
-    def sections(self, root: Path) -> Iterable[Row]:
-        """A text per file: a sentence per line, segments between lines of ``==========``."""
-        for name, file in _named(root, ".ref"):
-            text = _Sectioned()
-            for _, line in text_lines(file):
-                if line.strip() == _RULE:
-                    text.begin_section()
-                else:
-                    text.add_sentence(line)
-            yield str(file), text.row(name)
+    begins = "=========="
+    divider = re.compile(r"\s*==========\s*")
+    suffix = ".ref"
 
 
 @layouts.register("wiki727k")
-class Wiki727k(Layout):
+class Wiki727k(SectionedLayout):
     """Wiki-727k (Koshorek et al., 2018): articles with their sections."""
 
     files = "files with lines of ========,level,title. at any depth (WIKI-50, too)"
-    by_content = True
-    holds = "boundaries"
-    tells_sections = True
-
-    def lacks(self, root: Path) -> str:
-        return "" if begins_with(root, b"========,") else "a file that begins with ========,"
-
-    def sections(self, root: Path) -> Iterable[Row]:
-        """An article per file: a sentence per line, sections under lines of ``========,level,title.``.
-
-        The text is the sentences joined by line feeds. Headings are in ``metadata["headings"]``: [offset, level,
-        title].
-        """
-        for name, file in _named(root):
-            text = _Sectioned()
-            for _, line in text_lines(file):
-                found = _HEADING.match(line.rstrip("\r\n"))
-                if found:
-                    text.begin_section(int(found[1][:9]), found[2].removesuffix("."))
-                else:
-                    text.add_sentence(line)
-            yield str(file), {**text.row(name), "headings": text.headings}
-
-
-class _Sectioned:
-    def __init__(self) -> None:
-        self.headings: list[list[Any]] = []
-        self._text = TextBuilder("\n")
-        self._starts: list[int] = []
-        self._sentences: list[list[int]] = []
-        self._waiting: list[list[Any]] = []
-
-    def begin_section(self, *heading: Any) -> None:
-        self._waiting.append(list(heading))
-
-    def add_sentence(self, line: str) -> None:
-        span = self._text.add(line.strip())
-        if span is None:
-            return
-        self._sentences.append([span.start, span.end])
-        if self._waiting:
-            self._starts += [span.start] if span.start else []
-            self.headings += [[span.start, *heading] for heading in self._waiting]
-            self._waiting = []
-
-    def row(self, name: str) -> dict[str, Any]:
-        return {"id": name, "text": self._text.text, "boundaries": self._starts, "sentences": self._sentences}
-
-
-def _named(root: Path, suffix: str = "") -> Iterator[tuple[str, Path]]:
-    for file in regular_files(root):
-        if not suffix or file.suffix == suffix or file == root:
-            yield (file.name if file == root else file.relative_to(root).as_posix()), file
+    begins = "========,"
+    divider = re.compile(r"========,(\d+),(.*)")

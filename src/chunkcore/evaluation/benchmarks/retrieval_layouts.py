@@ -126,22 +126,21 @@ class LegalBenchRag(Layout):
 def _tests(file: Path) -> Iterator[Row]:
     for number, test in enumerate(member(read_json(file), "tests", list, str(file))):
         place = f"{file}, tests[{number}]"
-        snippets = member(test, "snippets", list, place)
+        evidence = []
+        for n, snippet in enumerate(member(test, "snippets", list, place)):
+            here = f"{place}.snippets[{n}]"
+            path, span = member(snippet, "file_path", str, here), member(snippet, "span", list, here)
+            if len(span) != 2:
+                raise DataError(f"{here}: expected 'span' to be [start, end], got {len(span)} values")
+            evidence.append({"document": path, "start": span[0], "end": span[1], "text": snippet.get("answer")})
         told = {
             "id": f"{file.stem}-{number + 1}",
             "question": member(test, "query", str, place),
             "collection": file.stem,
             "tags": test.get("tags"),
-            "evidence": [_snippet(each, f"{place}.snippets[{n}]") for n, each in enumerate(snippets)],
+            "evidence": evidence,
         }
         yield f"{file.name}, tests[{number}]", told
-
-
-def _snippet(snippet: Any, place: str) -> dict[str, Any]:
-    path, span = member(snippet, "file_path", str, place), member(snippet, "span", list, place)
-    if len(span) != 2:
-        raise DataError(f"{place}: expected 'span' to be [start, end], got {len(span)} values")
-    return {"document": path, "start": span[0], "end": span[1], "text": snippet.get("answer")}
 
 
 @layouts.register("ragbench")
@@ -155,9 +154,7 @@ class RagBench(Layout):
 
     def lacks(self, root: Path) -> str:
         missing = [lacks_keys(folder, self._KEYS, (".jsonl",)) for folder in _folders(root)]
-        parquet = (file for folder in _folders(root) for file in data_files(folder, (".parquet",)))
-        some = not all(missing) or any(file.suffix.lower() == ".parquet" for file in parquet)
-        return "" if some else f"{missing[0]}, or a .parquet file"
+        return "" if not all(missing) or any(map(_tables, _folders(root))) else f"{missing[0]}, or a .parquet file"
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """Each distinct retrieved text is a document. Evidence is its relevant sentences, as chosen by a language
@@ -169,7 +166,10 @@ class RagBench(Layout):
         ids: dict[str, str] = {}
         documents: list[Row] = []
         asked: list[Row] = []
-        for file in self._files(root):
+        files = _tables(root) if root.is_file() else []
+        for folder in [] if files else _folders(root):
+            files += sorted([*with_keys(folder, self._KEYS, (".jsonl",)), *_tables(folder)])
+        for file in files:
             for place, row in _rows(file):
                 texts = member(row, "documents", list, place)
                 name = str(row.get("dataset_name") or file.stem)
@@ -182,14 +182,9 @@ class RagBench(Layout):
                 asked.append((brief(place, file), _question(row, texts, ids, name, place)))
         return Contents(documents_of(documents), asked)
 
-    def _files(self, root: Path) -> list[Path]:
-        if root.suffix.lower() == ".parquet" and root.is_file():
-            return [root]
-        return [
-            file
-            for folder in _folders(root)
-            for file in sorted([*with_keys(folder, self._KEYS, (".jsonl",)), *data_files(folder, (".parquet",))])
-        ]
+
+def _tables(root: Path) -> list[Path]:
+    return [file for file in data_files(root, (".parquet",)) if file.suffix.lower() == ".parquet"]
 
 
 def _folders(root: Path) -> list[Path]:
@@ -250,19 +245,15 @@ def _question(
         return told | {"left_out": f"its relevant sentence {unknown[0]!r} is none of its documents'"}
     if any(number >= len(texts) or texts[number] not in ids for number, _ in map(sentences.__getitem__, keys)):
         return told | {"left_out": "its relevant sentences are of a document that documents does not have"}
-    return told | {"evidence": list(_evidence(keys, sentences, texts, ids))}
-
-
-def _evidence(
-    keys: Sequence[str], sentences: dict[str, tuple[int, str]], texts: Sequence[str], ids: dict[str, str]
-) -> Iterator[dict[str, Any]]:
+    evidence = []
     for number in sorted({sentences[key][0] for key in keys}):
         inside = [key for key, (document, _) in sentences.items() if document == number]
         spans = _located(texts[number], [sentences[key][1] for key in inside]) or [None] * len(inside)
         for key, span in zip(inside, spans, strict=True):
             if key in keys:
                 found = {"start": span.start, "end": span.end} if span else {"text": sentences[key][1].strip()}
-                yield {"document": ids[texts[number]], **found}
+                evidence.append({"document": ids[texts[number]], **found})
+    return told | {"evidence": evidence}
 
 
 def _sentences(by_document: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:
