@@ -75,31 +75,26 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     listed = document.metadata.get("parts")
     if listed is None:
         return (Part(document.id, Span(0, len(document.text))),)
+    expected = f"the parts of document {document.id!r} are"
     if not isinstance(listed, list | tuple) or not listed:
-        raise DataError(f"{_of(document)} a list of objects with id, start and end, got {type(listed).__name__}")
-    found = tuple(_part(document, number, row) for number, row in enumerate(listed, start=1))
+        raise DataError(f"{expected} a list of objects with id, start and end, got {type(listed).__name__}")
+    found: list[Part] = []
     end = 0
-    for number, part in enumerate(found, start=1):
-        if part.span.start < end or part.span.end > len(document.text):
+    for number, row in enumerate(listed, start=1):
+        if not isinstance(row, Mapping) or not isinstance(row.get("id"), str):
+            raise DataError(f"{expected} objects with id, start and end; part {number} is {str(row)[:60]}")
+        try:
+            span = Span(row.get("start"), row.get("end"))  # type: ignore[arg-type]
+        except DataError as error:
+            raise DataError(f"{expected} spans of it; part {number}: {error}") from error
+        if span.start < end or span.end > len(document.text):
             raise DataError(
-                f"{_of(document)} in order, apart, and within its {len(document.text)} characters: "
-                f"part {number} is {part.span.start} to {part.span.end}, the one before ends at {end}"
+                f"{expected} in order, apart, and within its {len(document.text)} characters: "
+                f"part {number} is {span.start} to {span.end}, the one before ends at {end}"
             )
-        end = part.span.end
-    return found
-
-
-def _part(document: Document, number: int, row: Any) -> Part:
-    if not isinstance(row, Mapping) or not isinstance(row.get("id"), str):
-        raise DataError(f"{_of(document)} objects with id, start and end; part {number} is {str(row)[:60]}")
-    try:
-        return Part(row["id"], Span(row.get("start"), row.get("end")))  # type: ignore[arg-type]
-    except DataError as error:
-        raise DataError(f"{_of(document)} spans of it; part {number}: {error}") from error
-
-
-def _of(document: Document) -> str:
-    return f"the parts of document {document.id!r} are"
+        found.append(Part(row["id"], span))
+        end = span.end
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,28 +165,20 @@ class Benchmark:
                     f"two {kind} of the benchmark {self.name!r} have the id {repeated[0]!r}: make ids unique"
                 )
         for query in self.queries:
-            self._check(query)
+            if not query.evidence:
+                raise DataError(
+                    f"query {echo(query.id)} has no evidence, so nothing can be scored: give it some or leave it out"
+                )
+            for name, end in ((each.document_id, each.span.end) for each in query.evidence):
+                if name not in self._by_id:
+                    where = f"evidence in document {echo(name)}"
+                    raise DataError(f"query {echo(query.id)} has {where}, which is not in the benchmark")
+                if end > (size := self._by_id[name].size):
+                    told = f"evidence ends at {end}, its document {echo(name)} at {size}"
+                    raise DataError(f"query {echo(query.id)}: {told}")
         for query in self.without_evidence:
             if query.evidence:
                 raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
-
-    def _check(self, query: Query) -> None:
-        if not query.evidence:
-            raise DataError(
-                f"query {echo(query.id)} has no evidence, so nothing can be scored: give it some or leave it out"
-            )
-        for evidence in query.evidence:
-            if evidence.document_id not in self._by_id:
-                raise DataError(
-                    f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}, "
-                    "which is not in the benchmark"
-                )
-            size = self._by_id[evidence.document_id].size
-            if evidence.span.end > size:
-                raise DataError(
-                    f"query {echo(query.id)}: evidence ends at {evidence.span.end}, its document "
-                    f"{echo(evidence.document_id)} at {size}"
-                )
 
     def document(self, document_id: str) -> Document:
         """The document with this id. Raises `DataError` if there is none."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, echo
-from chunkcore.files import NoTextError, json_lines, written_names
+from chunkcore.files import NoTextError, json_lines, unreadable, written_names
 from chunkcore.reading import FileNotes, UnreadError, read_file
 from chunkcore.stored import store_documents
 
@@ -37,13 +37,16 @@ def load_documents(
     Raises `DataError`: no file with text, a named file that cannot be read, a malformed line, or a repeated id.
     """
     root = Path(path)
-    if root.is_dir():
-        lines = root / "documents.jsonl"
-        return _from_lines(lines) if lines.is_file() else _from_folder(root, leave_out, unread)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl")
-    if root.suffix == ".jsonl":
-        return _from_lines(root)
+    lines = root / "documents.jsonl" if root.is_dir() else root
+    if lines.is_file() if root.is_dir() else lines.suffix == ".jsonl":
+        found = documents_of((f"{lines}, line {number}", row) for number, row in json_lines(lines))
+        if not found:
+            raise DataError(f'{lines} holds no documents: expected lines like {{"id": ..., "text": ...}}')
+        return found
+    if root.is_dir():
+        return _from_folder(root, leave_out, unread)
     reading = read_file(root, as_utf8(root.name))
     for note in reading.notes:
         warnings.warn(f"{root}: {note}", stacklevel=2)
@@ -58,19 +61,18 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
     >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
     [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
     """
-    return store_documents(_distinct(rows))
 
+    def distinct() -> Iterator[Document]:
+        places: dict[str, str] = {}
+        for place, row in rows:
+            document = document_of(row, place)
+            if document.id in places:
+                before = places[document.id]
+                raise DataError(f"{place}: the id {echo(document.id)} was given before, at {before}; make ids unique")
+            places[document.id] = place
+            yield document
 
-def _distinct(rows: Iterable[Row]) -> Iterator[Document]:
-    places: dict[str, str] = {}
-    for place, row in rows:
-        document = document_of(row, place)
-        if document.id in places:
-            raise DataError(
-                f"{place}: the id {echo(document.id)} was given before, at {places[document.id]}; make ids unique"
-            )
-        places[document.id] = place
-        yield document
+    return store_documents(distinct())
 
 
 def document_of(row: Mapping[str, Any], place: str) -> Document:
@@ -97,38 +99,31 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
         raise DataError(f"{place}: {error}") from error
 
 
-def _from_lines(path: Path) -> list[Document]:
-    found = documents_of((f"{path}, line {number}", row) for number, row in json_lines(path))
-    if not found:
-        raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
-    return found
-
-
 def _from_folder(root: Path, leave_out: Collection[Path], unread: dict[str, str] | None) -> list[Document]:
     skipped = {each.resolve() for each in leave_out}
     walk = FolderWalk(root)
     files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
     tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
     left_out = LeftOut()
-    found = store_documents(_with_text(files, left_out))
+
+    def read() -> Iterator[Document]:
+        for name, file in files:
+            try:
+                reading = read_file(file, name)
+            except NoTextError as error:
+                left_out.add(name, error)
+                continue
+            for note in reading.notes:
+                left_out.notes.add(note, name)
+            yield reading.document
+
+    found = store_documents(read())
     if not found:
         raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
     left_out.tell(root)
     if unread is not None:
         unread.update(left_out.reasons)
     return found
-
-
-def _with_text(files: Iterable[tuple[str, Path]], left_out: LeftOut) -> Iterator[Document]:
-    for name, file in files:
-        try:
-            reading = read_file(file, name)
-        except NoTextError as error:
-            left_out.add(name, error)
-        else:
-            for note in reading.notes:
-                left_out.notes.add(note, name)
-            yield reading.document
 
 
 class LeftOut:
@@ -198,7 +193,7 @@ def listed(names: Sequence[str], count: int | None = None) -> str:
 
 
 def _raise(path: Path, error: OSError) -> None:
-    raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    raise unreadable(path, error) from error
 
 
 class FolderWalk:

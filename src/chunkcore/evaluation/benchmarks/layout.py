@@ -11,6 +11,7 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -120,7 +121,8 @@ class Own(Layout):
 
     def sections(self, root: Path) -> Iterable[Row]:
         """The lines of a ``documents.jsonl`` that have ``boundaries``."""
-        return _lines(root / "documents.jsonl" if root.is_dir() else root)
+        file = root / "documents.jsonl" if root.is_dir() else root
+        return ((f"{file}, line {number}", row) for number, row in json_lines(file))
 
 
 def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
@@ -148,10 +150,6 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
 
 
-def _lines(file: Path) -> Iterator[Row]:
-    return ((f"{file}, line {number}", row) for number, row in json_lines(file))
-
-
 _COLUMNS = ("question", "references", "corpus_id")
 
 
@@ -168,29 +166,22 @@ def _table_rows(path: Path) -> Iterator[Row]:
 def _chroma_rows(path: Path) -> Iterator[Row]:
     for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
         corpus = row["corpus_id"] or ""
-        told = {
+        told: dict[str, Any] = {
             "id": f"{corpus}-{number}",
             "question": row["question"],
             "document_id": corpus,
             "collection": corpus,
-            "evidence": _references(row["references"]),
+            "evidence": row["references"],
         }
+        with suppress(ValueError, RecursionError):
+            if isinstance(references := json.loads(row["references"] or ""), list):
+                told["evidence"] = [
+                    {"start": each.get("start_index"), "end": each.get("end_index"), "text": each.get("content")}
+                    if isinstance(each, dict)
+                    else each
+                    for each in references
+                ]
         yield f"row {number}", {**{key: value for key, value in row.items() if key not in _COLUMNS}, **told}
-
-
-def _references(written: str | None) -> Any:
-    try:
-        references = json.loads(written or "")
-    except (ValueError, RecursionError):
-        return written
-    if not isinstance(references, list):
-        return written
-    return [
-        {"start": each.get("start_index"), "end": each.get("end_index"), "text": each.get("content")}
-        if isinstance(each, dict)
-        else each
-        for each in references
-    ]
 
 
 # Helpers for layouts.

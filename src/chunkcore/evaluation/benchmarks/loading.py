@@ -20,7 +20,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     layouts,
     question_rows,
 )
-from chunkcore.evaluation.benchmarks.questions import QuestionReader, read_questions
+from chunkcore.evaluation.benchmarks.questions import QuestionReader
 from chunkcore.evaluation.benchmarks.retrieval_layouts import Beir
 
 
@@ -69,7 +69,7 @@ def load_benchmark(
         name = name or (root.resolve().name if root.is_dir() else root.stem)
         if not root.exists():
             raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
-        chosen = _chosen(root, questions) if layout == "auto" else _named(root, questions, layout)
+        chosen = _chosen(root, questions, layout)
         contents = chosen.read(root, questions, leave_out)
         is_own = questions is not None or isinstance(chosen, Own)
     elif layout != "auto":
@@ -77,8 +77,16 @@ def load_benchmark(
     else:
         name = name or "benchmark"
         is_own = True
-        contents = _given(list(documents), questions, name)
-    reader = read_questions(contents.questions, contents.documents, contents.unread)
+        if questions is None:
+            raise DataError(
+                f"there are {len(documents)} documents in {echo(name)}, and no questions: "
+                "give the path of a questions.jsonl, or its lines"
+            )
+        contents = Contents(list(documents), question_rows(questions))
+    rows = list(contents.questions)
+    reader = QuestionReader(contents.documents, [str(row.get("id")) for _, row in rows], contents.unread)
+    for place, row in rows:
+        reader.add(place, row)
     if reader.repeated and is_own:
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
         raise DataError(f"two questions have the id {reader.repeated[0].query_id!r}: {file}{reader.repeated[0].reason}")
@@ -91,7 +99,21 @@ def load_benchmark(
             stacklevel=2,
         )
     source = "the questions" if questions is not None else str(documents)
-    _require_some(reader, str(questions) if isinstance(questions, str | Path) else source, require_evidence)
+    if isinstance(questions, str | Path):
+        source = str(questions)
+    if reader.without_evidence and not reader.queries and require_evidence:
+        raise DataError(
+            f"{source}: no evidence is marked for its {len(reader.without_evidence):,} questions, so that no retrieval "
+            "can be scored on them; answers can"
+        )
+    if not reader.queries and not reader.without_evidence:
+        if not reader.problems:
+            raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+        first = reader.problems[0]
+        raise DataError(
+            f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
+            f"{first.reason}"
+        )
     problems = (*reader.problems, *reader.repeated)
     return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
 
@@ -124,26 +146,15 @@ def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
     raise DataError(f"{root} is of no layout that is known: {told}")
 
 
-def _given(documents: list[Document], questions: Questions | None, name: str) -> Contents:
-    if questions is None:
-        raise DataError(
-            f"there are {len(documents)} documents in {echo(name)}, and no questions: "
-            "give the path of a questions.jsonl, or its lines"
-        )
-    return Contents(documents, question_rows(questions))
-
-
-def _named(root: Path, questions: Questions | None, name: str) -> Layout:
-    if name == Own.name and questions is not None:
-        return Own()  # lacks nothing if questions are given
-    chosen = get_layout(name, root)
-    if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
-        raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
-    return chosen
-
-
-def _chosen(root: Path, questions: Questions | None) -> Layout:
+def _chosen(root: Path, questions: Questions | None, name: str) -> Layout:
     """The path's layout; our own if no layout that takes the questions fits."""
+    if name != "auto":
+        if name == Own.name and questions is not None:
+            return Own()  # lacks nothing if questions are given
+        chosen = get_layout(name, root)
+        if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
+            raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
+        return chosen
     if isinstance(questions, str | Path):
         other = Beir() if Path(questions).suffix.lower() == ".tsv" else Chroma()
         return Own() if other.lacks(root) else other
@@ -155,23 +166,6 @@ def _chosen(root: Path, questions: Questions | None) -> Layout:
         raise DataError(
             f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path ({error})"
         ) from None
-
-
-def _require_some(reader: QuestionReader, source: str, require_evidence: bool) -> None:
-    if reader.queries or (reader.without_evidence and not require_evidence):
-        return
-    if reader.without_evidence:
-        raise DataError(
-            f"{source}: no evidence is marked for its {len(reader.without_evidence):,} questions, so that no retrieval "
-            "can be scored on them; answers can"
-        )
-    if not reader.problems:
-        raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
-    first = reader.problems[0]
-    raise DataError(
-        f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
-        f"{first.reason}"
-    )
 
 
 def load_segmented(path: str | Path, *, layout: str = "auto") -> list[Document]:
@@ -202,13 +196,10 @@ def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
         why = "tells no sections" if layout in layouts else "is none"
         raise OptionError(f"the layout {layout} {why}: expected one of auto, {names}")
     others = [each for each in sectioned if each.name != Own.name]
-    if layout == Own.name or (layout == "auto" and _is_own(root, others)):
-        return Own().sections(root)
-    return (recognised(root, others) if layout == "auto" else get_layout(layout, root)).sections(root)
-
-
-def _is_own(root: Path, others: Sequence[Layout]) -> bool:
-    """Whether the path is a ``documents.jsonl``: by name, or as JSON lines of no other layout."""
-    if root.is_dir():
-        return (root / "documents.jsonl").is_file()
-    return root.suffix == ".jsonl" and all(layout.lacks(root) for layout in others)
+    if layout not in ("auto", Own.name):
+        return get_layout(layout, root).sections(root)
+    # Our own is known by its name, or as JSON lines of no other layout.
+    is_own = (root / "documents.jsonl").is_file() or (
+        root.suffix == ".jsonl" and not root.is_dir() and all(each.lacks(root) for each in others)
+    )
+    return (Own() if is_own or layout == Own.name else recognised(root, others)).sections(root)

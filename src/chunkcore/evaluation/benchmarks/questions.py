@@ -15,7 +15,6 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
-from chunkcore.evaluation.benchmarks.documents import Row
 from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen, loosen_page
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
@@ -53,7 +52,7 @@ class EvidenceFinder:
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
         self._hints = _HINTS
-        self._last: tuple[str, Searchable] | None = None
+        self._loose: dict[str, Searchable] = {}  # by a document's id; "" for all documents
         self._sought = 0
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
@@ -75,19 +74,23 @@ class EvidenceFinder:
         if entry.get("start") is not None or entry.get("end") is not None:
             return self._offsets(entry, chosen)
         if entry.get("whole") is True:
-            return self._whole(chosen)
-        if isinstance(entry.get("text"), str):
-            found = self._excerpt(entry["text"], chosen, entry.get("occurrence"))
-            return self._within(found, *entry["inner"]) if isinstance(entry.get("inner"), tuple) else found
-        raise EvidenceError(f"evidence needs start and end, or text, got {', '.join(map(repr, entry)) or 'nothing'}")
-
-    def _within(self, context: Evidence, start: int, answer: str) -> Evidence:
-        """An answer at an offset of its context."""
-        begin = context.span.start + start
-        seen = self._documents[context.document_id].text[begin : begin + len(answer)]
+            if len(chosen) != 1:
+                raise EvidenceError("a whole document as evidence must be named, and this names none")
+            if not chosen[0].text:
+                raise EvidenceError(f"its document {echo(chosen[0].id)} is empty")
+            return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
+        if not isinstance(entry.get("text"), str):
+            got = ", ".join(map(repr, entry)) or "nothing"
+            raise EvidenceError(f"evidence needs start and end, or text, got {got}")
+        found = self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+        if not isinstance(entry.get("inner"), tuple):
+            return found
+        start, answer = entry["inner"]  # an answer at an offset of its context
+        begin = found.span.start + start
+        seen = self._documents[found.document_id].text[begin : begin + len(answer)]
         if seen != answer:
             raise EvidenceError(f"at {start} of its context stands {quote(seen)}, not the answer {quote(answer)}")
-        return Evidence(context.document_id, Span(begin, begin + len(answer)))
+        return Evidence(found.document_id, Span(begin, begin + len(answer)))
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
@@ -97,13 +100,6 @@ class EvidenceFinder:
         if document_id not in self._documents:
             raise EvidenceError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
-
-    def _whole(self, chosen: Sequence[Document]) -> Evidence:
-        if len(chosen) != 1:
-            raise EvidenceError("a whole document as evidence must be named, and this names none")
-        if not chosen[0].text:
-            raise EvidenceError(f"its document {echo(chosen[0].id)} is empty")
-        return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
 
     def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
         if len(chosen) != 1:
@@ -134,23 +130,22 @@ class EvidenceFinder:
         places = [(document, Span(start, start + len(text))) for document, start in verbatim]
         is_verbatim = bool(places)
         places = places or list(islice(self._loosely(text, chosen), _COUNTED))
+        excerpt = f"the excerpt {quote(text)}"
+        where = f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
         if not places:
-            hint = self._hint(text, chosen) or self._not_read(chosen)
-            raise EvidenceError(f"the excerpt {quote(text)} is not found {_where(chosen)}{hint}")
+            raise EvidenceError(f"{excerpt} is not found {where}{self._hint(text, chosen)}")
+        times = "once" if len(places) == 1 else f"{len(places)} times{' or more' * (len(places) >= _COUNTED)}"
         if occurrence is None and len(places) > 1:
             named = ", ".join(f"{document.id!r} at {span.start}" for document, span in places[:_NAMED])
             more = ", ..." if len(places) > _NAMED else ""
-            raise EvidenceError(
-                f"the excerpt {quote(text)} occurs {_times(len(places))} ({named}{more}): "
-                "give occurrence, or start and end"
-            )
+            raise EvidenceError(f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end")
         if occurrence is not None and occurrence > len(places):
-            raise EvidenceError(
-                f"the excerpt {quote(text)} occurs {_times(len(places))} {_where(chosen)}, not {occurrence} times"
-            )
+            raise EvidenceError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
         document, span = places[(occurrence or 1) - 1]
         if not is_verbatim:
-            self.notes.append(_respelled(text, document, span))
+            seen = quote(span.slice(document.text))
+            stands = f"{seen} at {span.start}-{span.end} of {document.id!r}"
+            self.notes.append(f"{excerpt} is {stands}, and was taken as that")
         return Evidence(document.id, span)
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
@@ -158,30 +153,16 @@ class EvidenceFinder:
         sought = loosen(text).text
         if len(sought) < _LEAST or not self._hints:
             return
-        if len(chosen) == 1:
-            searched = self._loose_one(chosen[0].id)
-        else:
-            self._hints -= 1
-            searched = self._loose_all
+        only = chosen[0].id if len(chosen) == 1 else ""
+        self._hints -= not only
+        # All documents' forms are kept, and the last single document's.
+        if only not in self._loose:
+            texts = Mapped(attrgetter("text"), chosen)
+            self._loose = {name: each for name, each in self._loose.items() if not name}
+            self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
+        searched = self._loose[only]
         for owner, start in searched.places(sought, None):
             yield chosen[owner], searched.forms[owner].span(start, start + len(sought))
-
-    def _loose_one(self, document_id: str) -> Searchable:
-        if self._last is None or self._last[0] != document_id:
-            text = self._documents[document_id].text
-            self._last = document_id, Searchable([text], loosen_page, window=8, stride=4)
-        return self._last[1]
-
-    @cached_property
-    def _loose_all(self) -> Searchable:
-        return Searchable(Mapped(attrgetter("text"), self._listed), loosen_page, window=8, stride=4)
-
-    def _not_read(self, chosen: Sequence[Document]) -> str:
-        if not self._unread or len(chosen) == 1:
-            return ""
-        name, reason = next(iter(self._unread.items()))
-        others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
-        return f"; {name!r} was not read, as it {reason}{others}"
 
     def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
         """`_places` in all documents. Without an index, ten thousand excerpts in a gigabyte would take hours."""
@@ -196,18 +177,21 @@ class EvidenceFinder:
         return WindowIndex(Mapped(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE)
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
-        if not self._hints:
-            return ""
-        self._hints -= 1
+        """What resembles a missing excerpt; or that a document was not read."""
         only = chosen[0].id if len(chosen) == 1 else ""
-        found = self._aligner.locate(text, document_id=only)
-        if not found.spans:
+        if self._hints:
+            self._hints -= 1
+            found = self._aligner.locate(text, document_id=only)
+            for span in found.spans:
+                place = f"in {found.document_id!r} at {span.start}-{span.end}"
+                if found.how in ("fuzzy", "part"):
+                    return f"; what resembles it most (certainty {found.certainty:.2f}) stands {place}"
+                return f"; with other white space or spelling it stands {place}"
+        if not self._unread or only:
             return ""
-        span = found.spans[0]
-        place = f"in {found.document_id!r} at {span.start}-{span.end}"
-        if found.how in ("fuzzy", "part"):
-            return f"; what resembles it most (certainty {found.certainty:.2f}) stands {place}"
-        return f"; with other white space or spelling it stands {place}"
+        name, reason = next(iter(self._unread.items()))
+        others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
+        return f"; {name!r} was not read, as it {reason}{others}"
 
     @cached_property
     def _aligner(self) -> Aligner:
@@ -234,33 +218,7 @@ def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document
             start = document.text.find(text, start + 1)
 
 
-def _respelled(text: str, document: Document, span: Span) -> str:
-    seen = quote(span.slice(document.text))
-    return f"the excerpt {quote(text)} is {seen} at {span.start}-{span.end} of {document.id!r}, and was taken as that"
-
-
-def _where(chosen: Sequence[Document]) -> str:
-    return f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
-
-
-def _times(count: int) -> str:
-    if count == 1:
-        return "once"
-    return f"{count} times" if count < _COUNTED else f"{count} times or more"
-
-
 _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
-
-
-def read_questions(
-    rows: Iterable[Row], documents: Sequence[Document], unread: Mapping[str, str] | None = None
-) -> QuestionReader:
-    """A `QuestionReader` that has read these rows."""
-    listed = list(rows)
-    reader = QuestionReader(documents, [str(row.get("id")) for _, row in listed], unread)
-    for place, row in listed:
-        reader.add(place, row)
-    return reader
 
 
 class QuestionReader:
@@ -287,7 +245,8 @@ class QuestionReader:
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` names it in messages."""
         identity = "" if row.get("id") is None else str(row["id"])
-        identity = identity or self._unused()
+        numbered = (f"q{number}" for number in count(len(self._seen) + 1))
+        identity = identity or next(each for each in numbered if each not in self._seen and each not in self._given)
         if identity in self._seen:
             told = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
             self.repeated.append(DataProblem(identity, told))
@@ -302,10 +261,6 @@ class QuestionReader:
             self.notes += [DataProblem(identity, f"{place}: {note}") for note in self._finder.notes]
         self._finder.notes.clear()
 
-    def _unused(self) -> str:
-        numbered = (f"q{number}" for number in count(len(self._seen) + 1))
-        return next(each for each in numbered if each not in self._seen and each not in self._given)
-
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
         if isinstance(row.get("left_out"), str):
             raise EvidenceError(row["left_out"])
@@ -314,18 +269,19 @@ class QuestionReader:
             raise EvidenceError(f"the question is a text that is not blank, got {echo(question)}")
         document_id = row.get("document_id")
         document_id = "" if document_id is None else document_name(document_id)
-        evidence = () if _is_without(row) else self._evidence(row, document_id)
+        evidence: tuple[Evidence, ...] = ()
+        if row.get("without_evidence") is not True:
+            entries = _entries(row)
+            if not entries:
+                raise EvidenceError("it has no evidence")
+            evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
+        elif row.get("evidence") or row.get("spans"):
+            raise EvidenceError("it has evidence, and says that it is without_evidence: take one of them out")
         collection = row.get("collection")
         if not isinstance(collection, str):
             collection = self._collections.get(evidence[0].document_id if evidence else document_id, "")
         metadata = {key: value for key, value in row.items() if key not in _TAKEN}
         return Query(identity, question, evidence, collection, metadata)
-
-    def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
-        entries = _entries(row)
-        if not entries:
-            raise EvidenceError("it has no evidence")
-        return tuple(self._finder.find(entry, document_id) for entry in entries)
 
 
 QUESTION_NAMES = ("question", "query", "user_input", "prompt")
@@ -398,15 +354,6 @@ def _answers(row: Mapping[str, Any]) -> list[tuple[int, str]]:
     return list(dict.fromkeys((at, text) for at, text in pairs if type(at) is int and isinstance(text, str) and text))
 
 
-def _is_without(row: Mapping[str, Any]) -> bool:
-    said = row.get("without_evidence")
-    if said is not True:
-        return False
-    if row.get("evidence") or row.get("spans"):
-        raise EvidenceError("it has evidence, and says that it is without_evidence: take one of them out")
-    return True
-
-
 def _entries(row: Mapping[str, Any]) -> list[Any]:
     evidence = row.get("evidence")
     if isinstance(evidence, str | Mapping):
@@ -429,5 +376,4 @@ def _collection(document: Document) -> str:
     named = document.metadata.get("collection")
     if isinstance(named, str):
         return named
-    folder, slash, _ = document.id.partition("/")
-    return folder if slash else ""
+    return document.id.split("/")[0] if "/" in document.id else ""

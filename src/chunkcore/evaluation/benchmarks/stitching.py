@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.files import BENCHMARK_NAMES, write_text
 from chunkcore.registry import check_number
-from chunkcore.spans import Ranges
 
 
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
@@ -54,21 +53,16 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
     """
     sentences = {document.id: sentence_ranges(document.text) for document in benchmark.documents}
 
-    def widened(query: Query) -> Query:
-        found = tuple(
-            Evidence(each.document_id, _widened(each.span, sentences[each.document_id])) for each in query.evidence
-        )
-        return replace(query, evidence=found)
+    def widened(evidence: Evidence) -> Evidence:
+        (starts, ends), span = sentences[evidence.document_id].T, evidence.span
+        first, after = np.searchsorted(ends, span.start, side="right"), np.searchsorted(starts, span.end, side="left")
+        if first >= after:
+            return evidence
+        wide = Span(min(span.start, int(starts[first])), max(span.end, int(ends[after - 1])))
+        return Evidence(evidence.document_id, wide)
 
-    return replace(benchmark, queries=[widened(query) for query in benchmark.queries])
-
-
-def _widened(span: Span, sentences: Ranges) -> Span:
-    first = int(np.searchsorted(sentences[:, 1], span.start, side="right"))
-    after = int(np.searchsorted(sentences[:, 0], span.end, side="left"))
-    if first >= after:
-        return span
-    return Span(min(span.start, int(sentences[first, 0])), max(span.end, int(sentences[after - 1, 1])))
+    queries = [replace(query, evidence=tuple(map(widened, query.evidence))) for query in benchmark.queries]
+    return replace(benchmark, queries=queries)
 
 
 SEAM = "\n\n"  # a blank line: ends a sentence, and every strategy may cut there
@@ -93,76 +87,50 @@ def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benc
     """
     check_number("sentences", sentences, 1)
     check_number("seed", seed)
-    groups = list(_groups(_shuffled(benchmark.documents, seed), sentences))
+    groups: list[list[Document]] = []
+    total = 0
+    for number in np.random.default_rng(seed).permutation(len(benchmark.documents)).tolist():
+        document = benchmark.documents[number]
+        if document.text:
+            count = len(sentence_ranges(document.text))
+            if not groups or abs(total + count - sentences) > abs(total - sentences):
+                groups.append([])
+                total = 0
+            groups[-1].append(document)
+            total += count
     digits = len(str(len(groups)))
-    joined = [_join(f"stitched-{number:0{digits}}", group) for number, group in enumerate(groups, start=1)]
-    places = {part: place for each in joined for part, place in each.places.items()}
+    places: dict[str, tuple[str, int]] = {}  # by an original's id: the joined document, and the start in it
+    documents = [_joined(f"stitched-{number:0{digits}}", group, places) for number, group in enumerate(groups, start=1)]
     return Benchmark(
         f"{benchmark.name}, stitched",
-        [each.document for each in joined],
+        documents,
         [_moved_query(query, places) for query in benchmark.queries],
         benchmark.problems,
         tuple(_moved_query(query, places) for query in benchmark.without_evidence),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    document_id: str
-    shift: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    document: Document
-    places: Mapping[str, _Place]
-
-
-def _shuffled(documents: Sequence[Document], seed: int) -> list[Document]:
-    order = np.random.default_rng(seed).permutation(len(documents))
-    return [documents[number] for number in order.tolist() if documents[number].text]
-
-
-def _groups(documents: Iterable[Document], sentences: int) -> Iterator[list[Document]]:
-    group: list[Document] = []
-    total = 0
-    for document in documents:
-        count = len(sentence_ranges(document.text))
-        if group and abs(total + count - sentences) > abs(total - sentences):
-            yield group
-            group, total = [], 0
-        group.append(document)
-        total += count
-    if group:
-        yield group
-
-
-def _join(name: str, group: Sequence[Document]) -> _Joined:
+def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, int]]) -> Document:
     parts: list[dict[str, Any]] = []
     marks: list[Mark] = []
-    places: dict[str, _Place] = {}
     start = 0
     for document in group:
         end = start + len(document.text)
         part = {"id": document.id, "start": start, "end": end}
         parts.append(part | {"metadata": dict(document.metadata)} if document.metadata else part)
         marks += [replace(mark, span=_moved(mark.span, start)) for mark in document.marks]
-        places[document.id] = _Place(name, start)
+        places[document.id] = name, start
         start = end + len(SEAM)
-    text = SEAM.join(document.text for document in group)
-    return _Joined(Document(name, text, {"parts": parts}, tuple(marks)), places)
+    return Document(name, SEAM.join(document.text for document in group), {"parts": parts}, tuple(marks))
 
 
-def _moved_query(query: Query, places: Mapping[str, _Place]) -> Query:
-    evidence = tuple(_moved_evidence(each, places[each.document_id]) for each in query.evidence)
+def _moved_query(query: Query, places: Mapping[str, tuple[str, int]]) -> Query:
+    moved = ((each.span, *places[each.document_id]) for each in query.evidence)
+    evidence = tuple(Evidence(name, _moved(span, start)) for span, name, start in moved)
     named = query.metadata.get("document_id")
     place = places.get(named) if isinstance(named, str) else None
-    metadata = {**query.metadata, "document_id": place.document_id} if place else query.metadata
+    metadata = {**query.metadata, "document_id": place[0]} if place else query.metadata
     return replace(query, evidence=evidence, metadata=metadata)
-
-
-def _moved_evidence(evidence: Evidence, place: _Place) -> Evidence:
-    return Evidence(place.document_id, _moved(evidence.span, place.shift))
 
 
 def _moved(span: Span, shift: int) -> Span:
@@ -194,20 +162,16 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
     (['documents.jsonl', 'questions.jsonl'], True)
     """
     texts = {document.id: document.text for document in benchmark.documents}
-    documents = [_line(_document(each), each.text, f"document {each.id!r}") for each in benchmark.documents]
+    documents = []
+    for each in benchmark.documents:
+        row: dict[str, Any] = {"id": each.id, "text": each.text}
+        row |= {"metadata": dict(each.metadata)} if each.metadata else {}
+        row |= {"marks": [mark.to_dict() for mark in each.marks]} if each.marks else {}
+        documents.append(_line(row, each.text, f"document {each.id!r}"))
     asked = (*benchmark.queries, *benchmark.without_evidence)
     questions = [_line(_question(each, texts), each.text, f"query {each.id!r}") for each in asked]
     first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
     return write_text(first, "".join(documents)), write_text(second, "".join(questions))
-
-
-def _document(document: Document) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": document.id, "text": document.text}
-    if document.metadata:
-        row["metadata"] = dict(document.metadata)
-    if document.marks:
-        row["marks"] = [mark.to_dict() for mark in document.marks]
-    return row
 
 
 def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
