@@ -16,17 +16,16 @@ import threading
 import unicodedata
 import weakref
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from chunkcore.errors import DataError, OptionError, echo
 
 if TYPE_CHECKING:
-    from zipfile import ZipFile, ZipInfo
+    from zipfile import ZipInfo
 
 try:
     import fcntl
@@ -61,7 +60,7 @@ def read_text(path: Path) -> str:
 
 
 def refuse_device(path: Path) -> None:
-    """Raise `DataError` for a device, such as /dev/zero, which has no end. A pipe may be read."""
+    """Raise `DataError` for a device such as /dev/zero, which has no end. A pipe may be read."""
     if path.is_char_device() or path.is_block_device():
         raise DataError(f"{path} is a device: expected a file, a folder or a pipe, or - for standard input")
 
@@ -233,26 +232,23 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             file.writelines(parts)
-    else:
-        _replace(Path(os.path.realpath(path)), parts)
-    return path
-
-
-def _replace(path: Path, parts: Iterable[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+        return path
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with unfinished.open("xb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        unfinished.replace(target)
     except BaseException as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(unfinished)):
-            error.filename = str(path)  # the user does not know the temporary file; a full disk names none
+            error.filename = str(target)  # the user does not know the temporary file; a full disk names none
         raise
+    return path
 
 
 def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
@@ -510,50 +506,33 @@ BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
 ANSWERS = "answers.jsonl"
 
 
-class _Output(NamedTuple):
-    """Files of one output: it is there if all of the first are; the others are optional."""
-
-    telling: tuple[str, ...]
-    others: tuple[str, ...] = ()
-
-
-_FOLDERS = (
-    _Output(("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
-    _Output(("sweep.json", "sweep.html"), SWEEP_NAMES),
-    _Output(("study.jsonl", "tune.json"), TUNE_NAMES),
-    _Output(BENCHMARK_NAMES),
+# The files of one output: it is there if all of the first are; the others are optional.
+_FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
+    (("sweep.json", "sweep.html"), SWEEP_NAMES),
+    (("study.jsonl", "tune.json"), TUNE_NAMES),
+    (BENCHMARK_NAMES, ()),
 )
 # Endings of one stem: saved runs, and the files beside generated questions.
-_ENDINGS = (
-    _Output((".chunks.jsonl", ".trec", ".jsonl")),
-    _Output((".journal.jsonl", ".info.json", ".jsonl"), (".rejected.jsonl", ".filters.html")),
+_ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    ((".chunks.jsonl", ".trec", ".jsonl"), ()),
+    ((".journal.jsonl", ".info.json", ".jsonl"), (".rejected.jsonl", ".filters.html")),
 )
-
-
-def written_before(files: Iterable[Path]) -> set[Path]:
-    """The files that an earlier command wrote, which are recognised by the names of one output together.
-
-    >>> names = ("out/report.json", "out/scores.csv", "out/report.md", "out/own.md", "deep/report.json")
-    >>> sorted(each.as_posix() for each in written_before(map(Path, names)))
-    ['out/report.json', 'out/report.md', 'out/scores.csv']
-    """
-    folders: dict[Path, set[str]] = defaultdict(set)
-    for file in files:
-        folders[file.parent].add(file.name)
-    return {folder / name for folder, names in folders.items() for name in written_names(names)}
 
 
 def written_names(names: set[str]) -> Iterator[str]:
-    """`written_before` of the names of one folder's files."""
-    for stem, output in [*(("", each) for each in _FOLDERS), *_by_stem(names)]:
-        if all(stem + name in names for name in output.telling):
-            yield from (stem + name for name in (*output.telling, *output.others) if stem + name in names)
+    """Which of a folder's files an earlier command wrote: all names of one output are there.
 
-
-def _by_stem(names: set[str]) -> Iterator[tuple[str, _Output]]:
-    for output in _ENDINGS:
-        ending = output.telling[0]
-        yield from ((name.removesuffix(ending), output) for name in names if name.endswith(ending))
+    >>> sorted(set(written_names({"report.json", "scores.csv", "report.md", "own.md", "sweep.json"})))
+    ['report.json', 'report.md', 'scores.csv']
+    """
+    outputs = [("", telling, others) for telling, others in _FOLDERS]
+    for telling, others in _ENDINGS:
+        stems = (name.removesuffix(telling[0]) for name in names if name.endswith(telling[0]))
+        outputs += [(stem, telling, others) for stem in stems]
+    for stem, telling, others in outputs:
+        if all(stem + name in names for name in telling):
+            yield from (stem + name for name in (*telling, *others) if stem + name in names)
 
 
 _BLOCK = 1024**2
@@ -586,9 +565,16 @@ def unzip(archive: Path, folder: Path) -> None:
                 target = folder / _safe(member, archive)
                 if member.is_dir():
                     target.mkdir(parents=True, exist_ok=True)
-                else:
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    room -= _unpack(opened, member, target, room)
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with opened.open(member) as source, target.open("xb") as file:
+                    while block := source.read(_BLOCK):  # a header may misstate the size
+                        room -= len(block)
+                        if room < 0:
+                            raise DataError(
+                                f"{archive} unpacks to far more than such a collection has: it is not unpacked"
+                            )
+                        file.write(block)
     except FileExistsError as error:
         raise DataError(f"{archive.name} has the file {error.filename} twice") from error
     except OSError as error:
@@ -660,18 +646,6 @@ def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise DataError(f"{archive.name} has {echo(member.filename)}, which is packed in an unusual way")
     return name
-
-
-def _unpack(opened: ZipFile, member: ZipInfo, target: Path, room: int) -> int:
-    """Write one file; returns its bytes, which its header may misstate."""
-    written = 0
-    with opened.open(member) as source, target.open("xb") as file:
-        while block := source.read(_BLOCK):
-            written += len(block)
-            if written > room:
-                raise DataError(f"{opened.filename} unpacks to far more than such a collection has: it is not unpacked")
-            file.write(block)
-    return written
 
 
 def installed_version() -> str:

@@ -7,6 +7,7 @@ import re
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -198,12 +199,10 @@ class Registry(Generic[T]):
         return iter(sorted({*self._known, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
-        self._import()
-        return name in self._known or name in self._offers()
+        return name in list(self)
 
     def __len__(self) -> int:
-        self._import()
-        return len({*self._known, *self._offers()})
+        return len(list(self))
 
     def items(self) -> Iterator[tuple[str, T]]:
         """All names with their things. A package's thing that fails to load is skipped with a warning."""
@@ -372,7 +371,10 @@ def check_option(cls: type, name: str, value: Any) -> Any:
         return _checked(value, hint)
     except _WrongTypeError:
         limit = f" of at most {LARGEST}" if _is_large(value) else ""
-        raise OptionError(f"{_called(cls)}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
+        # A strategy's name, or a retriever's kind: its name is an instance property.
+        named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
+        called = next((each for each in named if isinstance(each, str) and each), cls.__name__)
+        raise OptionError(f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
 
 
 def _is_large(value: Any) -> bool:
@@ -421,12 +423,6 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | 
         raise OptionError(f"{name} is at least {told[0]}, got {value}")
 
 
-def _called(cls: type) -> str:
-    """A strategy's name, a retriever's kind (its name is an instance property), or the class name."""
-    named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
-    return next((name for name in named if isinstance(name, str) and name), cls.__name__)
-
-
 @lru_cache(maxsize=256)
 def _hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
@@ -436,51 +432,27 @@ def _checked(value: Any, hint: Any) -> Any:
     origin = get_origin(hint)
     if hint is Any:
         return value
+    items = get_args(hint)
     if origin in (Union, types.UnionType):
-        return _checked_union(value, get_args(hint))
-    if origin is Literal:
-        if any(type(value) is type(choice) and value == choice for choice in get_args(hint)):
+        for choice in items:
+            with suppress(_WrongTypeError):
+                return _checked(value, choice)
+    elif origin is Literal:
+        if any(type(value) is type(choice) and value == choice for choice in items):
             return value
     elif origin is tuple:
-        return _checked_tuple(value, get_args(hint))
-    elif hint in (int, float, bool, str):
-        return _checked_plain(value, hint)
+        if isinstance(value, tuple | list):
+            hints = items[:1] * len(value) if items[1:] == (...,) else items
+            if len(hints) == len(value):
+                return tuple(map(_checked, value, hints))
+    elif hint in (int, float):
+        kind = Integral if hint is int else Real
+        # NaN is refused here: no range check would catch it.
+        if isinstance(value, kind) and not isinstance(value, bool) and not _is_large(value) and value == value:
+            return hint(value)
     elif isinstance(value, origin or hint):
-        return value
+        return hint(value) if hint is str else value
     raise _WrongTypeError
-
-
-def _checked_union(value: Any, choices: tuple[Any, ...]) -> Any:
-    for choice in choices:
-        try:
-            return _checked(value, choice)
-        except _WrongTypeError:
-            continue
-    raise _WrongTypeError
-
-
-def _checked_tuple(value: Any, items: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not isinstance(value, tuple | list):
-        raise _WrongTypeError
-    if len(items) == 2 and items[1] is ...:
-        items = items[:1] * len(value)
-    if len(items) != len(value):
-        raise _WrongTypeError
-    return tuple(_checked(item, hint) for item, hint in zip(value, items, strict=True))
-
-
-def _checked_plain(value: Any, hint: type) -> Any:
-    if isinstance(value, bool):
-        fits = hint is bool
-    elif isinstance(value, Integral):
-        fits = hint in (int, float) and not _is_large(value)
-    elif isinstance(value, Real):
-        fits = hint is float and not _is_large(value) and value == value  # not NaN, which no range check would catch
-    else:
-        fits = isinstance(value, str) and hint is str
-    if not fits:
-        raise _WrongTypeError
-    return hint(value)
 
 
 def described(hint: Any) -> str:
@@ -496,13 +468,9 @@ def described(hint: Any) -> str:
         return f"one of {', '.join(map(repr, parts))}"
     if origin is tuple:
         return f"a list of: {', '.join(described(part) for part in parts if part is not ...)}"
-    return _NAMES.get(hint) or _with_article(getattr(origin or hint, "__name__", str(hint)))
-
-
-def _with_article(name: str) -> str:
-    if name == "Callable":
-        return "a callable"
-    return f"{'an' if name[0] in 'AEIO' or name == 'LLM' else 'a'} {name}"
+    name = getattr(origin or hint, "__name__", str(hint))
+    article = "an" if name[0] in "AEIO" or name == "LLM" else "a"
+    return _NAMES.get(hint) or ("a callable" if name == "Callable" else f"{article} {name}")
 
 
 # Written without quotes: no separator, quote, or white space at the ends.
@@ -623,13 +591,8 @@ def _no_constant(name: str) -> Any:
 
 
 def _write(value: Any) -> str:
-    if isinstance(value, str) and _BARE.fullmatch(value) and isinstance(_read_quietly(value), str):
-        return value
+    if isinstance(value, str) and _BARE.fullmatch(value):
+        with suppress(OptionError):
+            if isinstance(read_value(value, ""), str):
+                return value
     return json.dumps(value)
-
-
-def _read_quietly(value: str) -> Any:
-    try:
-        return read_value(value, "")
-    except OptionError:
-        return None

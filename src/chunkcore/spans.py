@@ -23,11 +23,6 @@ def as_ranges(spans: Iterable[Span]) -> Ranges:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def ranges_length(ranges: Ranges) -> int:
-    """The summed length of ranges; positions in two ranges count twice."""
-    return int((ranges[:, 1] - ranges[:, 0]).sum())
-
-
 def union_ranges(ranges: Ranges) -> Ranges:
     """Sorted, disjoint, non-touching ranges that cover the same positions. O(n log n).
 
@@ -58,12 +53,8 @@ def intersect_ranges(left: Ranges, right: Ranges) -> Ranges:
     counts = np.maximum(after - first, 0)
     owner = np.repeat(np.arange(len(left)), counts)
     other = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + first[owner]
-    return np.column_stack(
-        (
-            np.maximum(left[owner, 0], right[other, 0]),
-            np.minimum(left[owner, 1], right[other, 1]),
-        )
-    )
+    starts = np.maximum(left[owner, 0], right[other, 0])
+    return np.column_stack((starts, np.minimum(left[owner, 1], right[other, 1])))
 
 
 def _spans(ranges: Ranges) -> list[Span]:
@@ -109,7 +100,8 @@ def length(spans: Iterable[Span]) -> int:
     >>> length([Span(0, 3), Span(2, 5)])
     5
     """
-    return ranges_length(union_ranges(as_ranges(spans)))
+    starts, ends = union_ranges(as_ranges(spans)).T
+    return int((ends - starts).sum())
 
 
 def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:
