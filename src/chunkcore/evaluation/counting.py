@@ -169,7 +169,14 @@ class SpanTable:
             order = np.argsort(np.concatenate((plain, owner)), kind="stable")
             owner = np.concatenate((plain, owner))[order]
             characters = np.concatenate((more, characters))[order]
-        _check(owner, documents[owner], characters, axis, source)
+        outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
+        if len(outside):
+            number, end = int(owner[outside[0]]), characters[outside[0], 1]
+            raise DataError(
+                f"{source}: a span of piece {number} ends at {end}, its document "
+                f"{list(axis.numbers)[documents[number]]!r} at {axis.sizes[documents[number]]}: spans are code points "
+                "of the benchmark's own text"
+            )
         return cls(len(pieces), owner, characters + axis.bases[documents[owner], None], texts, documents)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
@@ -185,17 +192,6 @@ class SpanTable:
 
 def _filled(values: Iterable[int], count: int) -> Numbers:
     return np.fromiter(values, dtype=np.int64, count=count)
-
-
-def _check(owner: Numbers, document: Numbers, characters: Ranges, axis: CharacterAxis, source: str) -> None:
-    outside = np.flatnonzero(characters[:, 1] > axis.sizes[document])
-    if len(outside):
-        first = outside[0]
-        raise DataError(
-            f"{source}: a span of piece {owner[first]} ends at {characters[first, 1]}, its document "
-            f"{list(axis.numbers)[document[first]]!r} at {axis.sizes[document[first]]}: spans are code points of the "
-            "benchmark's own text"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,15 +256,8 @@ class RankedSpans:
         characters[over, 1] = axis.begin(tokens[over, 0] + room[over])
         # Tokens inside one character begin at one place: a cut between them leaves nothing.
         whole = (room > 0) & (characters[:, 1] > characters[:, 0])
-        texts = (
-            {
-                number: cut_text(self.pieces.texts[old], int(left[number]))
-                for number, old in enumerate(piece.tolist())
-                if old in self.pieces.texts
-            }
-            if self.pieces.texts
-            else {}
-        )
+        unplaced = np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist()
+        texts = {number: cut_text(self.pieces.texts[int(piece[number])], int(left[number])) for number in unplaced}
         pieces = SpanTable(len(kept), answer[whole], characters[whole], texts, self.pieces.documents[piece])
         return RankedSpans(pieces, np.arange(len(kept), dtype=np.int64), self.query[kept], self.rank[kept])
 
@@ -372,8 +361,12 @@ class UnitCounts:
     @cached_property
     def ranking(self) -> Ranking:
         owner, ranges = self._placed()
-        relevant, part_of = _clipped(ranges, self._relevance.union)
-        new = first_cover(relevant, owner[part_of], len(self._spans.piece))
+        union = self._relevance.union
+        first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
+        after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
+        span, part = expand(first, np.maximum(after - first, 0))
+        begins, ends = np.maximum(ranges[span, 0], union[part, 0]), np.minimum(ranges[span, 1], union[part, 1])
+        new = first_cover(np.column_stack((begins, ends)), owner[span], len(self._spans.piece))
         ideal = ideal_gain(*self._relevance.by_document, self._limit)
         return Ranking(self._spans.query, self._spans.rank, new, self._sizes(), ideal)
 
@@ -509,11 +502,3 @@ def first_cover(ranges: Ranges, owner: Numbers, owners: int) -> Scores:
             first = handed
     lengths = np.append(np.diff(edges), 0)
     return np.bincount(first, lengths, minlength=owners + 1)[:owners].astype(np.float64)
-
-
-def _clipped(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
-    first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
-    after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
-    owner, within = expand(first, np.maximum(after - first, 0))
-    starts = np.maximum(ranges[owner, 0], union[within, 0])
-    return np.column_stack((starts, np.minimum(ranges[owner, 1], union[within, 1]))), owner

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,19 +85,15 @@ def run_retriever(
         results = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=counter)
     else:
         limits = (k,) if max_tokens is None else (k, max_tokens)
-        results = [_checked(retriever.retrieve(text, *limits), retriever) for text in texts]
-    found = {query.id: pieces for query, pieces in zip(asked, results, strict=True)}
-    return Run(name or type(retriever).__name__, found, pool)
-
-
-def _checked(pieces: Sequence[Retrieved], retriever: Retriever) -> Sequence[Retrieved]:
-    for piece in pieces:
-        if not isinstance(piece, Retrieved):
+        results = [retriever.retrieve(text, *limits) for text in texts]
+        wrong = next((each for pieces in results for each in pieces if not isinstance(each, Retrieved)), None)
+        if wrong is not None:
             raise DataError(
-                f"{type(retriever).__name__}.retrieve returned a {type(piece).__name__}: expected Retrieved pieces, "
+                f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}: expected Retrieved pieces, "
                 "such as Retrieved(document_id, (Span(0, 40),))"
             )
-    return pieces
+    found = {query.id: pieces for query, pieces in zip(asked, results, strict=True)}
+    return Run(name or type(retriever).__name__, found, pool)
 
 
 def run_experiment(
@@ -183,18 +178,17 @@ def _cut_all(
     documents = benchmark.documents
     total = len(chunkers) * len(documents)
     found: dict[str, _Cut] = {}
+
+    def progress(done: int) -> None:
+        tell("chunk", len(found) * len(documents) + done, total)
+
     for name, chunker in chunkers.items():
-        before = len(found) * len(documents)
-        tell("chunk", before, total)
+        progress(0)
         with meter.measured(chunker) as spent:
-            corpus = cut(documents, chunker, workers=workers, progress=partial(_tell_cut, tell, before, total))
+            corpus = cut(documents, chunker, workers=workers, progress=progress)
         found[name] = _Cut(chunker, corpus, spent)
-    tell("chunk", total, total)
+    progress(0)
     return found
-
-
-def _tell_cut(tell: Progress, before: int, total: int, done: int) -> None:
-    tell("chunk", before + done, total)
 
 
 def _report(
@@ -207,9 +201,12 @@ def _report(
     meter: Meter,
 ) -> Report:
     corpus, queries = made.corpus, scorer.benchmark.queries
-    budget = max([0, *(budget_of(measure.k) or 0 for measure in measures if measure.k is not None)])
+    budget = max([0, *(budget_of(measure.k) or 0 for measure in measures)])
     sizes = scorer.token_counts(corpus.retrieved) if budget else None
-    depth = _depth(scorer, corpus, measures)
+    ks = {measure.k for measure in measures}
+    depth = max([1, *(k for k in ks if isinstance(k, int))])
+    if "min" in ks:
+        depth = max(depth, int(scorer.depths(corpus.retrieved).max(initial=0)))
     with meter.measured() as spent:
         index = method.index(corpus, vectors)
         asked = [(depth, budget or None, measures)] if index.nested else _one_by_one(measures, depth)
@@ -235,12 +232,6 @@ def _one_by_one(measures: Sequence[Measure], depth: int) -> list[tuple[int | Non
     ]
 
 
-def _depth(scorer: Scorer, corpus: ChunkedCorpus, measures: Sequence[Measure]) -> int:
-    ks = {measure.k for measure in measures}
-    deepest = max([1, *(k for k in ks if isinstance(k, int))])
-    return max(deepest, int(scorer.depths(corpus.retrieved).max(initial=0))) if "min" in ks else deepest
-
-
 class _Strategy(NamedTuple):
     name: str
     chunker: Chunker
@@ -251,11 +242,8 @@ def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Mete
     given = chunkers(meter.embedder) if callable(chunkers) else chunkers
     named = list(given.items()) if isinstance(given, Mapping) else [(each.label, each) for each in given]
     _check_names([name for name, _ in named], "strategy")
-    found = []
-    for name, chunker in named:
-        shared = with_run_embedder(chunker, meter)
-        found.append(_Strategy(name, shared, shared is not chunker))
-    return found
+    shared = [with_run_embedder(chunker, meter) for _, chunker in named]
+    return [_Strategy(name, mine, mine is not own) for (name, own), mine in zip(named, shared, strict=True)]
 
 
 def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
@@ -284,8 +272,8 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     given: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [each if isinstance(each, str) else getattr(each, "name", "") for each in given]
     _check_names(names, "embedder")
-    models = [get_embedder(each) for each in given]
-    cached = [each if isinstance(each, CachedEmbedder) else CachedEmbedder(each) for each in models]
+    models = map(get_embedder, given)
+    cached = (each if isinstance(each, CachedEmbedder) else CachedEmbedder(each) for each in models)
     return {name: Meter(each) for name, each in zip(names, cached, strict=True)}
 
 
@@ -306,8 +294,7 @@ class Spent:
         waiting: seconds that a search waited for vectors.
         elsewhere: the part of `waiting` in which workers embedded chunks.
         late: seconds and tokens of late chunking; None if unused.
-        chunks: whether a search used the chunks' vectors.
-        queries: whether it used the queries' vectors.
+        chunks: whether a search used the chunks' vectors; `queries` likewise.
         calls: batches of the strategy's distinct texts.
     """
 

@@ -68,7 +68,7 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
 
 def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
     try:
-        spans = tuple(Span(*_pair(each)) for each in value)
+        spans = tuple(Span(*pair) for pair in value)
     except (TypeError, ValueError) as error:
         raise DataError(f"{where}: spans are pairs of offsets such as [[0, 40]], got {value!r:.80}") from error
     if not spans:
@@ -80,13 +80,6 @@ def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
             "points of the benchmark's own text"
         )
     return spans
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    start, end = value
-    if type(start) is not int or type(end) is not int:
-        raise TypeError(value)
-    return start, end
 
 
 def _stands(text: str, spans: Sequence[Span], document: Document) -> bool:
@@ -108,29 +101,25 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
         OSError: the file cannot be written.
     """
     documents = {document.id: document for document in benchmark.documents}
-    return write_parts(Path(path), _pool_lines(pool, documents))
+
+    def lines() -> Iterator[bytes]:
+        for number, piece in enumerate(pool):
+            if not piece.id or not piece.spans or piece.document_id not in documents:
+                raise DataError(
+                    f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}: give every "
+                    "`Retrieved` an id, a document of the benchmark and spans"
+                )
+            document = documents[piece.document_id]
+            plain = {"document_id": document.id, "id": piece.id, **_plain_spans(piece), "text": piece.text}
+            if not _stands(piece.text, piece.spans, document):
+                plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
+            yield utf8_line(plain)
+
+    return write_parts(Path(path), lines())
 
 
-def _pool_lines(pool: Sequence[Retrieved], documents: Mapping[str, Document]) -> Iterator[bytes]:
-    for number, piece in enumerate(pool):
-        if not piece.id or not piece.spans or piece.document_id not in documents:
-            raise DataError(
-                f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}: give every "
-                "`Retrieved` an id, a document of the benchmark and spans"
-            )
-        plain: dict[str, Any] = {
-            "document_id": piece.document_id,
-            "id": piece.id,
-            "spans": _plain_spans(piece),
-            "text": piece.text,
-        }
-        if not _stands(piece.text, piece.spans, documents[piece.document_id]):
-            plain |= {"derived": True, "digest": slices_digest(documents[piece.document_id].text, piece.spans)}
-        yield utf8_line(plain)
-
-
-def _plain_spans(piece: Retrieved) -> list[list[int]]:
-    return [[span.start, span.end] for span in piece.spans]
+def _plain_spans(piece: Retrieved) -> dict[str, Any]:
+    return {"spans": [[span.start, span.end] for span in piece.spans]}
 
 
 def read_run(
@@ -238,7 +227,18 @@ class _Hits:
         row = self.rows.setdefault(query, len(self.rows))
         if hit is None:
             return
-        self._check_order(where, query, hit)
+        last = self._last.get(query, _Hit())
+        self._last[query] = hit
+        if hit.rank is not None and last.rank is not None and hit.rank <= last.rank:
+            raise DataError(
+                f"{where}: rank {hit.rank:g} of the query {query!r} comes after rank {last.rank:g}: sort its hits by "
+                "rank, each rank once"
+            )
+        if hit.score is not None and last.score is not None and hit.score > last.score:
+            raise DataError(
+                f"{where}: the score {hit.score:g} of the query {query!r} comes after {last.score:g}, which is lower: "
+                "sort its hits, best first, higher scores being better"
+            )
         piece = self._placed(where, hit)
         # Two hits with the same text may be different passages.
         key = hit.id or (piece.document_id, piece.spans) if hit.id or hit.spans is not None or not hit.text else None
@@ -250,12 +250,11 @@ class _Hits:
             )
         if key is not None:
             seen[key] = line
-        if piece is self._pool.get(hit.id):
-            number = self._of_pool.get(hit.id)
-            if number is None:
-                number = self._of_pool[hit.id] = self._placed_hits.add(piece)
-        else:
+        of_pool = piece is self._pool.get(hit.id)
+        number = self._of_pool.get(hit.id) if of_pool else None
+        if number is None:
             number = self._placed_hits.add(piece)
+            self._of_pool |= {hit.id: number} if of_pool else {}
         self._rows.append(row)
         self._pieces.append(number)
         self._scores.append(0.0 if hit.score is None else hit.score)
@@ -267,22 +266,6 @@ class _Hits:
         counts = np.bincount(rows, minlength=len(self.rows))
         found = RankedPieces(self._placed_hits.columns(), counts, numbers[order], scores[order])
         return dict(zip(self.rows, found, strict=True))
-
-    def _check_order(self, where: str, query: str, hit: _Hit) -> None:
-        last = self._last.get(query)
-        self._last[query] = hit
-        if last is None:
-            return
-        if hit.rank is not None and last.rank is not None and hit.rank <= last.rank:
-            raise DataError(
-                f"{where}: rank {hit.rank:g} of the query {query!r} comes after rank {last.rank:g}: sort its hits by "
-                "rank, each rank once"
-            )
-        if hit.score is not None and last.score is not None and hit.score > last.score:
-            raise DataError(
-                f"{where}: the score {hit.score:g} of the query {query!r} comes after {last.score:g}, which is lower: "
-                "sort its hits, best first, higher scores being better"
-            )
 
     def _placed(self, where: str, hit: _Hit) -> Retrieved:
         score = 0.0 if hit.score is None else hit.score
@@ -303,14 +286,13 @@ class _Hits:
         if hit.id in self._pool:
             return self._pool[hit.id]
         whole = document if document is not None or self._pool else self._documents.get(hit.id)
+        if whole is None and self._pool:
+            raise DataError(
+                f"{where}: {hit.id!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
+            )
         if whole is None:
-            raise DataError(f"{where}: {self._unknown(hit.id)}")
+            raise DataError(f"{where}: {self._no_document(hit.id)}")
         return Retrieved(whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=hit.id)
-
-    def _unknown(self, name: str) -> str:
-        if self._pool:
-            return f"{name!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
-        return self._no_document(name)
 
     def _no_document(self, name: str) -> str:
         if not name:
@@ -422,10 +404,9 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
             yield utf8_line({"query_id": query, "results": []})
         for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
             plain: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
-            if piece.id:
-                plain["id"] = piece.id
-            plain["document_id"] = piece.document_id
-            plain |= {"spans": _plain_spans(piece)} if piece.spans else {"text": piece.text}
+            plain |= {"id": piece.id} if piece.id else {}
+            plain |= {"document_id": piece.document_id}
+            plain |= _plain_spans(piece) if piece.spans else {"text": piece.text}
             if piece.spans and piece.document_id in documents:
                 plain["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
             yield utf8_line(plain)

@@ -129,13 +129,13 @@ class Scorer:
         wanted = retrieval_measures(measures_at() if measures is None else measures)
         pieces, answers, counts = self._answers(run)
         chunks = None if run.pool is None else SpanTable.of(run.pool, self.axis, f"the pool of {run.name!r}")
-        shared = chunks if pieces is run.pool else None
-        table = SpanTable.of(pieces, self.axis, f"the run {run.name!r}") if shared is None else shared
+        table = chunks if pieces is run.pool else None
+        table = table or SpanTable.of(pieces, self.axis, f"the run {run.name!r}")
         retrieved = RankedSpans.of(table, answers, counts)
         holding = None if chunks is None else self._holding(chunks)
         counted = _RunCounts(self, retrieved, holding)
         scores: dict[Measure, Scores] = {measure: counted.scores(measure) for measure in wanted}
-        ks = list(dict.fromkeys(measure.k for measure in wanted if measure.k is not None))
+        tokens = {measure.k: counted.tokens(measure.k) for measure in wanted if measure.k is not None}
         queries = self.benchmark.queries
         located, certainty = _located(pieces, retrieved)
         return Report(
@@ -144,8 +144,8 @@ class Scorer:
             query_ids=tuple(each.id for each in queries),
             collections=tuple(each.collection for each in queries),
             scores=scores,
-            retrieved_tokens={k: counted.tokens(k) for k in ks},
-            found={k: self.relevance("token").by_query(counted.shares(k)) for k in ks},
+            retrieved_tokens={k: retrieved for k, (retrieved, _) in tokens.items()},
+            found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
             located=located,
             certainty=certainty,
             unanswered=tuple(each.id for each in queries if each.id not in run.results),
@@ -203,7 +203,14 @@ class Scorer:
     def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
         documents = self.benchmark.documents
         if unit == "token":
-            return self.tokens, self._count_texts
+            known = self._token_counts
+
+            def counts(texts: list[str]) -> Numbers:
+                new = [text for text in dict.fromkeys(texts) if text not in known]
+                known.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
+                return np.array([known[text] for text in texts], dtype=np.int64)
+
+            return self.tokens, counts
         if unit == "sentence":
             axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
             return axis, lambda texts: np.array([len(sentence_ranges(text)) for text in texts], dtype=np.int64)
@@ -221,18 +228,11 @@ class Scorer:
         begins = self.counter.boundaries(text)
         return text if len(begins) <= count else text[: int(begins[count])]
 
-    def _count_texts(self, texts: list[str]) -> Numbers:
-        new = [text for text in dict.fromkeys(texts) if text not in self._token_counts]
-        self._token_counts.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
-        return np.array([self._token_counts[text] for text in texts], dtype=np.int64)
-
 
 class _RunCounts:
     def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
-        self._scorer = scorer
+        self._scorer, self._retrieved, self._holding = scorer, retrieved, holding
         self._queries = len(scorer.benchmark.queries)
-        self._retrieved = retrieved
-        self._holding = holding
         self._selected: dict[tuple[Depth | None, bool], RankedSpans] = {}
         self._tables: dict[tuple[Unit, int], UnitTable] = {}
         self._counts: dict[tuple[Unit, Depth | None, bool], UnitCounts] = {}
@@ -243,15 +243,13 @@ class _RunCounts:
         counts = self._count(measure.unit, measure.k, of_pool=measure.of_pool)
         return np.where(counts.relevant == 0, math.nan, measure.compute(counts))
 
-    def tokens(self, k: Depth) -> Scores:
-        return self._count("token", k).retrieved if self._knows(k) else np.full(self._queries, math.nan)
-
-    def shares(self, k: Depth) -> Scores:
-        evidence = self._scorer.relevance("token").evidence
-        return self._count("token", k).shares if self._knows(k) else np.full(len(evidence), math.nan)
-
-    def _knows(self, k: Depth | None) -> bool:
-        return k != "min" or self._holding is not None
+    def tokens(self, k: Depth) -> tuple[Scores, Scores]:
+        """The tokens retrieved for each query, and the share of each piece of evidence; NaN if unknown."""
+        if k == "min" and self._holding is None:
+            evidence = self._scorer.relevance("token").evidence
+            return np.full(self._queries, math.nan), np.full(len(evidence), math.nan)
+        counts = self._count("token", k)
+        return counts.retrieved, counts.shares
 
     def _count(self, unit: Unit, k: Depth | None, *, of_pool: bool = False) -> UnitCounts:
         key = (unit, k, of_pool)
