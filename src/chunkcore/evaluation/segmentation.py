@@ -126,7 +126,7 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
     for start in missing:
         first, last = np.searchsorted(others, [start - near, start + near + 1]).tolist()
         candidates += [(abs(start - other), min(start, other), start, other) for other in others[first:last].tolist()]
-    moved = []
+    moved: list[int] = []
     for distance, _, start, other in sorted(candidates):
         if start in missing and other in added:
             missing.remove(start)

@@ -253,13 +253,14 @@ def read_listed(path: Path, column: str = "") -> Iterator[str]:
         raise OptionError(f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line")
     if is_table:
         rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
-        texts = (row[column] for _, row in rows if isinstance(row.get(column), str))
+        texts = (str(row[column]) for _, row in rows if isinstance(row.get(column), str))
     else:
         texts = (text for _, text in text_lines(path))
     seen = False
-    for text in filter(str.strip, texts):
-        seen = True
-        yield text
+    for text in texts:
+        if text.strip():
+            seen = True
+            yield text
     if is_table and not seen:
         raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
 
