@@ -432,7 +432,8 @@ def plain_choices(places: list[list[Span]], lengths: list[int]) -> list[tuple[in
     """`choose_in_order` by every pair of neighbouring places."""
     known = [number for number, each in enumerate(places) if each]
     ranges = [as_ranges(places[number]) for number in known]
-    gap = alignment._usual_gap(places)
+    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
+    gap = int(np.median(gaps)) if gaps else 0
     jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
     until = [np.zeros(len(each), dtype=np.int64) for each in ranges]
     after = [np.zeros(len(each), dtype=np.int64) for each in ranges]

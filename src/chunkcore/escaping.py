@@ -98,15 +98,19 @@ def plain_json(value: Any) -> Any:
     >>> plain_json({"scores": (0.5, math.nan), 3: True})
     {'scores': [0.5, None], '3': True}
     """
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain_json(each) for key, each in value.items()}
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy
-        value = value.tolist()
+        return plain_json(value.tolist())
     if isinstance(value, list | tuple):
         return [plain_json(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value
 
 
 def script_json(value: Any) -> str:

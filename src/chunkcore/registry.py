@@ -199,10 +199,10 @@ class Registry(Generic[T]):
         return iter(sorted({*self._known, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
-        return name in list(self)
+        return name in iter(self)
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(1 for _ in self)
 
     def items(self) -> Iterator[tuple[str, T]]:
         """All names with their things. A package's thing that fails to load is skipped with a warning."""

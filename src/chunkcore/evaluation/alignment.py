@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +29,7 @@ _ALIKE = 0.98  # of the most matches: places with this share count as equally go
 _Place = tuple[int, Span]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     places: tuple[_Place, ...] = ()
     how: MatchKind = "unlocated"
     similarity: float = 0.0
@@ -100,9 +101,15 @@ class Aligner:
         several equally good places the one nearest to `spans` is taken, else the first, and `how` is "ambiguous".
         """
         number = self._numbers.get(document_id)
-        offered = () if number is None else _as_spans(spans, len(self._documents[number].text))
-        if number is not None and offered and self._hold(self._documents[number].text, offered, text):
-            return Retrieved(document_id, offered, score, text, how="spans")
+        offered: tuple[Span, ...] = ()
+        if number is not None:
+            source = self._documents[number].text
+            with suppress(DataError, TypeError):
+                offered = tuple(each if isinstance(each, Span) else Span(*each) for each in spans)
+            if any(span.end > len(source) for span in offered):
+                offered = ()
+            if offered and self._hold(source, offered, text):
+                return Retrieved(document_id, offered, score, text, how="spans")
         found = self._search(text, number)
         if not found.places:
             return Retrieved("", (), score, text, how="unlocated", certainty=0.0)
@@ -146,27 +153,24 @@ class Aligner:
         held = "".join(span.slice(source) for span in spans)
         if not text or held == text or "".join(held.split()) == "".join(text.split()):
             return True
-        return self._is_within(fold(held).text, fold(text), text)
-
-    def _is_within(self, held: str, form: Form, text: str) -> bool:
-        start = form.text.find(held)
-        if not held or start < 0 or len(held) < self.share * len(form.text):
+        inner, form = fold(held).text, fold(text)
+        start = form.text.find(inner)
+        if not inner or start < 0 or len(inner) < self.share * len(form.text):
             return False
-        part = form.span(start, start + len(held))
+        part = form.span(start, start + len(inner))
         return not (text[: part.start][-1:].isalnum() or text[part.end :][:1].isalnum())
 
     def _search(self, text: str, number: int | None) -> _Found:
         key = (text, number)
         if key not in self._known:
-            self._known[key] = (
-                self._verbatim(text, number) or self._folded(text, number) or self._resembling(text, number) or _Found()
-            )
+            found = (step(text, number) for step in (self._verbatim, self._folded, self._resembling))
+            self._known[key] = next((each for each in found if each.places), _Found())
         return self._known[key]
 
-    def _verbatim(self, text: str, number: int | None) -> _Found | None:
+    def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
         if not squeezed:
-            return _found(self._blank(text, number), "exact")
+            return self._blank(text, number)
         lead = len(text) - len(text.lstrip())
         loose: list[_Place] = []
         exact: list[_Place] = []
@@ -179,9 +183,9 @@ class Aligner:
                 loose.append((owner, span))
             if len(exact) == _PLACES:
                 break
-        return _found(exact, "exact") or _found(loose, "whitespace")
+        return _found(exact, "exact") if exact else _found(loose, "whitespace")
 
-    def _blank(self, text: str, number: int | None) -> list[_Place]:
+    def _blank(self, text: str, number: int | None) -> _Found:
         found: list[_Place] = []
         owners = range(len(self._documents)) if number is None else [number]
         for owner in owners if text else ():
@@ -189,9 +193,9 @@ class Aligner:
             while start >= 0 and len(found) < _PLACES:
                 found.append((owner, Span(start, start + len(text))))
                 start = self._documents[owner].text.find(text, start + 1)
-        return found
+        return _found(found, "exact")
 
-    def _folded(self, text: str, number: int | None) -> _Found | None:
+    def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         size = len(form.text)
         places = islice(self._folds.places(form.text, number), _PLACES) if size else ()
@@ -199,11 +203,11 @@ class Aligner:
             [self._widened(text, form, (0, size), at, (start, start + size)) for at, start in places], "folded"
         )
 
-    def _resembling(self, text: str, number: int | None) -> _Found | None:
+    def _resembling(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         size = len(form.text)
         if self.similarity is None or size < _RESEMBLING_FROM:
-            return None
+            return _Found()
         least = max(_RESEMBLING_FROM, self.share * size)
         good = [
             each
@@ -211,7 +215,7 @@ class Aligner:
             if each.similarity >= self.similarity and each.part_end - each.part_start >= least
         ]
         if not good:
-            return None
+            return _Found()
         first = good[0]
         places = [
             self._widened(text, form, (each.part_start, each.part_end), each.owner, (each.start, each.end))
@@ -245,16 +249,8 @@ def _signs(text: str, between: Span | None) -> list[int]:
     return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
 
 
-def _found(places: Sequence[_Place], how: MatchKind, similarity: float = 1.0) -> _Found | None:
-    return _Found(tuple(places), how, similarity) if places else None
-
-
-def _as_spans(offered: Iterable[Span | tuple[int, int]], size: int) -> tuple[Span, ...]:
-    try:
-        spans = tuple(each if isinstance(each, Span) else Span(*each) for each in offered)
-    except (DataError, TypeError):
-        return ()
-    return () if any(span.end > size for span in spans) else spans
+def _found(places: Sequence[_Place], how: MatchKind, similarity: float = 1.0) -> _Found:
+    return _Found(tuple(places), how, similarity) if places else _Found()
 
 
 # Resemblance: the likeliest stretches by shared windows, then aligned.
@@ -270,21 +266,13 @@ _COST = 0.8
 _RUN = 16  # letters of one insertion or deletion that cost; more are free: a page footer inside a passage
 
 
-@dataclass(frozen=True, slots=True)
-class Resemblance:
+class Resemblance(NamedTuple):
     """A stretch of a source, and the part of a text that it resembles; offsets are of the compared forms.
 
-    Attributes:
-        owner: the source's number.
-        start: of the stretch in the source.
-        end: of the stretch.
-        part_start: of the part in the text.
-        part_end: of the part.
-        matches: shared characters, in order.
-        similarity: matches / columns of the alignment (matches and differences).
+    `similarity` is matches (shared characters, in order) / columns of the alignment (matches and differences).
     """
 
-    owner: int
+    owner: int  # the source's number
     start: int
     end: int
     part_start: int
@@ -297,11 +285,9 @@ def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: 
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     if len(text) > _LONGEST:
         return []
-    found: list[Resemblance] = []
-    for owner, low, high in _regions(text, sources, index, number):
-        best = _align(text, sources[owner], owner, low, high)
-        if best is not None:
-            found.append(best)
+    regions = _regions(text, sources, index, number)
+    aligned = (_align(text, sources[owner], owner, low, high) for owner, low, high in regions)
+    found = [each for each in aligned if each is not None]
     found.sort(key=lambda each: (-each.matches, -each.similarity, each.owner, each.start))
     kept: list[Resemblance] = []
     for each in found:
@@ -323,7 +309,8 @@ def _regions(
     keys = owners * stride + bands
     for key in _best_pairs(keys, offsets):
         owner = key // stride
-        held = _repeated(diagonals[(keys == key) | (keys == key + 1)])
+        held, counts = np.unique(diagonals[(keys == key) | (keys == key + 1)], return_counts=True)
+        held = held[counts > 1] if (counts > 1).any() else held
         low, high = int(held.min()) - _SLACK, int(held.max()) + len(text) + _SLACK
         yield owner, max(0, low), min(len(sources[owner]), high)
 
@@ -339,11 +326,6 @@ def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
             if len(taken) == _TRIED:
                 break
     return taken
-
-
-def _repeated(diagonals: Numbers) -> Numbers:
-    distinct, counts = np.unique(diagonals, return_counts=True)
-    return distinct[counts > 1] if (counts > 1).any() else distinct
 
 
 def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
@@ -405,7 +387,8 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
     known = [number for number, each in enumerate(places) if each]
     read = {id(each): as_ranges(each) for each in places}  # a repeated text has one list
     ranges = [read[id(places[number])] for number in known]
-    gap = _usual_gap(places)
+    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
+    gap = int(np.median(gaps)) if gaps else 0
     jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
     until = [np.zeros(len(each), dtype=np.int64) for each in ranges[:1]]
     for step, jump in enumerate(jumps):
@@ -421,11 +404,6 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
             place = int((until[step - 1] + _costs(before, here[place : place + 1], jump)[:, 0]).argmin())
             after = _least_after(after, before, here, jump)
     return chosen
-
-
-def _usual_gap(places: Sequence[Sequence[Span]]) -> int:
-    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
-    return int(np.median(gaps)) if gaps else 0
 
 
 def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.escaping import plain_json
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.frames import Frame, Html, html_table
@@ -32,16 +33,12 @@ class Cost:
     Attributes:
         source_tokens: tokens of all documents, by the counter that scores.
         embedder_calls: batches given to the embedder.
-        embedded_texts: distinct embedded texts: chunks (or their segments), and the strategy's own for finding
-            boundaries.
-        embedded_tokens: tokens of these texts that the embedder reads; None if it does not say.
-        query_texts: distinct embedded queries.
-        query_tokens: tokens of these queries, as `embedded_tokens`.
-        llm_calls: calls of the strategy's language models, retries included.
-        llm_kept_answers: answers from a cache; their tokens and money are not counted.
-        llm_input_tokens: tokens of the calls.
-        llm_output_tokens: tokens of their answers.
-        llm_cached_tokens: tokens of the calls in the endpoint's cache.
+        embedded_texts: distinct chunks (or their segments), and the strategy's own texts for finding boundaries.
+        embedded_tokens: what the embedder reads of these texts; None if it does not say.
+        query_texts: distinct queries that are embedded; `query_tokens` as `embedded_tokens`.
+        llm_calls: of the strategy's language models, retries included.
+        llm_kept_answers: from a cache; their tokens and money are not counted.
+        llm_input_tokens: of the calls; `llm_cached_tokens` are those in the endpoint's cache.
         seconds: of the embedder, measured; cached texts take almost none.
         money: for the documents, without queries, in the prices' currency; None if a price is unknown.
 
@@ -92,15 +89,12 @@ class Cost:
     @property
     def money_per_million(self) -> float:
         """Money per million source tokens; NaN without prices or tokens."""
-        return math.nan if self.money is None else self._per_source_token(self.money * _MILLION)
+        return math.nan if self.money is None else self.money * _MILLION / (self.source_tokens or math.nan)
 
     @property
     def tokens_ratio(self) -> float:
         """Embedded tokens per source token; NaN if unknown."""
-        return math.nan if self.embedded_tokens is None else self._per_source_token(self.embedded_tokens)
-
-    def _per_source_token(self, value: float) -> float:
-        return value / self.source_tokens if self.source_tokens else math.nan
+        return math.nan if self.embedded_tokens is None else self.embedded_tokens / (self.source_tokens or math.nan)
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
@@ -111,15 +105,13 @@ class Cost:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
         """The inverse of `to_dict`; unknown keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
-        return cls(**{each.name: _number(data[each.name]) for each in fields(cls) if each.name in data})
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
-        raise TypeError(f"a cost is a number, got {echo(value)}")
-    if value is not None and not 0 <= value < math.inf:
-        raise ValueError(f"a cost is at least 0, got {echo(value)}")
-    return value
+        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        for value in known.values():
+            if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
+                raise TypeError(f"a cost is a number, got {echo(value)}")
+            if value is not None and not 0 <= value < math.inf:
+                raise ValueError(f"a cost is at least 0, got {echo(value)}")
+        return cls(**known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,15 +145,15 @@ class ChunkStatistics:
 
     @property
     def mean(self) -> float:
-        return self._value(np.mean)
+        return mean_std(self.tokens)[0]
 
     @property
     def std(self) -> float:
-        return self._value(np.std)
+        return mean_std(self.tokens)[1]
 
     @property
     def median(self) -> float:
-        return self._value(np.median)
+        return float(np.median(self.tokens)) if self.count else math.nan
 
     @property
     def minimum(self) -> int:
@@ -170,9 +162,6 @@ class ChunkStatistics:
     @property
     def maximum(self) -> int:
         return int(self.tokens.max(initial=0))
-
-    def _value(self, of: Callable[[Numbers], Any]) -> float:
-        return float(of(self.tokens)) if self.count else math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,30 +279,11 @@ class Report(Frame):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""
-        chunks = self.chunks
-        return {
-            "name": self.name,
-            "benchmark": self.benchmark,
-            "query_ids": list(self.query_ids),
-            "collections": list(self.collections),
-            "scores": {str(measure): _nulls(values) for measure, values in self.scores.items()},
-            "retrieved_tokens": {str(k): _nulls(values) for k, values in self.retrieved_tokens.items()},
-            "found": {str(k): [_nulls(shares) for shares in rows] for k, rows in self.found.items()},
-            "located": {str(how): int(count) for how, count in self.located.items()},
-            "certainty": {str(how): float(sure) for how, sure in self.certainty.items()},
-            "unanswered": list(self.unanswered),
-            "chunks": chunks
-            and {
-                "tokens": chunks.tokens.tolist(),
-                "truncated": chunks.truncated,
-                "tokens_lost": chunks.tokens_lost,
-            },
-            "seconds": {step: float(seconds) for step, seconds in self.seconds.items()},
-            "min_rule": self.min_rule,
-            "cost": self.cost and self.cost.to_dict(),
-            "search_recall": self.search_recall and self.search_recall.to_dict(),
-            "documents_digest": self.documents_digest,
-        }
+        costs = {"cost": self.cost and self.cost.to_dict()}
+        recall = {"search_recall": self.search_recall and self.search_recall.to_dict()}
+        plain: dict[str, Any] = plain_json(replace(self, run=None, cost=None, search_recall=None)) | costs | recall
+        del plain["run"]
+        return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
@@ -348,10 +318,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r:.60}")
     return value
-
-
-def _nulls(values: Iterable[float]) -> list[float | None]:
-    return [None if math.isnan(value) else float(value) for value in values]
 
 
 def _floats(values: Sequence[float | None]) -> Scores:

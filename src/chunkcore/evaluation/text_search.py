@@ -21,11 +21,7 @@ _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A reduced text, and the origin of each of its characters.
-
-    Attributes:
-        text: the reduced text.
-        origins: each character's offset in the original; uint32, ascending.
+    """A reduced text, and each of its characters' offset in the original: uint32, ascending.
 
     >>> fold("“Naïve” ﬁts").text, squeeze("a   b").origins.tolist()
     ('naivefits', [0, 4])
@@ -144,10 +140,7 @@ _BASE = 0x9E3779B97F4A7C15
 class WindowIndex:
     """The hashes of every `stride`-th window of the concatenated texts, with their places.
 
-    Args:
-        texts: to search.
-        window: characters per hash; a power of two.
-        stride: between indexed windows; the index takes 16 / `stride` bytes a character.
+    `window` is characters per hash, a power of two. The index takes 16 / `stride` bytes a character.
     """
 
     def __init__(self, texts: Sequence[str], *, window: int, stride: int) -> None:

@@ -19,7 +19,7 @@ from chunkcore.spans import Numbers
 FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
 
 
-def mean_std(values: Scores) -> tuple[float, float, int]:
+def mean_std(values: Scores | Numbers) -> tuple[float, float, int]:
     """Mean, population standard deviation and count, without NaN; NaN, NaN, 0 if nothing is left."""
     known = values[~np.isnan(values)]
     if not len(known):
