@@ -135,7 +135,6 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
     A file that ends in .tsv has tabs for commas, and quotation marks are a part of its text.
 
     Args:
-        path: the file.
         columns: required columns; others are returned, too.
 
     Raises:

@@ -64,28 +64,17 @@ class Retrieved:
 
     def with_score(self, score: float) -> Retrieved:
         """The same piece with another score.  # dataclasses.replace is several times slower"""
+        how, certainty = self.how, self.certainty
         return Retrieved(
-            self.document_id,
-            self.spans,
-            score,
-            self.text,
-            self.parts,
-            how=self.how,
-            certainty=self.certainty,
-            id=self.id,
+            self.document_id, self.spans, score, self.text, self.parts, how=how, certainty=certainty, id=self.id
         )
 
 
 class PieceColumns(Mapped[int, Retrieved]):
-    """Pieces of one span each as columns; a `Retrieved` is made on each read.
+    """Pieces of one span each as columns; a `Retrieved` is `made` of a piece's number on each read.
 
-    Args:
-        made: from a piece's number to the piece.
-        documents: the documents' ids.
-        document: of each piece, its document's place in `documents`; -1 for a piece that is more than one span, which
-            is read where it is needed.
-        starts: of each piece's span.
-        ends: of each piece's span.
+    `document` is of each piece its place in `documents`; -1 for a piece of more than one span, which is read where it
+    is needed.
     """
 
     def __init__(
@@ -104,11 +93,8 @@ class PieceColumns(Mapped[int, Retrieved]):
 class RankedPieces(Mapped[int, "RankedRow"]):
     """The pieces of many queries, best first, as columns; `Retrieved` objects are made when they are read.
 
-    Args:
-        pieces: each piece once, with any score.
-        counts: the number of answers of each query.
-        numbers: the piece of each answer, by query and rank.
-        scores: of each answer.
+    `pieces` has each piece once, with any score; `counts` the number of answers of each query; `numbers` and `scores`
+    the piece and the score of each answer, by query and rank.
 
     >>> pool = [Retrieved("a.txt", (Span(0, 9),)), Retrieved("b.txt", (Span(4, 7),))]
     >>> first, second = RankedPieces(pool, np.array([2, 0]), np.array([1, 0]), np.array([0.9, 0.4]))
@@ -157,7 +143,6 @@ class Run(Frame):
     """A retriever's answers to a benchmark's queries.
 
     Attributes:
-        name: the system's name in tables.
         results: by query id, best first. A missing query counts as answered with nothing.
         pool: every piece that the system can return (its chunks); PrecisionOmega and k = "min" need it. None if
             unknown.
@@ -181,14 +166,12 @@ class Run(Frame):
         >>> Run("r", {"q": [Retrieved("a.txt", (Span(3, 9),), 0.5)]}).tidy()["start"]
         [3]
         """
-        rows = [
-            (query, rank, hit.document_id, *_ends(hit), hit.score, len(hit.parts), hit.text, hit.how)
-            for query, hits in self.results.items()
-            for rank, hit in enumerate(hits, 1)
-        ]
+        rows = []
+        for query, hits in self.results.items():
+            for rank, hit in enumerate(hits, 1):
+                start = min((span.start for span in hit.spans), default=-1)
+                end = max((span.end for span in hit.spans), default=-1)
+                score, parts = hit.score, len(hit.parts)
+                rows.append((query, rank, hit.document_id, start, end, score, parts, hit.text, hit.how))
         names = ("question", "rank", "document", "start", "end", "score", "parts", "text", "how")
         return columns_of(names, rows)
-
-
-def _ends(hit: Retrieved) -> tuple[int, int]:
-    return (min(span.start for span in hit.spans), max(span.end for span in hit.spans)) if hit.spans else (-1, -1)

@@ -142,9 +142,7 @@ def answer_questions(
     the first 20 all fail. With a `CachedLLM` an interrupted run resumes.
 
     Args:
-        benchmark: the queries.
         run: the retrieved pieces. A query that it lacks is asked without passages.
-        llm: a model, or a name for `get_llm`.
         k: how many pieces; or "4096tok" for the best pieces up to 4,096 tokens, the last one cut there.
         counter: counts the tokens of such a budget.
         retries: after an invalid answer.
@@ -298,8 +296,6 @@ def score_answers(
     - **Faithfulness** is NaN for an empty answer, and without a valid verdict.
 
     Args:
-        benchmark: the queries.
-        answered: any system's answers.
         measures: kinds of answer measures, such as "SquadF1".
         embedder: of AnswerCosine.
         bert_model: of BertScore, a model with token vectors; by default the embedder.

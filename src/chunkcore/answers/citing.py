@@ -28,7 +28,6 @@ class Citation:
 
     Attributes:
         span: of the sentence in the answer.
-        text: the sentence.
         sources: the supporting places, best first; empty if nothing supports it.
         how: the kind of match of `Aligner`; or "words" for parts that share its words; or "none".
         certainty: 0 to 1: of the place by `Aligner`; by words, the share of the sentence's words that the sources have,
@@ -115,7 +114,6 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
     Shared words show where to look; they do not prove a claim.
 
     Args:
-        answer: any text.
         retrieved: with texts, such as passages.
         least: the least share of a sentence's words, 0 to 1, that parts must have to be cited.
 

@@ -6,7 +6,7 @@ import hashlib
 import http.client
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,6 @@ def download(
     A partial download stays beside the target (``.part``), and the next call resumes it. The target is never partial.
 
     Args:
-        url: the address.
         target: the file to write; its folder must exist.
         checksum: ``sha256:`` or ``md5:`` and hexadecimal digits. MD5 detects damage; TLS guards against forgery.
         progress: called with the file's name, the bytes so far and the total.
@@ -58,7 +57,16 @@ def download(
         resumed = response.status == _PARTIAL
         with part.open("ab" if resumed else "wb") as file:
             _save(response, file, url, kept if resumed else 0, lambda done, total: progress(target.name, done, total))
-    _check(part, checksum, url)
+    algorithm, _, expected = checksum.partition(":")
+    with part.open("rb") as file:
+        digest = hashlib.new(algorithm, usedforsecurity=False)
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    if digest.hexdigest() != expected:
+        part.unlink()
+        raise DataError(
+            f"{url} is not the file that was published: its {algorithm} is {digest.hexdigest()}, expected {expected}"
+        )
     part.replace(target)
     return target
 
@@ -101,7 +109,13 @@ def _save(
     length = response.headers.get("Content-Length", "")
     expected = before + int(length) if length.isascii() and length.isdigit() else 0
     done = before
-    for block in _blocks(response, url):
+    while True:
+        try:
+            block = response.read(_BLOCK)
+        except (OSError, http.client.HTTPException) as error:
+            raise DataError(f"{url} stopped sending ({error}): the same command goes on from there") from error
+        if not block:
+            break
         done += len(block)
         if done > _LARGEST:
             raise DataError(f"{url} sends over {_LARGEST // 1024**3} GB: it is not what it should be")
@@ -109,30 +123,6 @@ def _save(
         progress(done, max(expected, done))
     if done < expected:
         raise DataError(f"{url} ended after {done:,} of {expected:,} bytes: the same command goes on from there")
-
-
-def _blocks(response: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
-    while True:
-        try:
-            block = response.read(_BLOCK)
-        except (OSError, http.client.HTTPException) as error:
-            raise DataError(f"{url} stopped sending ({error}): the same command goes on from there") from error
-        if not block:
-            return
-        yield block
-
-
-def _check(file: Path, checksum: str, url: str) -> None:
-    algorithm, _, expected = checksum.partition(":")
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    with file.open("rb") as opened:
-        while block := opened.read(_BLOCK):
-            digest.update(block)
-    if digest.hexdigest() != expected:
-        file.unlink()
-        raise DataError(
-            f"{url} is not the file that was published: its {algorithm} is {digest.hexdigest()}, expected {expected}"
-        )
 
 
 _BEIR = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
@@ -177,16 +167,13 @@ class PublicDataset:
 
 
 PUBLIC = {
-    each.name: each
-    for each in (
-        *(PublicDataset(name=n, layout="beir", files=((f"{_BEIR}/{n}.zip", f"md5:{md5}"),)) for n, md5 in _MD5.items()),
-        *(
-            PublicDataset(
-                name=name, layout="squad", files=tuple((f"{_SQUAD}/{f}", f"sha256:{sha}") for f, sha in files.items())
-            )
-            for name, files in _SHA256.items()
-        ),
+    name: PublicDataset(name=name, layout="beir", files=((f"{_BEIR}/{name}.zip", f"md5:{md5}"),))
+    for name, md5 in _MD5.items()
+} | {
+    name: PublicDataset(
+        name=name, layout="squad", files=tuple((f"{_SQUAD}/{file}", f"sha256:{sha}") for file, sha in files.items())
     )
+    for name, files in _SHA256.items()
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,7 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def dataset_path(name: str = "lochmere") -> Path:
-    """The folder of a shipped dataset: ``documents/`` and ``questions.jsonl``.
-
-    Raises `OptionError`: no dataset has this name.
+    """The folder of a shipped dataset: ``documents/`` and ``questions.jsonl``. Raises `OptionError`: there is none.
 
     >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
     True
@@ -88,8 +86,6 @@ def load_dataset(name: str = "lochmere") -> Benchmark:
             f"the collection {name} in {folder} is not as it was shipped: {len(loaded.problems)} of its questions "
             f"cannot be used, {first.query_id!r} first ({first.reason}); install the package again"
         )
-    return replace(loaded, queries=[_kind(query) for query in loaded.queries])
-
-
-def _kind(query: Query) -> Query:
-    return replace(query, collection=_KINDS.get(query.evidence[0].document_id, "others"))
+    kinds = (_KINDS.get(query.evidence[0].document_id, "others") for query in loaded.queries)
+    queries = [replace(query, collection=kind) for query, kind in zip(loaded.queries, kinds, strict=True)]
+    return replace(loaded, queries=queries)

@@ -57,7 +57,6 @@ class Aligner:
     others twice as much more.
 
     Args:
-        documents: to search.
         similarity: the least for a match, over 0.5 to 1; None for no resemblance.
         share: the least part of a text that counts as found, over 0 to 1.
 

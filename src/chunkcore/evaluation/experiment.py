@@ -59,7 +59,6 @@ def run_retriever(
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
-        queries: the queries, or their benchmark.
         k: pieces per query; None for no limit.
         max_tokens: tokens per query; None for no limit.
         sizes: the tokens of each chunk of an index; by default its chunker's counts.

@@ -169,10 +169,7 @@ class Report(Frame):
     """One system's scores on one benchmark.
 
     Attributes:
-        name: of the system.
-        benchmark: its name.
         query_ids: in the benchmark's order, as every array below.
-        collections: of each query.
         scores: by measure, float64, shape (queries,); NaN if undefined.
         retrieved_tokens: by k, the tokens retrieved for each query, repeats included.
         found: by k, per query, per evidence span, the share of its tokens that was retrieved.

@@ -142,8 +142,6 @@ def read_run(
     Hits are ordered by rank. Memory grows with the hits.
 
     Args:
-        path: the file.
-        benchmark: of the queries.
         chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.
         name: the run's; by default the file's stem.
         aligner: of the benchmark's documents, to share its index between runs.

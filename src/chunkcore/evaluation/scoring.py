@@ -64,8 +64,6 @@ def score(
     lacks scores 0. Unlocated text counts as retrieved.
 
     Args:
-        run: a system's results.
-        benchmark: the queries and their evidence.
         measures: such as "nDCG@10", "Recall@4096tok" or "F1@5[document]"; see `Measure`. By default the Chroma report's
             at k = 5, 10 and "min", in tokens and characters.
         counter: of tokens; it tokenizes whole documents.

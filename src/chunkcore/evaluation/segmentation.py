@@ -171,10 +171,7 @@ class LabelledText(NamedTuple):
     """A text with known segments.
 
     Attributes:
-        id: of the text.
-        sentences: their texts.
         starts: the sentences that begin a segment, except the first: int64.
-        text: the whole.
         ranges: the sentences' offsets in `text`: int64, shape (sentences, 2).
         boundaries: the offsets where segments begin, except the first.
     """
@@ -342,7 +339,6 @@ class SegmentReport:
     """One strategy's scores on each text.
 
     Attributes:
-        name: of the strategy.
         text_ids: in the texts' order, as every array below.
         segments: the number of segments of each text.
         scores: by `SEGMENT_MEASURES`, float64, 0 to 1; NaN for a text of fewer than two units.

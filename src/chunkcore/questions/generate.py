@@ -105,8 +105,6 @@ class Rejection:
 
     Attributes:
         id: the id it would have had.
-        document_id: of the passage shown.
-        sample: the passage.
         stage: "answer" (unreadable), "excerpts" (not verbatim), "question" (asked before or copied), or the filter.
         reason: in words.
         question: "" without one.
@@ -239,7 +237,6 @@ class Generated:
     """Questions, and the rejected ones.
 
     Attributes:
-        documents: the documents asked about.
         rows: one question each, as in a ``questions.jsonl``.
         rejections: in the order of asking.
         usage: all calls of the journal, earlier runs included.
@@ -285,8 +282,6 @@ def generate_benchmark(
 
     Args:
         documents: at least one that is not blank.
-        llm: a model, or a name for `get_llm`.
-        options: see `GenerationOptions`.
         journal: the file of calls and answers; None keeps them in memory.
         budget: caps all runs of the journal; the questions so far are then filtered and returned.
         embedder: for the filters; None for none.

@@ -49,7 +49,6 @@ class LabelledQuestions:
     (``questions.labels.jsonl``), so another session resumes. Rows of an existing file keep their place and other keys.
 
     Args:
-        documents: what evidence is marked in.
         path: a ``questions.jsonl``, created with the first evidence.
         listed: questions to add, unless they are there.
 

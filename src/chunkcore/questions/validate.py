@@ -72,7 +72,6 @@ class ValidationOptions:
         size: of the chunks to compare, in tokens.
         least: the fewest tokens of evidence.
         similarity: cosine over which two questions are nearly the same.
-        counter: of tokens.
     """
 
     size: int = 200
@@ -95,7 +94,6 @@ class Finding:
         kind: one of `KINDS`, which says why it matters.
         place: the file and line of a question; the id of a document.
         query_id: "" for a document.
-        message: what was seen.
     """
 
     kind: Kind
@@ -117,7 +115,6 @@ def validate_benchmark(
         documents: a folder, a text file, a ``documents.jsonl``, or the documents themselves.
         questions: a ``questions.jsonl``, a ``.csv`` with the Chroma report's columns, or such rows; None for the
             folder's own.
-        options: limits of the checks.
         embedder: finds questions in nearly the same words; None finds only equal ones.
 
     Raises:

@@ -129,7 +129,6 @@ class Benchmark:
     """Documents, and queries with evidence.
 
     Attributes:
-        name: the name in reports.
         documents: the sources of the evidence.
         queries: the scored questions.
         problems: the questions left out, with the reasons.

@@ -36,7 +36,6 @@ class EvidenceFinder:
     quotation marks, dashes or Unicode form; `notes` says so.
 
     Args:
-        documents: where the evidence stands.
         unread: files that were not read, with the reasons, for messages.
 
     >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])

@@ -35,7 +35,6 @@ class AnsweredQuestion:
     """A question, the system's answer, and the references.
 
     Attributes:
-        question: its text.
         answer: the system's; "" if it failed or abstained.
         passages: the text it was shown.
         references: right answers, any of which is right; empty if unknown.
@@ -58,7 +57,6 @@ class AnswerModels:
     """The models that measures of answers use.
 
     Attributes:
-        embedder: of texts.
         bert_model: of tokens; by default the embedder.
         judge: the language model that gives verdicts.
         retries: how often the judge may correct an invalid verdict.

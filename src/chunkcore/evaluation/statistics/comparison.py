@@ -207,9 +207,7 @@ def compare(
         reports: of the same benchmark's queries, in the same order.
         measure: of the verdict; by default Recall@1000tok, an equal budget of retrieved tokens, else Recall@5, else the
             first that was scored.
-        resamples: of the queries.
         seed: equal seeds give equal intervals.
-        confidence: of the intervals and the tests.
         margin: the smallest difference that matters, in the measure's unit.
         check: the share of resamples in which the best must come first.
         clusters: by query id, its document (`question_documents`): the verdict then holds for other documents too, not
