@@ -137,8 +137,7 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
     Args:
         columns: required columns; others are returned, too.
 
-    Raises:
-        DataError: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
+    Raises `DataError`: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
     # Lines keep their newlines, so that line feeds inside quotes survive.
     tabs = path.suffix.lower() == ".tsv"

@@ -117,8 +117,7 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
         retrieved: with texts, such as passages.
         least: the least share of a sentence's words, 0 to 1, that parts must have to be cited.
 
-    Raises:
-        OptionError: `least` is out of range.
+    Raises `OptionError`: `least` is out of range.
 
     >>> passage = Retrieved("log.txt", (Span(40, 76),), 1.0, "The mill closed in 1973. Rain fell.")
     >>> closed, other = cite("They closed the mill in 1973. Nobody cared!", [passage]).citations

@@ -335,11 +335,8 @@ class UnitCounts:
         self, relevance: Relevance, spans: RankedSpans, counted: UnitTable, limit: Numbers, *, once: bool = False
     ) -> None:
         self.relevant = relevance.relevant
-        self._relevance = relevance
-        self._spans = spans
-        self._counted = counted
-        self._limit = limit
-        self._once = once
+        self._relevance, self._spans, self._counted = relevance, spans, counted
+        self._limit, self._once = limit, once
 
     @cached_property
     def retrieved(self) -> Scores:
@@ -347,16 +344,21 @@ class UnitCounts:
         if not self._once:
             return self._per_query(sizes)
         unplaced = np.isin(self._spans.piece, list(self._spans.pieces.texts))
-        return self._per_query(np.where(unplaced, sizes, 0)) + self._found.distinct
+        return self._per_query(np.where(unplaced, sizes, 0)) + self._relevance.lengths(self._union)
 
-    @property
+    @cached_property
     def hit(self) -> Scores:
-        return self._found.hit
+        query = self._relevance.union[:, 0] // self._relevance.stride
+        hit = np.bincount(query, self._coverage.lengths(self._relevance.union), minlength=len(self.relevant))
+        return hit.astype(np.float64)
 
-    @property
+    @cached_property
     def shares(self) -> Scores:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
-        return self._found.shares
+        evidence = self._relevance.evidence
+        lengths = (evidence[:, 1] - evidence[:, 0]).astype(np.float64)
+        shares = np.full(len(lengths), math.nan)
+        return np.divide(self._coverage.lengths(evidence), lengths, out=shares, where=lengths > 0)
 
     @cached_property
     def ranking(self) -> Ranking:
@@ -371,17 +373,12 @@ class UnitCounts:
         return Ranking(self._spans.query, self._spans.rank, new, self._sizes(), ideal)
 
     @cached_property
-    def _found(self) -> _Found:
-        relevance = self._relevance
-        union = union_ranges(self._placed()[1])
-        coverage = Coverage(union)
-        hit = np.bincount(
-            relevance.union[:, 0] // relevance.stride, coverage.lengths(relevance.union), minlength=len(self.relevant)
-        )
-        lengths = (relevance.evidence[:, 1] - relevance.evidence[:, 0]).astype(np.float64)
-        shares = np.full(len(lengths), math.nan)
-        np.divide(coverage.lengths(relevance.evidence), lengths, out=shares, where=lengths > 0)
-        return _Found(hit.astype(np.float64), shares, relevance.lengths(union))
+    def _union(self) -> Ranges:
+        return union_ranges(self._placed()[1])
+
+    @cached_property
+    def _coverage(self) -> Coverage:
+        return Coverage(self._union)
 
     def _placed(self) -> tuple[Numbers, Ranges]:
         owner, span = self._spans.pieces.spans_of(self._spans.piece)
@@ -392,12 +389,6 @@ class UnitCounts:
 
     def _per_query(self, values: Scores) -> Scores:
         return np.bincount(self._spans.query, values, minlength=len(self.relevant)).astype(np.float64)
-
-
-class _Found(NamedTuple):
-    hit: Scores
-    shares: Scores
-    distinct: Scores
 
 
 class Coverage:

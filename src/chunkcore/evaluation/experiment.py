@@ -65,8 +65,7 @@ def run_retriever(
         counter: of `max_tokens`, for an index that makes passages; by default its own.
         name: the run's; by default the retriever's class.
 
-    Raises:
-        DataError: the retriever returned something other than `Retrieved`.
+    Raises `DataError`: the retriever returned something other than `Retrieved`.
 
     >>> from chunkcore.datasets import load_dataset
     >>> class Nothing:

@@ -6,7 +6,6 @@ import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +25,8 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
     documents, or the passage's "digest" if "derived" is true. Other keys are ignored.
 
-    Raises:
-        DataError: with file and line: a malformed line, an unknown document, a place outside it, a text that is not at
-            its place, or a repeated id. Or no chunks.
+    Raises `DataError`: with file and line: a malformed line, an unknown document, a place outside it, a text that is
+    not at its place, or a repeated id. Or no chunks.
     """
     place = Path(path)
     documents = {document.id: document for document in benchmark.documents}
@@ -146,9 +144,8 @@ def read_run(
         name: the run's; by default the file's stem.
         aligner: of the benchmark's documents, to share its index between runs.
 
-    Raises:
-        DataError: with file and line: a malformed line, an unknown query or document, a non-finite score, a repeated
-            hit, ranks or scores out of order, or a wrong digest. Or no hits.
+    Raises `DataError`: with file and line: a malformed line, an unknown query or document, a non-finite score, a
+    repeated hit, ranks or scores out of order, or a wrong digest. Or no hits.
     """
     place = Path(path)
     pool = read_pool(chunks, benchmark) if chunks is not None else {}
@@ -202,18 +199,11 @@ class _Hits:
         self._rows, self._pieces, self._scores = array("q"), array("q"), array("d")  # of the hits
         self._placed_hits = _PlacedHits(list(documents))
         self._of_pool: dict[str, int] = {}
-        self._path = path
-        self._benchmark = benchmark
-        self._pool = pool
-        self._given = aligner
+        self._path, self._benchmark, self._pool, self._aligner = path, benchmark, pool, aligner
         self._queries = {query.id for query in benchmark.queries}
         self._documents = documents
         self._seen: dict[str, dict[object, int]] = {}
         self._last: dict[str, _Hit] = {}
-
-    @cached_property
-    def _aligner(self) -> Aligner:
-        return self._given or Aligner(self._benchmark.documents)
 
     def add(self, line: int, query: str, hit: _Hit | None) -> None:
         where = f"{self._path}, line {line}"
@@ -277,6 +267,7 @@ class _Hits:
                 "give the documents that were searched, or search these"
             )
         if hit.text:
+            self._aligner = self._aligner or Aligner(self._benchmark.documents)
             found = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
             return replace(found, id=hit.id) if hit.id else found
         if document is not None and spans:

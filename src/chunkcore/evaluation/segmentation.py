@@ -321,8 +321,7 @@ class SegmentOptions:
         tolerance: units that a boundary may be off and still count as right for Precision, Recall and F1. B takes a
             boundary as moved where it is at most as many (at least 1) off.
 
-    Raises:
-        OptionError: another unit, or a negative tolerance.
+    Raises `OptionError`: another unit, or a negative tolerance.
     """
 
     unit: SegmentUnit = "sentence"

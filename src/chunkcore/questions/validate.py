@@ -117,8 +117,7 @@ def validate_benchmark(
             folder's own.
         embedder: finds questions in nearly the same words; None finds only equal ones.
 
-    Raises:
-        DataError: a file cannot be read, or there are no questions.
+    Raises `DataError`: a file cannot be read, or there are no questions.
 
     >>> story = Document("fox.txt", "The fox naps. The dog naps.")
     >>> lines = [{"question": "Who naps?", "evidence": ["naps."]}, {"question": "Who runs?", "evidence": ["The cat"]}]

@@ -135,8 +135,8 @@ class Benchmark:
         without_evidence: questions that have no evidence on purpose (multiple choice over a whole story, unanswerable
             questions). Retrieval is not scored on them; answers are.
 
-    Raises:
-        DataError: documents or queries share an id, a query has no evidence, or evidence lies outside its document.
+    Raises `DataError`: documents or queries share an id, a query has no evidence, or evidence lies outside its
+    document.
 
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> query = Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import count, islice
 from operator import attrgetter
 from typing import Any
@@ -53,6 +52,8 @@ class EvidenceFinder:
         self._hints = _HINTS
         self._loose: dict[str, Searchable] = {}  # by a document's id; "" for all documents
         self._sought = 0
+        self._index: WindowIndex | None = None
+        self._aligner: Aligner | None = None
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
@@ -168,18 +169,17 @@ class EvidenceFinder:
         self._sought += 1
         if self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
             return _places(text, self._listed)
+        texts = Mapped(attrgetter("text"), self._listed)
+        self._index = self._index or WindowIndex(texts, window=_WINDOW, stride=_STRIDE)
         found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
         return ((document, start) for document, start in found if document.text.startswith(text, start))
-
-    @cached_property
-    def _index(self) -> WindowIndex:
-        return WindowIndex(Mapped(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE)
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         """What resembles a missing excerpt; or that a document was not read."""
         only = chosen[0].id if len(chosen) == 1 else ""
         if self._hints:
             self._hints -= 1
+            self._aligner = self._aligner or Aligner(self._listed)
             found = self._aligner.locate(text, document_id=only)
             for span in found.spans:
                 place = f"in {found.document_id!r} at {span.start}-{span.end}"
@@ -191,10 +191,6 @@ class EvidenceFinder:
         name, reason = next(iter(self._unread.items()))
         others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
         return f"; {name!r} was not read, as it {reason}{others}"
-
-    @cached_property
-    def _aligner(self) -> Aligner:
-        return Aligner(self._documents.values())
 
 
 def document_name(given: Any) -> str:
@@ -373,6 +369,5 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
 def _collection(document: Document) -> str:
     """The group of a document's questions in tables: its metadata's ``collection``, else its top-level folder."""
     named = document.metadata.get("collection")
-    if isinstance(named, str):
-        return named
-    return document.id.split("/")[0] if "/" in document.id else ""
+    folder = document.id.split("/")[0] if "/" in document.id else ""
+    return named if isinstance(named, str) else folder

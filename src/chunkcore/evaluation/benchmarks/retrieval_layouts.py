@@ -43,18 +43,18 @@ class Beir(Layout):
         Judgements of 0 or less are left out; the others are in ``metadata["grades"]``.
         """
         judged = Path(questions) if isinstance(questions, str | Path) else _split(root / "qrels")
-        documents = documents_of(_corpus(root / "corpus.jsonl"))
-        return Contents(documents, list(_judged(root / "queries.jsonl", judged)))
+        corpus = root / "corpus.jsonl"
 
+        def documents() -> Iterator[Row]:
+            for number, row in json_lines(corpus):
+                place = f"{corpus}, line {number}"
+                text, title = member(row, "text", str, place), row.get("title")
+                identity = member(row, "_id", str, place)
+                titled = f"{title}\n{text}" if isinstance(title, str) and title else text
+                others = {key: value for key, value in row.items() if key not in ("_id", "text")}
+                yield place, {"id": identity, "text": titled, "metadata": others}
 
-def _corpus(corpus: Path) -> Iterator[Row]:
-    for number, row in json_lines(corpus):
-        place = f"{corpus}, line {number}"
-        text, title = member(row, "text", str, place), row.get("title")
-        identity = member(row, "_id", str, place)
-        titled = f"{title}\n{text}" if isinstance(title, str) and title else text
-        others = {key: value for key, value in row.items() if key not in ("_id", "text")}
-        yield place, {"id": identity, "text": titled, "metadata": others}
+        return Contents(documents_of(documents()), list(_judged(root / "queries.jsonl", judged)))
 
 
 def _split(folder: Path) -> Path:
@@ -170,7 +170,8 @@ class RagBench(Layout):
         for folder in [] if files else _folders(root):
             files += sorted([*with_keys(folder, self._KEYS, (".jsonl",)), *_tables(folder)])
         for file in files:
-            for place, row in _rows(file):
+            lines = ((f"{file}, line {number}", row) for number, row in json_lines(file))
+            for place, row in _parquet(file) if file.suffix.lower() == ".parquet" else lines:
                 texts = member(row, "documents", list, place)
                 name = str(row.get("dataset_name") or file.stem)
                 for number, text in enumerate(texts):
@@ -190,14 +191,6 @@ def _tables(root: Path) -> list[Path]:
 def _folders(root: Path) -> list[Path]:
     inner = sorted(root.iterdir()) if root.is_dir() else []
     return [root, *(each for each in inner if each.is_dir() and not each.name.startswith("."))]
-
-
-def _rows(file: Path) -> Iterator[Row]:
-    if file.suffix.lower() == ".parquet":
-        yield from _parquet(file)
-    else:
-        for number, row in json_lines(file):
-            yield f"{file}, line {number}", row
 
 
 _NEEDED = ("id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys")

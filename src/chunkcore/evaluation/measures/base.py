@@ -53,8 +53,7 @@ class Measure:
         units: the allowed units; the first is the default.
         of_pool: looks at every chunk that holds evidence, retrieved or not.
 
-    Raises:
-        OptionError: a k or a unit that does not go with the measure.
+    Raises `OptionError`: a k or a unit that does not go with the measure.
 
     >>> recall = get_measure("Recall@5")
     >>> recall.name, recall.kind, recall.k, recall.show(0.8125) + recall.suffix
@@ -229,8 +228,7 @@ def divide(above: Scores, below: Scores) -> Scores:
 def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | None = None) -> Measure:
     """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` unchanged.
 
-    Raises:
-        OptionError: no such measure, or a k or a unit that does not go with it.
+    Raises `OptionError`: no such measure, or a k or a unit that does not go with it.
 
     >>> get_measure("IoU@10[character]")
     IoU(k=10, unit='character')

@@ -146,12 +146,13 @@ class Comparison(Frame):
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
-        return self._pairs[a, b]
+        if (a, b) in self._pairs:
+            return self._pairs[a, b]
+        return self._pairs[b, a].reverse()
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
-        found = {(each.a, each.b): each for each in self.differences}
-        return found | {(each.b, each.a): each.reverse() for each in self.differences}
+        return {(each.a, each.b): each for each in self.differences}
 
     def by(self, measure: Measure) -> Comparison | None:
         """The comparison by another measure, at the same settings, cached; None if a report lacks the measure."""
@@ -230,7 +231,9 @@ def compare(
     ('a', 0.5, 20)
     """
     _check(reports, resamples, confidence, margin, check)
-    measure = get_measure(measure) if measure else _first_measure(reports)
+    usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
+    scored = (each for each in (*usual, *reports[0].scores) if all(each in report.scores for report in reports))
+    measure = get_measure(measure) if measure else next(scored, usual[0])
     names = [report.name for report in reports]
     columns = np.column_stack([report.values(measure) for report in reports])
     labels = _labels(reports[0], clusters)
@@ -246,6 +249,9 @@ def compare(
         low, high = share_intervals(columns, own, confidence, labels)
     else:
         low, high = intervals(own, units[: len(names)], confidence)
+    signed = np.where(np.isnan(own), -np.inf, _sign(measure) * own)
+    first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(own)
+    shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
     made = Comparison(
         reports=tuple(reports),
         measure=measure,
@@ -262,16 +268,10 @@ def compare(
         confidence=confidence,
         margin=margin,
         check=check,
-        firsts=_firsts(names, _sign(measure) * own),
+        firsts=dict(zip(names, shared.mean(axis=0).tolist(), strict=True)),
         clusters=clusters,
     )
     return _conclude(made, labels)
-
-
-def _first_measure(reports: Sequence[Report]) -> Measure:
-    usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
-    scored = [each for each in (*usual, *reports[0].scores) if all(each in report.scores for report in reports)]
-    return scored[0] if scored else usual[0]
 
 
 def _sign(measure: Measure) -> int:
@@ -355,13 +355,6 @@ def _differences(
             )
         )
     return tuple(found)
-
-
-def _firsts(names: Sequence[str], means: Scores) -> dict[str, float]:
-    highest = np.max(np.where(np.isnan(means), -np.inf, means), axis=1, keepdims=True)
-    first = (means >= highest - 1e-12) & ~np.isnan(means)
-    shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
-    return dict(zip(names, shared.mean(axis=0).tolist(), strict=True))
 
 
 def _conclude(comparison: Comparison, labels: Sequence[str] | None) -> Comparison:

@@ -26,8 +26,7 @@ _WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 class Requirement:
     """The lowest mean that a measure may have (the highest, if lower is better).
 
-    Raises:
-        OptionError: the measure cannot have such a score.
+    Raises `OptionError`: the measure cannot have such a score.
 
     >>> str(Requirement(get_measure("HitRate@5"), 0.7))
     'HitRate@5>=0.7'
