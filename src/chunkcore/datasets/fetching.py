@@ -36,12 +36,8 @@ def download(
     """Download a file unless it exists, and verify its checksum.
 
     A partial download stays beside the target (``.part``), and the next call resumes it. The target is never partial.
-
-    Args:
-        target: the file to write; its folder must exist.
-        checksum: ``sha256:`` or ``md5:`` and hexadecimal digits. MD5 detects damage; TLS guards against forgery.
-        progress: called with the file's name, the bytes so far and the total.
-        schemes: allowed for the address and its redirections.
+    `checksum` is ``sha256:`` or ``md5:`` and hexadecimal digits: MD5 detects damage; TLS guards against forgery.
+    `progress` gets the file's name, the bytes so far and the total. `schemes` are allowed, also for redirections.
 
     Raises:
         DataError: another scheme, no such file, or a wrong checksum (the file is then removed).

@@ -285,25 +285,16 @@ def _check_names(names: Sequence[str], what: str) -> None:
 
 @dataclass(eq=False)
 class Spent:
-    """The cost of cutting, or of a search.
-
-    Attributes:
-        embedding: seconds of embedding a strategy's own texts.
-        waiting: seconds that a search waited for vectors.
-        elsewhere: the part of `waiting` in which workers embedded chunks.
-        late: seconds and tokens of late chunking; None if unused.
-        chunks: whether a search used the chunks' vectors; `queries` likewise.
-        calls: batches of the strategy's distinct texts.
-    """
+    """The cost of cutting, or of a search."""
 
     seconds: float = 0.0
-    embedding: float = 0.0
-    waiting: float = 0.0
-    elsewhere: float = 0.0
-    late: tuple[float, int] | None = None
-    chunks: bool = False
+    embedding: float = 0.0  # seconds of embedding a strategy's own texts
+    waiting: float = 0.0  # seconds that a search waited for vectors
+    elsewhere: float = 0.0  # of these, in which workers embedded chunks
+    late: tuple[float, int] | None = None  # seconds and tokens of late chunking
+    chunks: bool = False  # whether a search used the chunks' vectors
     queries: bool = False
-    calls: int = 0
+    calls: int = 0  # batches of the strategy's distinct texts
     usage: Usage = field(default_factory=Usage)
     _texts: KeyedNumbers = field(default_factory=lambda: KeyedNumbers(np.bool_))
 

@@ -33,11 +33,8 @@ def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: 
 
     0 is full agreement, 1 the worst; fewer units than a window give 0. O(count) time and memory.
 
-    Args:
-        reference: the units (sentences or characters) that begin a segment, except the first. Any order.
-        hypothesis: likewise.
-        count: the number of units.
-        window: in units; None for `window_size`.
+    Both are the units (sentences or characters) that begin a segment, except the first, in any order; `count` is the
+    number of units. The window is in units; None for `window_size`.
 
     Raises `DataError`: a unit is not in ``1 .. count - 1``, or the window is under 1.
 
@@ -168,20 +165,14 @@ def _share(differs: NDArray[np.bool_]) -> float:
 
 
 class LabelledText(NamedTuple):
-    """A text with known segments.
-
-    Attributes:
-        starts: the sentences that begin a segment, except the first: int64.
-        ranges: the sentences' offsets in `text`: int64, shape (sentences, 2).
-        boundaries: the offsets where segments begin, except the first.
-    """
+    """A text with known segments."""
 
     id: str
     sentences: tuple[str, ...]
-    starts: Numbers
+    starts: Numbers  # the sentences that begin a segment, except the first
     text: str
-    ranges: Numbers
-    boundaries: Numbers
+    ranges: Ranges  # the sentences' offsets
+    boundaries: Numbers  # the offsets where segments begin, except the first
 
 
 def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
@@ -265,11 +256,7 @@ SegmentUnit = Literal["sentence", "character"]
 class SegmentMeasure:
     """A boundary measure, with its description.
 
-    Attributes:
-        meaning: one line.
-        source: where it was published.
-        higher_is_better: False for errors.
-        compute: of the reference's boundaries, those found, the number of units, and the tolerance in units.
+    `compute` gets the reference's boundaries, those found, the number of units, and the tolerance in units.
     """
 
     meaning: str

@@ -55,21 +55,13 @@ class Dropped:
 
 @dataclass(frozen=True, eq=False)
 class Similarities:
-    """Cosines of n questions with each other and with all m excerpts.
+    """Cosines of n questions with each other and with all m excerpts."""
 
-    Attributes:
-        questions: float64, shape (n, n).
-        excerpts: float64, shape (n, m).
-        own: which excerpts are the question's own, bool, shape (n, m).
-        elsewhere: which excerpts share no character with the question's own, bool, shape (n, m).
-        apart: which pairs of questions share no character of evidence, bool, shape (n, n).
-    """
-
-    questions: Floats
-    excerpts: Floats
-    own: NDArray[np.bool_]
-    elsewhere: NDArray[np.bool_]
-    apart: NDArray[np.bool_]
+    questions: Floats  # (n, n)
+    excerpts: Floats  # (n, m)
+    own: NDArray[np.bool_]  # (n, m): which excerpts are the question's own
+    elsewhere: NDArray[np.bool_]  # (n, m): which excerpts share no character with the question's own
+    apart: NDArray[np.bool_]  # (n, n): which questions share no character of evidence
 
     @cached_property
     def least(self) -> Floats:

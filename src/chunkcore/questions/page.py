@@ -186,21 +186,13 @@ def _rule(threshold: float | None, sentence: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GenerationFiles:
-    """The output files, all named after the questions.
-
-    Attributes:
-        questions: ``questions.jsonl``.
-        rejected: ``questions.rejected.jsonl``.
-        info: ``questions.info.json``: seed, model, prompt, options, documents, calls, thresholds.
-        journal: ``questions.journal.jsonl``: every call and its answer.
-        page: ``questions.filters.html``: the distributions behind the filters.
-    """
+    """The output files, all named after the questions."""
 
     questions: Path
     rejected: Path
-    info: Path
-    journal: Path
-    page: Path
+    info: Path  # seed, model, prompt, options, documents, calls, thresholds
+    journal: Path  # every call and its answer
+    page: Path  # the distributions behind the filters
 
 
 def files_beside(questions: Path) -> GenerationFiles:

@@ -127,18 +127,12 @@ def _from_folder(root: Path, leave_out: Collection[Path], unread: dict[str, str]
 
 
 class LeftOut:
-    """The files of a folder that are left out, and notes on those that are read.
-
-    Attributes:
-        reasons: of files that were not read, by name, for the first 10,000.
-        unread: reasons of files of known kinds that could not be read.
-        notes: on files that were read.
-    """
+    """The files of a folder that are left out, and notes on those that are read."""
 
     def __init__(self) -> None:
-        self.reasons: dict[str, str] = {}
-        self.unread = FileNotes()
-        self.notes = FileNotes()
+        self.reasons: dict[str, str] = {}  # by name, for the first 10,000 files that were not read
+        self.unread = FileNotes()  # on files of known kinds that could not be read
+        self.notes = FileNotes()  # on files that were read
         self._names: list[str] = []
         self._count = 0
 

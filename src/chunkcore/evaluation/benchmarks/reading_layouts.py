@@ -543,21 +543,15 @@ def _paragraph_questions(paragraph: dict[str, Any], place: str, document: str, s
 
 
 class SectionedLayout(Layout):
-    """Text files of a sentence a line, with other lines between their sections.
-
-    Attributes:
-        begins: what such a file begins with.
-        divider: the lines between sections; its groups are the level and the title of a heading.
-        suffix: of the files; "" for any.
-    """
+    """Text files of a sentence a line, with other lines between their sections."""
 
     by_content = True
     holds = "boundaries"
     tells_sections = True
 
-    begins: ClassVar[str]
-    divider: ClassVar[re.Pattern[str]]
-    suffix: ClassVar[str] = ""
+    begins: ClassVar[str]  # what such a file begins with
+    divider: ClassVar[re.Pattern[str]]  # lines between sections; its groups are the level and title of a heading
+    suffix: ClassVar[str] = ""  # of the files; "" for any
 
     def lacks(self, root: Path) -> str:
         line = "" if self.begins.endswith(",") else "a line "

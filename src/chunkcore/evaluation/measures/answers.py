@@ -32,42 +32,26 @@ from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, the system's answer, and the references.
-
-    Attributes:
-        answer: the system's; "" if it failed or abstained.
-        passages: the text it was shown.
-        references: right answers, any of which is right; empty if unknown.
-        failed: the system gave no answer at all.
-        choice: the number of the chosen option; None without options.
-        correct: the number of the right option; None without options, or if unknown.
-    """
+    """A question, the system's answer, and the references."""
 
     question: str
-    answer: str
-    passages: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
-    failed: bool = False
-    choice: int | None = None
+    answer: str  # "" if the system failed or abstained
+    passages: tuple[str, ...] = ()  # that the system was shown
+    references: tuple[str, ...] = ()  # each of which is right; empty if unknown
+    failed: bool = False  # the system gave no answer at all
+    choice: int | None = None  # the number of the chosen option; None without options
     correct: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerModels:
-    """The models that measures of answers use.
-
-    Attributes:
-        bert_model: of tokens; by default the embedder.
-        judge: the language model that gives verdicts.
-        retries: how often the judge may correct an invalid verdict.
-        progress: called with a measure's kind, the verdicts so far, and their total.
-    """
+    """The models that measures of answers use."""
 
     embedder: Embedder | str = DEFAULT_MODEL
-    bert_model: Embedder | str | None = None
-    judge: LLM | str | None = None
-    retries: int = 2
-    progress: Progress | None = None
+    bert_model: Embedder | str | None = None  # of tokens; by default the embedder
+    judge: LLM | str | None = None  # gives verdicts
+    retries: int = 2  # after an invalid verdict
+    progress: Progress | None = None  # called with a measure's kind, the verdicts so far, and their total
 
     @cached_property
     def texts(self) -> Embedder:
