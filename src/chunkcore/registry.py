@@ -199,7 +199,7 @@ class Registry(Generic[T]):
         return iter(sorted({*self._known, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
-        return name in iter(self)
+        return any(name == each for each in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -358,7 +358,8 @@ class UnitCounts:
         evidence = self._relevance.evidence
         lengths = (evidence[:, 1] - evidence[:, 0]).astype(np.float64)
         shares = np.full(len(lengths), math.nan)
-        return np.divide(self._coverage.lengths(evidence), lengths, out=shares, where=lengths > 0)
+        np.divide(self._coverage.lengths(evidence), lengths, out=shares, where=lengths > 0)
+        return shares
 
     @cached_property
     def ranking(self) -> Ranking:
