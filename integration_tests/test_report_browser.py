@@ -275,8 +275,11 @@ def test_pages_are_named_with_evidence_hits_and_where_they_begin(tab, tmp_path):
     tab.wait("document.querySelector('#questions .place')")
     assert texts(tab, "#questions .place")[0].startswith("tea.pdf, page 4, characters 18 to 34")
     assert tab.errors == []
-    assert json.loads(json_report(page))["evidence"]["q"] == [
-        {"document": "tea.pdf", "start": 18, "end": 34, "pages": [4]}
+    record = json.loads(json_report(page))
+    assert record["evidence"]["q"] == [{"document": "tea.pdf", "start": 18, "end": 34, "pages": [4]}]
+    assert record["reports"][0]["hits"]["q"] == [
+        {"document": "tea.pdf", "start": 0, "end": 27, "pages": [3, 4]},
+        {"document": "tea.pdf", "start": 28, "end": 48, "pages": [4, 6]},
     ]
 
 

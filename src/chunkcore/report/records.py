@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from chunkcore.document import Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, plain_json
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.report.advice import Advice
@@ -167,7 +169,7 @@ def json_report(page: ReportPage) -> str:
             for problem in (page.benchmark.problems if page.benchmark else ())
         ],
     }
-    reports = [report.to_dict() for report in page.reports]
+    reports = [report.to_dict() | _hits(page, report) for report in page.reports]
     return json.dumps(plain_json(data) | {"reports": reports}, ensure_ascii=True, allow_nan=False) + "\n"
 
 
@@ -175,17 +177,39 @@ def _evidence(page: ReportPage) -> dict[str, list[dict[str, Any]]]:
     """Each question's evidence, in the order of a report's ``found``; with pages where the document has them."""
     if page.benchmark is None:
         return {}
-    documents = {document.id: document for document in page.benchmark.documents if document.marks}
-    found = {}
-    for query in page.benchmark.queries:
-        rows: list[dict[str, Any]] = []
-        for each in query.evidence:
-            row = {"document": each.document_id, "start": each.span.start, "end": each.span.end}
-            source = documents.get(each.document_id)
-            pages = source.pages_of(each.span) if source else ()
-            rows.append(row | ({"pages": list(pages)} if pages else {}))
-        found[query.id] = rows
-    return found
+    places = [(each.document_id, (each.span,)) for query in page.benchmark.queries for each in query.evidence]
+    rows = iter(_placed(page.benchmark, places))
+    return {query.id: [next(rows) for _ in query.evidence] for query in page.benchmark.queries}
+
+
+_HITS = 10
+
+
+def _hits(page: ReportPage, report: Report) -> dict[str, Any]:
+    """The first hits of each question with their pages, if a document has some."""
+    if page.benchmark is None or report.run is None or not any(each.marks for each in page.benchmark.documents):
+        return {}
+    found = {
+        query: [(each.document_id, each.spans) for each in hits[:_HITS]] for query, hits in report.run.results.items()
+    }
+    rows = iter(_placed(page.benchmark, [place for places in found.values() for place in places]))
+    return {"hits": {query: [next(rows) for _ in places] for query, places in found.items()}}
+
+
+def _placed(benchmark: Benchmark, places: Sequence[tuple[str, tuple[Span, ...]]]) -> list[dict[str, Any]]:
+    """Each place's document, start and end; with pages where the document has them. A hit not located has no span."""
+    marks = {document.id: document.marks for document in benchmark.documents if document.marks}
+    rows: list[dict[str, Any]] = []
+    within: dict[str, list[int]] = {}
+    for at, (document, spans) in enumerate(places):
+        ends = {"start": min(each.start for each in spans), "end": max(each.end for each in spans)} if spans else {}
+        rows.append({"document": document, **ends})
+        if document in marks:
+            within.setdefault(document, []).append(at)
+    for document, listed in within.items():
+        for at, pages in zip(listed, pages_of_all(marks[document], [places[at][1] for at in listed]), strict=True):
+            rows[at] |= {"pages": list(pages)} if pages else {}
+    return rows
 
 
 def _advice(page: ReportPage) -> dict[str, Any]:
