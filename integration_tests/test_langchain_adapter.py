@@ -509,6 +509,23 @@ def test_pieces_that_do_not_say_where_they_stand_are_not_claimed_to_stand_in_the
     assert not {found.how for found in run.results["q"]} & {"spans", "unlocated"}
 
 
+def test_pieces_that_come_one_by_one_are_warned_of_too():
+    """As `ParentDocumentRetriever` gives them to its child splitter."""
+    text = " ".join(f"Sentence {number} is about tea. Refrain." for number in range(40))
+    document = Document(page_content=text, metadata={"source": "a.md"})
+    splitter = ChunkcoreTextSplitter("recursive:size=8")
+    for stated in (True, False):
+        pieces = RecursiveCharacterTextSplitter(
+            chunk_size=300, chunk_overlap=0, add_start_index=stated
+        ).split_documents([document])
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for piece in [document, document, *pieces, pieces[-1]]:
+                splitter.split_documents([piece])
+        assert len(said) == (0 if stated else len(pieces))
+    assert "this text and that of the call before share the source 'a.md'" in str(said[0].message)
+
+
 @pytest.mark.parametrize("known", [{"id": "own"}, {"metadata": {"source": "a.md", "page": 1}}, {"metadata": {}}])
 def test_documents_that_can_be_told_apart_are_not_numbered(known):
     documents = [

@@ -89,9 +89,9 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
-    altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents of
-    one call share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
-    ``source_part`` numbers them from 0.
+    altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents in a
+    row share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
+    ``source_part`` numbers those of one call from 0.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
@@ -123,6 +123,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     ) -> None:
         self._fit_to = None if fit_to is None else get_embedder(_as_model(fit_to))
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
+        self._last: dict[str, str] = {}
         # For LangChain's own code; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size", "max_size") or 4000,
@@ -196,7 +197,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     def _split(
         self, ids: Sequence[str | None], texts: Sequence[str], metadatas: Sequence[dict[Any, Any]]
     ) -> list[Document]:
-        parts = _unnamed_parts(ids, texts, metadatas)
+        parts = _unnamed_parts(ids, texts, metadatas, self._last)
         # Made as they are wanted: objects that live long cost runs of the garbage collector.
         documents = map(_core_document, ids, texts, metadatas)
         chunked = self._chunker.slice_each(documents, workers=workers_for(self._chunker, len(texts)))
@@ -268,11 +269,12 @@ def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
 
 
 def _unnamed_parts(
-    ids: Iterable[str | None], texts: Iterable[str], metadatas: Iterable[dict[Any, Any]]
+    ids: Iterable[str | None], texts: Iterable[str], metadatas: Iterable[dict[Any, Any]], last: dict[str, str]
 ) -> dict[tuple[str, str], int]:
     """Numbers, by (source, text), the documents that differ from others of their source only by text.
 
-    They may be parts of a file, or pieces without stated places: offsets are in each of them.
+    They may be parts of a file, or pieces without stated places: offsets are in each of them. `last` holds the last
+    source of the call before and a digest of its text: `ParentDocumentRetriever` gives one piece a call.
     """
     found: dict[str, dict[str, int]] = {}
     for own_id, text, metadata in zip(ids, texts, metadatas, strict=True):
@@ -282,15 +284,21 @@ def _unnamed_parts(
                 known = found.setdefault(source_id, {})
                 known.setdefault(text, len(known))
     shared = {source: known for source, known in found.items() if len(known) > 1}
-    if shared:
-        source, known = next(iter(shared.items()))
+    again = [source for source, known in found.items() if last.get(source) not in (None, *map(digest, known))]
+    if shared or again:
+        source = next(iter([*shared, *again]))
+        said = f"{len(shared[source])} documents share" if shared else "this text and that of the call before share"
+        numbered = f", which the metadata {SOURCE_PART!r} numbers" if shared else ""
         warnings.warn(
-            f"{len(known)} documents share the source {source!r}, and neither an id nor a page tells them apart: "
-            f"offsets are in each of them, which the metadata {SOURCE_PART!r} numbers. If a splitter cut them, give it "
-            "add_start_index=True; else give the documents ids",
+            f"{said} the source {source!r}, and neither an id nor a page tells them apart: offsets are in each of "
+            f"them{numbered}. If a splitter cut them, give it add_start_index=True; else give the documents ids",
             SourceWarning,
             stacklevel=4,
         )
+    last.clear()
+    if found:
+        source, known = found.popitem()
+        last[source] = digest(next(reversed(known)))
     return {(source, text): part for source, known in shared.items() for text, part in known.items()}
 
 
