@@ -46,15 +46,23 @@ def intersect_ranges(left: Ranges, right: Ranges) -> Ranges:
     [[3, 5], [8, 9]]
     """
     left, right = union_ranges(left), union_ranges(right)
-    if not len(left) or not len(right):
-        return np.empty((0, 2), dtype=np.int64)
-    first = np.searchsorted(right[:, 1], left[:, 0], side="right")
-    after = np.searchsorted(right[:, 0], left[:, 1], side="left")
-    counts = np.maximum(after - first, 0)
-    owner = np.repeat(np.arange(len(left)), counts)
-    other = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + first[owner]
-    starts = np.maximum(left[owner, 0], right[other, 0])
-    return np.column_stack((starts, np.minimum(left[owner, 1], right[other, 1])))
+    return clip_ranges(left, right)[0]
+
+
+def clip_ranges(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
+    """The parts of each range inside of sorted disjoint ones, and the number of each part's range."""
+    first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
+    after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
+    owner, within = expand(first, np.maximum(after - first, 0))
+    starts = np.maximum(ranges[owner, 0], union[within, 0])
+    return np.column_stack((starts, np.minimum(ranges[owner, 1], union[within, 1]))), owner
+
+
+def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+    """For each row i the numbers first[i] ... first[i] + counts[i] - 1, and i for each."""
+    row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
+    within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    return row, first[row] + within
 
 
 def _spans(ranges: Ranges) -> list[Span]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.text_search import Form, Searchable, WindowIndex, fold, squeeze
+from chunkcore.evaluation.text_search import Form, Searchable, WindowIndex, fold, occurrences, squeeze
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 
@@ -185,14 +185,13 @@ class Aligner:
         return _found(exact, "exact") if exact else _found(loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> _Found:
-        found: list[_Place] = []
         owners = range(len(self._documents)) if number is None else [number]
-        for owner in owners if text else ():
-            start = self._documents[owner].text.find(text)
-            while start >= 0 and len(found) < _PLACES:
-                found.append((owner, Span(start, start + len(text))))
-                start = self._documents[owner].text.find(text, start + 1)
-        return _found(found, "exact")
+        places = (
+            (owner, Span(start, start + len(text)))
+            for owner in (owners if text else ())
+            for start in occurrences(self._documents[owner].text, text)
+        )
+        return _found(list(islice(places, _PLACES)), "exact")
 
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)

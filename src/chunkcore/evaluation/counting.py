@@ -22,7 +22,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures.base import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, union_ranges
+from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, clip_ranges, expand, union_ranges
 
 _MEMORY = 64 * 2**20  # bytes of an axis; a longer one goes to a temporary file
 
@@ -364,12 +364,8 @@ class UnitCounts:
     @cached_property
     def ranking(self) -> Ranking:
         owner, ranges = self._placed()
-        union = self._relevance.union
-        first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
-        after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
-        span, part = expand(first, np.maximum(after - first, 0))
-        begins, ends = np.maximum(ranges[span, 0], union[part, 0]), np.minimum(ranges[span, 1], union[part, 1])
-        new = first_cover(np.column_stack((begins, ends)), owner[span], len(self._spans.piece))
+        relevant, span = clip_ranges(ranges, self._relevance.union)
+        new = first_cover(relevant, owner[span], len(self._spans.piece))
         ideal = ideal_gain(*self._relevance.by_document, self._limit)
         return Ranking(self._spans.query, self._spans.rank, new, self._sizes(), ideal)
 
@@ -439,13 +435,6 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
         found.append(np.stack((window[meets], span[meets])))
     window, span = np.concatenate(found, axis=1)
     return window, span
-
-
-def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """For each row i the numbers first[i] ... first[i] + counts[i] - 1, and i for each."""
-    row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
-    within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
-    return row, first[row] + within
 
 
 def ideal_gain(query: Numbers, amounts: Scores, limit: Numbers) -> Scores:

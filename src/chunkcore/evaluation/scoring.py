@@ -25,7 +25,6 @@ from chunkcore.evaluation.counting import (
     StartAxis,
     UnitCounts,
     UnitTable,
-    expand,
     meeting_pairs,
 )
 from chunkcore.evaluation.measures import (
@@ -41,7 +40,7 @@ from chunkcore.evaluation.measures import (
 from chunkcore.evaluation.measures.base import running
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.run import MatchKind, PieceColumns, RankedRow, Retrieved, Run
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, expand
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Span
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, expand
 
 # All of Python's white space is at or below U+3000.
 _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
@@ -101,12 +101,10 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> Form:
     distinct, which = np.unique(codes, return_inverse=True)
     folded = [reduce(chr(code)) for code in distinct.tolist()]
     sizes = np.array([len(each) for each in folded], dtype=np.int64)
-    lengths = sizes[which]
-    origins = np.repeat(np.arange(len(codes), dtype=np.uint32), lengths)
-    within = np.arange(len(origins)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     first = np.cumsum(sizes) - sizes
-    letters = code_points("".join(folded))[first[which[origins]] + within]
-    return Form(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins)
+    origins, places = expand(first[which], sizes[which])
+    letters = code_points("".join(folded))[places]
+    return Form(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32))
 
 
 @cache
@@ -181,9 +179,8 @@ class WindowIndex:
         known = np.flatnonzero(counts)
         known = known[np.argsort(counts[known], kind="stable")]
         known = known[np.cumsum(counts[known]) <= limit]
-        offsets = np.repeat(known, counts[known])
-        within = np.arange(len(offsets)) - np.repeat(np.cumsum(counts[known]) - counts[known], counts[known])
-        places = self._places[first[offsets] + within]
+        row, at = expand(first[known], counts[known])
+        offsets, places = known[row], self._places[at]
         low, high = self._range(number)
         inside = (places >= low) & (places < high)
         offsets, places = offsets[inside], places[inside]
@@ -243,7 +240,12 @@ class Searchable:
                     yield owner, start
             return
         for owner in range(len(self.texts)) if number is None else [number]:
-            start = self.texts[owner].find(text)
-            while start >= 0:
-                yield owner, start
-                start = self.texts[owner].find(text, start + 1)
+            yield from ((owner, start) for start in occurrences(self.texts[owner], text))
+
+
+def occurrences(text: str, sought: str, start: int = 0, end: int | None = None) -> Iterator[int]:
+    """Every offset at which a text that is not empty occurs, in order; occurrences may overlap."""
+    place = text.find(sought, start, end)
+    while place >= 0:
+        yield place
+        place = text.find(sought, place + 1, end)

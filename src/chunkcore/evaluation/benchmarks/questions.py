@@ -14,7 +14,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
-from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen, loosen_page
+from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen, loosen_page, occurrences
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
@@ -126,7 +126,7 @@ class EvidenceFinder:
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
-        verbatim = islice(_places(text, chosen) if len(chosen) == 1 else self._anywhere(text), _COUNTED)
+        verbatim = islice(self._places(text, chosen), _COUNTED)
         places = [(document, Span(start, start + len(text))) for document, start in verbatim]
         is_verbatim = bool(places)
         places = places or list(islice(self._loosely(text, chosen), _COUNTED))
@@ -164,11 +164,11 @@ class EvidenceFinder:
         for owner, start in searched.places(sought, None):
             yield chosen[owner], searched.forms[owner].span(start, start + len(sought))
 
-    def _anywhere(self, text: str) -> Iterator[tuple[Document, int]]:
-        """`_places` in all documents. Without an index, ten thousand excerpts in a gigabyte would take hours."""
-        self._sought += 1
-        if self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
-            return _places(text, self._listed)
+    def _places(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, int]]:
+        """Where the excerpt stands. Without an index, ten thousand excerpts in a gigabyte would take hours."""
+        self._sought += len(chosen) != 1
+        if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
+            return ((document, start) for document in chosen for start in occurrences(document.text, text))
         texts = Mapped(attrgetter("text"), self._listed)
         self._index = self._index or WindowIndex(texts, window=_WINDOW, stride=_STRIDE)
         found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
@@ -203,14 +203,6 @@ def document_name(given: Any) -> str:
     if type(given) is not int:
         raise EvidenceError(f"a document is named with a string or a whole number, got {echo(given)}")
     return str(given)
-
-
-def _places(text: str, documents: Sequence[Document]) -> Iterator[tuple[Document, int]]:
-    for document in documents:
-        start = document.text.find(text)
-        while start >= 0:
-            yield document, start
-            start = document.text.find(text, start + 1)
 
 
 _TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")

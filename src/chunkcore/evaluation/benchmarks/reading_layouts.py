@@ -32,6 +32,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     shown_type,
     with_keys,
 )
+from chunkcore.evaluation.text_search import occurrences
 from chunkcore.files import NoTextError, csv_rows, json_lines, read_json, read_text, text_lines
 
 
@@ -288,12 +289,10 @@ class _Paper:
         return self._places.get(text) or self._places.get(text.strip(), [])
 
     def inside(self, text: str, paragraphs: Sequence[str]) -> list[Span]:
-        found = set()
+        found: set[Span] = set()
         for span in {each for paragraph in paragraphs for each in self.paragraphs(paragraph)}:
-            start = self.text.find(text, span.start, span.end)
-            while text and start >= 0:
-                found.add(Span(start, start + len(text)))
-                start = self.text.find(text, start + 1, span.end)
+            starts = occurrences(self.text, text, span.start, span.end) if text else ()
+            found |= {Span(start, start + len(text)) for start in starts}
         return sorted(found)
 
 
