@@ -48,13 +48,9 @@ class LabelledQuestions:
     Questions with evidence, or said to have none, are in the file at once. Open ones are in a log beside it
     (``questions.labels.jsonl``), so another session resumes. Rows of an existing file keep their place and other keys.
 
-    Args:
-        path: a ``questions.jsonl``, created with the first evidence.
-        listed: questions to add, unless they are there.
-
-    Raises:
-        OptionError: another name than ``*.jsonl``, or another process has the log open.
-        DataError: the file or the log cannot be read or written.
+    `path` is a ``questions.jsonl``, created with the first evidence; `listed` are questions to add, unless they are
+    there. Raises `OptionError`: another name than ``*.jsonl``, or another process has the log open. Raises
+    `DataError`: the file or the log cannot be read or written.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

@@ -58,11 +58,9 @@ class EvidenceFinder:
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
 
-        Args:
-            entry: a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, to verify); or with
-                ``text`` (and ``occurrence``, from 1); or with a true ``whole``, for a whole document. An object may
-                name its ``document`` or ``document_id``.
-            document_id: of the question, for entries that name no document; "" for all documents.
+        An entry is a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, to verify); or with
+        ``text`` (and ``occurrence``, from 1); or with a true ``whole``, for a whole document. It may name its
+        ``document`` or ``document_id``; else it is of the question's `document_id`; "" is all documents.
         """
         if isinstance(entry, str):
             return self._excerpt(entry, self._chosen(document_id), None)
