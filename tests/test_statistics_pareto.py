@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.statistics.pareto import pareto_front
+from chunkcore.evaluation.statistics.resampling import pareto_front
 
 small = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.nan, math.inf])
 

@@ -27,7 +27,7 @@ from chunkcore.evaluation.segmentation import (
 )
 from chunkcore.evaluation.statistics.comparison import Difference
 from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
-from chunkcore.evaluation.statistics.pareto import pareto_front
+from chunkcore.evaluation.statistics.resampling import pareto_front
 
 __all__ = [
     "Aligner",

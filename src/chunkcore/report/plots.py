@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.statistics.pareto import pareto_front
+from chunkcore.evaluation.statistics.resampling import pareto_front
 
 _RADIUS = 9.0  # of the numbered disc
 _DOT = 4.0

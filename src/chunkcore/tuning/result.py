@@ -17,8 +17,7 @@ from chunkcore.escaping import plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.pareto import pareto_front
-from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE, mean_std
+from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE, mean_std, pareto_front
 from chunkcore.frames import Frame, Html, columns_of, html_table
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
