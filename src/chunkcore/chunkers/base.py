@@ -197,44 +197,25 @@ class Chunker:
             self._text(source.text, spans) if draft.derived is None else draft.derived
             for spans, draft in zip(found, drafts, strict=True)
         ]
-        counts = self._counts(source, found, drafts, texts)
-        told = [draft.metadata for draft in drafts]
-        if source.inside or max(counts, default=0) > (self.hard_maximum or inf):
-            told = [
-                {**own, **self._oddity(source, spans[0].start, spans[-1].end, count)}
-                for own, spans, count in zip(told, found, counts, strict=True)
-            ]
-        fingerprint = self.fingerprint
-        if len(documents) == 1:
-            name, rows = documents[0].id, zip(found, texts, counts, told, drafts, strict=True)
-            return [
-                _with_pages(
-                    documents[0],
-                    [
-                        Chunk(
-                            name,
-                            index,
-                            spans,
-                            text,
-                            count,
-                            context,
-                            dict(more),
-                            fingerprint,
-                            segments,
-                            derived is not None,
-                        )
-                        for index, (spans, text, count, more, (_, _, context, derived, segments)) in enumerate(rows)
-                    ],
-                )
-            ]
-        # Only `tokens_only` strategies: their drafts hold only spans and no metadata.
+        # Tokens of each chunk's own text; a chunk of one span needs no second pass.
+        starts = np.array([spans[0].start for spans in found], dtype=np.int64)
+        counts = source.counts(starts, np.array([spans[0].end for spans in found], dtype=np.int64))
+        again = [i for i, spans in enumerate(found) if len(spans) > 1 or drafts[i].derived is not None]
+        if again:
+            counts[again] = self.token_counter.count_many([texts[i] for i in again])
+        odd = source.inside or counts.max(initial=0) > (self.hard_maximum or inf)
         built: list[list[Chunk]] = [[] for _ in documents]
-        owners = np.searchsorted(source.parts[:, 1], [spans[0].start for spans in found], side="right").tolist()
-        offsets = source.parts[:, 0].tolist()
-        for owner, spans, text, count, more in zip(owners, found, texts, counts, told, strict=True):
+        owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
+        offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
+        for owner, draft, spans, text, count in zip(owners, drafts, found, texts, counts.tolist(), strict=True):
             chunks, offset = built[owner], offsets[owner]
-            own = tuple([Span(span.start - offset, span.end - offset) for span in spans])
-            chunks.append(Chunk(documents[owner].id, len(chunks), own, text, count, "", dict(more), fingerprint))
+            metadata = dict(draft.metadata)
+            if odd:
+                metadata |= self._oddity(source, spans[0].start, spans[-1].end, count)
+            own = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
+            last = fingerprint, draft.segments, draft.derived is not None
+            name = documents[owner].id
+            chunks.append(Chunk(name, len(chunks), own, text, count, draft.context, metadata, *last))
         return list(map(_with_pages, documents, built))
 
     def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
@@ -270,18 +251,6 @@ class Chunker:
         if len(spans) == 1:
             return text[spans[0].start : spans[0].end]
         return self.separator.join(span.slice(text) for span in spans)
-
-    def _counts(
-        self, source: TokenizedText, found: list[tuple[Span, ...]], drafts: list[Draft], texts: list[str]
-    ) -> list[int]:
-        """Tokens of each chunk's own text; a chunk of one span needs no second pass."""
-        starts = np.array([spans[0].start for spans in found], dtype=np.int64)
-        ends = np.array([spans[0].end for spans in found], dtype=np.int64)
-        counts = source.counts(starts, ends)
-        again = [i for i, spans in enumerate(found) if len(spans) > 1 or drafts[i].derived is not None]
-        if again:
-            counts[again] = self.token_counter.count_many([texts[i] for i in again])
-        return counts.tolist()  # type: ignore[no-any-return]
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, Draft, get_chunker, strategies
-from chunkcore.chunkers.llm import LLMChunker, Outcome, answer_schema
+from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.concurrency import ordered
 from chunkcore.document import Document
-from chunkcore.models.llm import LLM, BadAnswerError, Question
-from chunkcore.models.llm.asking import found_json, member, text_of
+from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
+from chunkcore.models.llm.asking import ask_all, found_json, member, schema_of, text_of
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
@@ -86,9 +84,16 @@ class Contextual(LLMChunker):
         questions = self._questions(source, drafts)
         # Alone, so that the endpoint has the document cached for the other chunks.
         answers = [self._ask(next(questions))]
-        with ThreadPoolExecutor(self._at_once) as pool:
-            answers += ordered(pool, self._ask, questions, 2 * self._at_once)
-        return [_situated(draft, answer) for draft, answer in zip(drafts, answers, strict=True)]
+        answers += ask_all(get_llm(self.llm), self._ask, questions)
+        found = []
+        for draft, answer in zip(drafts, answers, strict=True):
+            if answer.value is None:
+                told = {"fallback": "no context", "fallback_reason": answer.problem}
+                found.append(draft._replace(metadata={**draft.metadata, **told}))
+            else:
+                context = f"{draft.context}\n{answer.value}" if draft.context else answer.value
+                found.append(draft._replace(context=context))
+        return found
 
     def _questions(self, source: TokenizedText, drafts: Sequence[Draft]) -> Iterator[Question[str]]:
         starts = np.unique([0, *source.boundaries[:: self.document_size].tolist()]).tolist()
@@ -107,7 +112,7 @@ class Contextual(LLMChunker):
         )
         return Question(
             messages=[{"role": "user", "content": content}],
-            schema=answer_schema(context={"type": "string"}),
+            schema=schema_of(context={"type": "string"}),
             read=self._read,
             assumed={"context": " ".join(["word"] * min(25, self.context_size))},
         )
@@ -118,10 +123,3 @@ class Contextual(LLMChunker):
         if size > self.context_size:
             raise BadAnswerError(f"expected a sentence of at most {self.context_size} tokens, got {size}")
         return context
-
-
-def _situated(draft: Draft, answer: Outcome[str]) -> Draft:
-    if answer.value is None:
-        told = {"fallback": "no context", "fallback_reason": answer.problem}
-        return draft._replace(metadata={**draft.metadata, **told})
-    return draft._replace(context=f"{draft.context}\n{answer.value}" if draft.context else answer.value)

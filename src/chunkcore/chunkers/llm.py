@@ -78,10 +78,6 @@ class LLMChunker(Chunker, ABC):
     def _with_llm(self: C, llm: LLM) -> C:
         return replace(self, llm=llm)
 
-    @property
-    def _at_once(self) -> int:
-        return max(1, int(getattr(get_llm(self.llm), "concurrency", 1)))
-
     def _ask(self, question: Question[T]) -> Outcome[T]:
         try:
             return Outcome(ask(get_llm(self.llm), question, retries=self.retries))
@@ -207,17 +203,3 @@ def _sizes(source: TokenizedText, pieces: Ranges) -> Numbers:
     """Each piece with the white space before it, except the first."""
     before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
     return source.counts(before, pieces[:, 1])
-
-
-def answer_schema(**properties: Any) -> dict[str, Any]:
-    """The JSON schema of an object with exactly these properties, all required.
-
-    >>> answer_schema(first={"type": "integer"})["required"]
-    ['first']
-    """
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

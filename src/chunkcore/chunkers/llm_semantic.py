@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chunkcore.chunkers.base import strategies
-from chunkcore.chunkers.llm import PieceChunker, Section, answer_schema
+from chunkcore.chunkers.llm import PieceChunker, Section
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
+from chunkcore.models.llm.asking import ascending, found_json, member, schema_of, text_of, whole_number
 
 # The report's form of an answer, which some models insist on.
 _PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
@@ -50,7 +50,7 @@ class LLMSemantic(PieceChunker):
         last = len(pieces) - 1
         few = "Split at least once." if not final else "The list may be empty."
         numbers = {"type": "integer", "minimum": 0, "maximum": last}
-        schema = answer_schema(split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1})
+        schema = schema_of(split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1})
 
         def read(text: str) -> list[Section]:
             numbers = ascending(_split_after(text), "split_after", 0, last)
@@ -126,13 +126,13 @@ class Agentic(PieceChunker):
         most = max(1, self.max_size // self.piece_size)
         numbered = "\n".join(f"[{number}] {text}" for number, text in enumerate(pieces, start=1))
         first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
-        section = answer_schema(first=first, title={"type": "string"}, reason={"type": "string"})
+        section = schema_of(first=first, title={"type": "string"}, reason={"type": "string"})
         return Question(
             messages=[
                 {"role": "system", "content": f"{_INSTRUCTIONS_AGENTIC} No section has more than {most} pieces."},
                 {"role": "user", "content": numbered},
             ],
-            schema=answer_schema(sections={"type": "array", "items": section, "minItems": 1}),
+            schema=schema_of(sections={"type": "array", "items": section, "minItems": 1}),
             read=lambda text: _sections(text, len(pieces)),
             assumed={
                 "sections": [

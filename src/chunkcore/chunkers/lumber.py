@@ -12,10 +12,10 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers.base import strategies
-from chunkcore.chunkers.llm import Section, WindowChunker, answer_schema
+from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.llm import Question
-from chunkcore.models.llm.asking import found_json, member, whole_number
+from chunkcore.models.llm.asking import found_json, member, schema_of, whole_number
 from chunkcore.packing import fit, pack, running_sizes, trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -86,7 +86,7 @@ class Lumber(WindowChunker):
         return sections[1].first if len(sections) > 1 else end
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        schema = answer_schema(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)})
+        schema = schema_of(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)})
 
         def read(text: str) -> list[Section]:
             place = member(found_json(text), "first_changed")

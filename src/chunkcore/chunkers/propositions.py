@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from chunkcore.chunkers.base import Draft, strategies
-from chunkcore.chunkers.llm import LLMChunker, Outcome, answer_schema
+from chunkcore.chunkers.llm import LLMChunker, Outcome
 from chunkcore.chunkers.sentence import Sentence
-from chunkcore.concurrency import ordered
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import found_json, member, text_of
+from chunkcore.models.llm import BadAnswerError, Question, get_llm
+from chunkcore.models.llm.asking import ask_all, found_json, member, schema_of, text_of
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
@@ -78,23 +76,19 @@ class Propositions(LLMChunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter).split(source)
-        drafts: list[Draft] = []
-        with ThreadPoolExecutor(self._at_once) as pool:
-            work = ordered(pool, lambda spans: self._written(source.text, spans), iter(passages), 2 * self._at_once)
-            for passage in work:
-                drafts += passage
-        return drafts
 
-    def _written(self, text: str, spans: tuple[Span, ...]) -> list[Draft]:
-        answer: Outcome[list[str]] = self._ask(self._question(spans[0].slice(text)))
-        if answer.value is None:
-            return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": answer.problem})]
-        return [Draft(spans, derived=each) for each in answer.value]
+        def written(spans: tuple[Span, ...]) -> list[Draft]:
+            answer: Outcome[list[str]] = self._ask(self._question(spans[0].slice(source.text)))
+            if answer.value is None:
+                return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": answer.problem})]
+            return [Draft(spans, derived=each) for each in answer.value]
+
+        return [draft for drafts in ask_all(get_llm(self.llm), written, passages) for draft in drafts]
 
     def _question(self, passage: str) -> Question[list[str]]:
         return Question(
             messages=[{"role": "system", "content": _INSTRUCTIONS}, {"role": "user", "content": passage}],
-            schema=answer_schema(propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}),
+            schema=schema_of(propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}),
             read=self._read,
             assumed={"propositions": [passage]},
         )

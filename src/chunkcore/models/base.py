@@ -157,66 +157,65 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, ti
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
     unique, places = distinct(texts)
-    vectors = _twice(lambda: _embedded(embedder, unique, queries, timeout))
+    method = embedder.embed_queries if queries else embedder.embed_documents
+    name, count = embedder.name, len(unique)
+
+    def ask() -> Any:
+        try:
+            return with_timeout(timeout, lambda: method(unique))
+        except TimeoutExpired:
+            raise ModelError(f"the model {echo(name)} gave no answer to {count} texts in {timeout} s") from None
+
+    failed = f"the model {echo(name)} failed on {count} texts"
+    vectors = ask_twice(ask, lambda answer: check_vectors(answer, count, model=name), failed)
     return vectors if len(unique) == len(texts) else vectors[places]
 
 
-def _twice(work: Callable[[], T]) -> T:
+def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) -> T:
+    """What `check` gives of a model's answer. After an error, the model is asked a second time.
+
+    `failed` begins the `ModelError` that another library's error becomes.
+    """
+
+    def once() -> T:
+        try:
+            answer = ask()
+        except ChunkcoreError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{failed}: {type(error).__name__}: {error}") from error
+        return check(answer)
+
     try:
-        return work()
+        return once()
     except ModelError:
-        return work()
-
-
-def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool, timeout: float | None) -> Vectors:
-    method = embedder.embed_queries if queries else embedder.embed_documents
-    try:
-        answer = with_timeout(timeout, lambda: method(texts))
-    except ChunkcoreError:
-        raise
-    except TimeoutExpired:
-        raise ModelError(
-            f"the model {echo(embedder.name)} gave no answer to {len(texts)} texts in {timeout} s"
-        ) from None
-    except Exception as error:
-        raise ModelError(
-            f"the model {echo(embedder.name)} failed on {len(texts)} texts: {type(error).__name__}: {error}"
-        ) from error
-    return check_vectors(answer, len(texts), model=embedder.name)
+        return once()
 
 
 def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
     """One checked row a token for each sequence of token ids. A model that fails is asked a second time. Raises
     `ModelError`: the second try failed, too.
     """
-    return _twice(lambda: _embedded_tokens(embedder, windows))
+    name = embedder.name
 
+    def check(answer: list[Any]) -> list[Vectors]:
+        if len(answer) != len(windows):
+            raise ModelError(
+                f"the model {echo(name)} was given {len(windows)} sequences of tokens and answered with "
+                f"{len(answer)}; expected one matrix a sequence"
+            )
+        pairs = zip(answer, windows, strict=True)
+        checked = [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
+        widths = sorted({rows.shape[1] for rows in checked})
+        if len(widths) > 1:
+            raise ModelError(
+                f"the model {name!r} answered with token vectors of {' and '.join(map(str, widths))} dimensions; "
+                "expected the same for every token"
+            )
+        return checked
 
-def _embedded_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
-    try:
-        answer = list(embedder.embed_tokens(windows))
-    except ChunkcoreError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"the model {embedder.name!r} failed on {len(windows)} sequences of tokens: {type(error).__name__}: {error}"
-        ) from error
-    if len(answer) != len(windows):
-        raise ModelError(
-            f"the model {echo(embedder.name)} was given {len(windows)} sequences of tokens and answered with "
-            f"{len(answer)}; expected one matrix a sequence"
-        )
-    checked = [
-        check_vectors(rows, len(ids), model=embedder.name, what="tokens")
-        for rows, ids in zip(answer, windows, strict=True)
-    ]
-    widths = sorted({rows.shape[1] for rows in checked})
-    if len(widths) > 1:
-        raise ModelError(
-            f"the model {embedder.name!r} answered with token vectors of {' and '.join(map(str, widths))} dimensions; "
-            "expected the same for every token"
-        )
-    return checked
+    failed = f"the model {name!r} failed on {len(windows)} sequences of tokens"
+    return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 
 def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
@@ -236,9 +235,9 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     except ValueError as error:  # rows of different lengths
         raise ModelError(f"the model {echo(model)} answered with vectors of different lengths ({error})") from error
     if array.dtype.kind != "f":
-        raise ModelError(
-            f"the model {echo(model)} answered with {_described(answer, array)}; expected floating-point numbers"
-        )
+        kind = type(answer).__name__
+        seen = f"{kind} of {array.dtype}" if array.size else f"an empty {kind}"
+        raise ModelError(f"the model {echo(model)} answered with {seen}; expected floating-point numbers")
     if array.ndim != 2 or array.shape[1] == 0:
         raise ModelError(
             f"the model {echo(model)} answered with an array of shape {array.shape}; expected ({count}, dimensions)"
@@ -257,10 +256,6 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
             f"first for {what[:-1]} {int(np.argmin(finite))}; expected finite numbers"
         )
     return vectors
-
-
-def _described(answer: Any, array: np.ndarray[Any, Any]) -> str:
-    return f"{type(answer).__name__} of {array.dtype}" if array.size else f"an empty {type(answer).__name__}"
 
 
 def text_tokens(
@@ -293,23 +288,14 @@ def text_tokens(
     before = int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
     after = len(ids) - 1 - int(numbers[-1]) if len(numbers) else len(ids) - before
     places = np.maximum(places - len(prompt.lower() if lowercase else prompt), 0)
-    if lowercase:
-        places = _raised(text, places)
+    if lowercase and len(text.lower()) != len(text):
+        # From offsets in the lowercase form to those in the text. An end inside a character moves after it.
+        lengths = np.array([len(character.lower()) for character in text], dtype=np.int64)
+        characters = np.repeat(np.arange(len(text), dtype=np.int64), lengths)
+        edges = np.column_stack((np.append(characters, len(text)), np.append(0, characters + 1)))
+        places = np.take_along_axis(edges, np.minimum(places, len(characters)), axis=0)
     places[:before] = 0
     places[len(ids) - after :] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.
     starts, ends = np.maximum.accumulate(places, axis=0).T
     return TextTokens(np.array(ids, dtype=np.int64), starts.copy(), ends.copy(), before, after)
-
-
-def _raised(text: str, places: Numbers) -> Numbers:
-    """Offsets into the text from offsets into its lowercase form."""
-    if len(text.lower()) == len(text):
-        return places
-    lengths = np.array([len(character.lower()) for character in text], dtype=np.int64)
-    origin = np.append(np.repeat(np.arange(len(text), dtype=np.int64), lengths), len(text))
-    raised = origin[np.minimum(places, len(origin) - 1)]
-    # An end inside a character moves after it.
-    ends = np.append(0, np.repeat(np.arange(1, len(text) + 1, dtype=np.int64), lengths))
-    raised[:, 1] = ends[np.minimum(places[:, 1], len(ends) - 1)]
-    return raised

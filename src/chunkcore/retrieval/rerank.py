@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chunkcore.errors import ChunkcoreError, MissingExtraError, ModelError, OptionError, echo
+from chunkcore.errors import MissingExtraError, ModelError, OptionError, echo
 from chunkcore.escaping import encodable
-from chunkcore.models.base import Embedder
+from chunkcore.models.base import Embedder, ask_twice
 from chunkcore.models.model_files import fetch
 from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index
@@ -71,7 +71,18 @@ class CrossEncoderReranker:
 
     def __init__(self, source: Path | str, *, name: str = "") -> None:
         self.name = name or str(source)
-        self._model = _load(str(source))
+        try:
+            cross_encoder: Any = import_module("sentence_transformers").CrossEncoder
+        except ImportError as error:
+            raise MissingExtraError.of("sentence-transformers", "models", "rerank with a cross-encoder") from error
+        folder = str(source if Path(source).is_dir() else fetch(str(source), _FILES))
+        try:
+            self._model = cross_encoder(folder)
+        except Exception as error:
+            raise OptionError(
+                f"no reranker {folder!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): "
+                "expected the folder of a cross-encoder, or the name of one on the hub"
+            ) from error
         if getattr(self._model, "num_labels", 1) != 1:
             raise OptionError(
                 f"the reranker {self.name!r} has {self._model.num_labels} outputs, and one score is wanted: choose a "
@@ -117,45 +128,20 @@ def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArr
     """
     if not pairs:
         return np.empty(0)
-    try:
-        return _ask(reranker, pairs)
-    except ModelError:
-        return _ask(reranker, pairs)
+    name = f"the reranker {echo(reranker.name)}"
 
+    def check(found: NDArray[np.float64]) -> NDArray[np.float64]:
+        if found.shape != (len(pairs),):
+            raise ModelError(
+                f"{name} was given {len(pairs)} pairs and answered with an array of shape {found.shape}; expected one "
+                "number a pair"
+            )
+        if not np.isfinite(found).all():
+            raise ModelError(f"{name} answered with NaN or infinity; expected finite numbers")
+        return found
 
-def _ask(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-    try:
-        found = np.asarray(reranker.scores(pairs), dtype=np.float64)
-    except ChunkcoreError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"the reranker {echo(reranker.name)} failed on {len(pairs)} pairs: {type(error).__name__}: {error}"
-        ) from error
-    if found.shape != (len(pairs),):
-        raise ModelError(
-            f"the reranker {echo(reranker.name)} was given {len(pairs)} pairs and answered with an array of shape "
-            f"{found.shape}; expected one number a pair"
-        )
-    if not np.isfinite(found).all():
-        raise ModelError(f"the reranker {echo(reranker.name)} answered with NaN or infinity; expected finite numbers")
-    return found
-
-
-def _load(source: str) -> Any:
-    try:
-        cross_encoder: Any = import_module("sentence_transformers").CrossEncoder
-    except ImportError as error:
-        raise MissingExtraError.of("sentence-transformers", "models", "rerank with a cross-encoder") from error
-    if not Path(source).is_dir():
-        source = str(fetch(source, _FILES))
-    try:
-        return cross_encoder(source)
-    except Exception as error:
-        raise OptionError(
-            f"no reranker {source!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected "
-            "the folder of a cross-encoder, or the name of one on the hub"
-        ) from error
+    failed = f"{name} failed on {len(pairs)} pairs"
+    return ask_twice(lambda: np.asarray(reranker.scores(pairs), dtype=np.float64), check, failed)
 
 
 @stages.register("rerank")
@@ -202,17 +188,15 @@ class _Reranking(Index):
     def search(self, queries: Sequence[str], k: int) -> Hits:
         found = self._index.search(queries, max(k, self._depth))
         self.recall = self._index.recall
-        return self._read(queries, found.best(self._depth)).then(found).best(k)
-
-    def _read(self, queries: Sequence[str], found: Hits) -> Hits:
         rows = []
         texts = self.corpus.texts
         some = max(1, _AT_ONCE // self._depth)
         for start in range(0, len(queries), some):
-            lists = [found.row(number)[0] for number in range(start, min(start + some, len(queries)))]
+            numbers = range(start, min(start + some, len(queries)))
+            lists = [found.row(number)[0][: self._depth] for number in numbers]
             pairs = [(queries[start + i], texts[j]) for i, own in enumerate(lists) for j in own.tolist()]
             scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(own) for own in lists])[:-1])
             for own, values in zip(lists, scores, strict=True):
                 order = np.argsort(-values, kind="stable")
                 rows.append((own[order], values[order]))
-        return Hits.of(rows)
+        return Hits.of(rows).then(found).best(k)

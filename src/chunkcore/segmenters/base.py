@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo
-from chunkcore.models.base import Embedder
+from chunkcore.errors import ModelError, OptionError, echo
+from chunkcore.models.base import Embedder, ask_twice
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 
@@ -80,37 +80,24 @@ def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
 
 def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
     """A segmenter's checked answer, from at most two attempts. Raises `ModelError` if both fail."""
-    if len(sentences) < 2:
+    name, count = segmenter.name, len(sentences)
+    if count < 2:
         return np.empty(0, dtype=np.int64)
-    try:
-        return _ask(segmenter, sentences, embedder)
-    except ModelError:
-        return _ask(segmenter, sentences, embedder)
 
+    def check(answer: Any) -> Numbers:
+        try:
+            array = np.asarray(answer)
+        except ValueError:
+            array = np.empty((0, 0))
+        if not array.size and array.ndim == 1:
+            return np.empty(0, dtype=np.int64)
+        ascending = array.ndim == 1 and array.dtype.kind in "iu" and bool((np.diff(array.astype(np.int64)) > 0).all())
+        if not ascending or not 0 < array[0] <= array[-1] < count:
+            raise ModelError(
+                f"the segmenter {echo(name)} was given {count} sentences and answered with {str(answer)[:80]}; "
+                f"expected ascending whole numbers from 1 to {count - 1}"
+            )
+        return array.astype(np.int64)
 
-def _ask(segmenter: Segmenter, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-    try:
-        answer = segmenter.starts(sentences, embedder)
-    except ChunkcoreError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"the segmenter {segmenter.name!r} failed on {len(sentences)} sentences: {type(error).__name__}: {error}"
-        ) from error
-    return _checked(answer, len(sentences), segmenter.name)
-
-
-def _checked(answer: Any, count: int, name: str) -> Numbers:
-    try:
-        array = np.asarray(answer)
-    except ValueError:
-        array = np.empty((0, 0))
-    if not array.size and array.ndim == 1:
-        return np.empty(0, dtype=np.int64)
-    ascending = array.ndim == 1 and array.dtype.kind in "iu" and bool((np.diff(array.astype(np.int64)) > 0).all())
-    if not ascending or not 0 < array[0] <= array[-1] < count:
-        raise ModelError(
-            f"the segmenter {echo(name)} was given {count} sentences and answered with {str(answer)[:80]}; expected "
-            f"ascending whole numbers from 1 to {count - 1}"
-        )
-    return array.astype(np.int64)
+    failed = f"the segmenter {name!r} failed on {count} sentences"
+    return ask_twice(lambda: segmenter.starts(sentences, embedder), check, failed)

@@ -252,10 +252,10 @@ def quoted(title: str, texts: Sequence[str]) -> str:
 
 
 def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with exactly these properties."""
+    """The JSON schema of an object with exactly these properties, all required."""
     return {
         "type": "object",
-        "properties": dict(properties),
+        "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
@@ -265,8 +265,4 @@ def ask_all(llm: LLM, ask: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """``ask(item)`` for each item, in order, with the model's concurrency. An error ends it."""
     at_once = max(1, int(getattr(llm, "concurrency", 1)))
     with ThreadPoolExecutor(at_once) as pool:
-        try:
-            yield from ordered(pool, ask, iter(items), 2 * at_once)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        yield from ordered(pool, ask, iter(items), 2 * at_once)
