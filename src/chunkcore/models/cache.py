@@ -97,7 +97,7 @@ class Cache:
             _alive.add(self)
 
     def __len__(self) -> int:
-        """How many entries of this kind there are, of all models."""
+        """The number of entries of this kind, of all models."""
 
         def count(connection: sqlite3.Connection) -> int:
             statement = "SELECT count(*) FROM entries JOIN models ON models.id = model WHERE kind = ?"
@@ -227,23 +227,6 @@ class Cache:
         elif self._let_go:
             self._open_disk()
 
-    def _pause(self) -> None:
-        """Before a fork: close the file, and hold the lock until `_resume`.
-
-        SQLite remembers in the process which files it has locked. A child forked meanwhile inherits that memory
-        without the locks: it would take none, and another process could remove the log that it writes.
-        """
-        self._lock.acquire()
-        if self._disk is not None:
-            with suppress(sqlite3.Error):
-                self._disk.close()
-            self._disk = None
-            self._let_go = True
-
-    def _resume(self) -> None:
-        """After a fork, on both sides."""
-        self._lock.release()
-
     def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
         try:
             return self._connect(path)
@@ -284,8 +267,14 @@ class Cache:
         """Raise the error unless it means damage to a file of ours."""
         if not _is_damage(error):
             raise error
-        # Where SQLite cannot read the database, the header may still say whose it is.
-        if not self._private and int.from_bytes(_header(path)[68:72], "big") not in (_OURS, _OF_ANSWERS):
+        if self._private:
+            return
+        # Where SQLite cannot read the database, its header of 100 bytes may still say whose it is.
+        header = b""
+        if path.is_file():
+            with path.open("rb") as file:
+                header = file.read(100)
+        if int.from_bytes(header[68:72], "big") not in (_OURS, _OF_ANSWERS):
             raise _ForeignError(str(error)) from error
 
     def _foreign(self, reason: str) -> Exception:
@@ -316,8 +305,16 @@ class Cache:
                 connection.execute(f"PRAGMA application_id = {_OURS}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
         # A write-ahead log lets others read while one writes, and survives a killed process. It starts after the
-        # file says whose it is.
-        _retry_while_locked(lambda: connection.execute("PRAGMA journal_mode = WAL"), self._wait)
+        # file says whose it is. SQLite's own waiting does not cover the change to it.
+        end = time.monotonic() + self._wait
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
         connection.execute("PRAGMA synchronous = NORMAL")
 
     def _check_identity(self, connection: sqlite3.Connection) -> Literal["ours", "empty"]:
@@ -396,15 +393,25 @@ _one_fork = threading.Lock()
 
 
 def _before_fork() -> None:
+    """Close the files, and hold the locks until after the fork.
+
+    SQLite remembers in the process which files it has locked. A child forked meanwhile inherits that memory without
+    the locks: it would take none, and another process could remove the log that it writes.
+    """
     _one_fork.acquire()
     _forking[:] = _alive
     for cache in _forking:
-        cache._pause()
+        cache._lock.acquire()
+        if cache._disk is not None:
+            with suppress(sqlite3.Error):
+                cache._disk.close()
+            cache._disk = None
+            cache._let_go = True
 
 
 def _after_fork() -> None:
     for cache in _forking:
-        cache._resume()
+        cache._lock.release()
     _forking.clear()
     _one_fork.release()
 
@@ -423,32 +430,12 @@ def _size(path: Path | str) -> int:
     return Path(path).stat().st_size if Path(path).is_file() else 0
 
 
-def _header(path: Path) -> bytes:
-    """SQLite's header, 100 bytes; empty where there is no file."""
-    if not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        return file.read(100)
-
-
 def _passes_check(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
     except sqlite3.DatabaseError:
         return False
-
-
-def _retry_while_locked(work: Callable[[], T], seconds: float) -> T:
-    """SQLite's own waiting does not cover the change to a write-ahead log."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return work()
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(0.02)
 
 
 @contextmanager
@@ -608,19 +595,11 @@ class CachedEmbedder:
         return self.embedder.fingerprint
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text: float32, shape (len(texts), dimensions).
-
-        Raises:
-            ModelError: the model failed twice, or gave no valid vectors twice.
-        """
+        """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
         return self._embed(texts, queries=False)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a query: float32, shape (len(texts), dimensions).
-
-        Raises:
-            ModelError: see `embed_documents`.
-        """
+        """One row a query: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
         return self._embed(texts, queries=True)
 
     def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
@@ -628,27 +607,23 @@ class CachedEmbedder:
         unique, places = distinct(texts)
         keys = [text_key(text, role) for text in unique]
         with self._lock:
-            vectors = self._distinct(keys, unique, queries)
+            found, vectors = self.cache.fetch(self.fingerprint, keys)
+            missing = np.flatnonzero(~found)
+            done = 0
+            for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
+                rows = missing[batch]
+                answer = embed(self.embedder, [unique[i] for i in rows], queries=queries, timeout=self.timeout)
+                if vectors.shape[1] == 0:
+                    vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
+                if answer.shape[1] != vectors.shape[1]:
+                    raise ModelError(
+                        f"the model {self.name!r} answered with {answer.shape[1]} dimensions, and with "
+                        f"{vectors.shape[1]} before; expected the same for every text"
+                    )
+                self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
+                vectors[rows] = answer
+                done += len(rows)
+                self.embedded += len(rows)
+                if self.progress is not None:
+                    self.progress(done, len(missing))
         return vectors if len(unique) == len(texts) else vectors[places]
-
-    def _distinct(self, keys: list[bytes], texts: list[str], queries: bool) -> Vectors:
-        found, vectors = self.cache.fetch(self.fingerprint, keys)
-        missing = np.flatnonzero(~found)
-        done = 0
-        for batch in sorted_batches([len(texts[i]) for i in missing], size=self.batch_size):
-            rows = missing[batch]
-            answer = embed(self.embedder, [texts[i] for i in rows], queries=queries, timeout=self.timeout)
-            if vectors.shape[1] == 0:
-                vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
-            if answer.shape[1] != vectors.shape[1]:
-                raise ModelError(
-                    f"the model {self.name!r} answered with {answer.shape[1]} dimensions, and with "
-                    f"{vectors.shape[1]} before; expected the same for every text"
-                )
-            self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
-            vectors[rows] = answer
-            done += len(rows)
-            self.embedded += len(rows)
-            if self.progress is not None:
-                self.progress(done, len(missing))
-        return vectors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
@@ -12,17 +13,7 @@ from typing import Any, Generic, TypeVar
 from chunkcore.concurrency import check_wanted, ordered
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
 from chunkcore.escaping import encodable
-from chunkcore.models.llm.base import (
-    LLM,
-    CachedLLM,
-    Message,
-    Reply,
-    Usage,
-    UsageMeter,
-    awaited,
-    count_message_tokens,
-    count_text_tokens,
-)
+from chunkcore.models.llm.base import LLM, CachedLLM, Message, Reply, Usage, UsageMeter, awaited
 
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
@@ -158,9 +149,7 @@ class Estimator:
     def assume(self, question: Question[T]) -> str:
         """The assumed answer, counted."""
         text = json.dumps(question.assumed, ensure_ascii=False)
-        asked = count_message_tokens(_sendable(question.messages))
-        answered = count_text_tokens(text)
-        self._meter.add(Usage(calls=1, input_tokens=asked, output_tokens=answered, estimated_calls=1))
+        self._meter.add_call(_sendable(question.messages), Reply(text))
         return text
 
 
@@ -178,10 +167,8 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
         return question.read(llm.assume(question))
     messages = _sendable(question.messages)
     if isinstance(llm, CachedLLM) and (kept := llm.recall(messages, question.schema)) is not None:
-        try:
+        with suppress(BadAnswerError):  # kept by an older version of the reader
             return question.read(kept)
-        except BadAnswerError:
-            pass  # kept by an older version of the reader
     conversation = list(messages)
     problem = ""
     for _ in range(retries + 1):

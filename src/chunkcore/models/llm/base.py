@@ -161,29 +161,17 @@ class UsageMeter:
             self._usage += more
 
     def add_call(self, messages: Sequence[Message], reply: Reply) -> None:
-        """Add a question and its answer, with the endpoint's own counts where there are any."""
-        counted = reply.input_tokens is not None and reply.output_tokens is not None
-        asked = count_message_tokens(messages) if reply.input_tokens is None else reply.input_tokens
-        answered = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        self.add(
-            Usage(
-                calls=1,
-                input_tokens=asked,
-                cached_tokens=min(reply.cached_tokens, asked),
-                output_tokens=answered,
-                estimated_calls=0 if counted else 1,
-            )
-        )
-
-
-def count_message_tokens(messages: Sequence[Message]) -> int:
-    """The approximate tokens of a conversation: its texts as `cl100k_base`, and 4 a message."""
-    return sum(count_text_tokens(each["content"]) + _TOKENS_A_MESSAGE for each in messages)
-
-
-def count_text_tokens(text: str) -> int:
-    """The approximate tokens of a text to a language model: those of `cl100k_base`."""
-    return get_counter(_ENCODING).count(text)
+        """Add a question and its answer: the endpoint's own counts, else `cl100k_base` tokens and 4 a message."""
+        count = get_counter(_ENCODING).count
+        asked, answered = reply.input_tokens, reply.output_tokens
+        estimated = int(asked is None or answered is None)
+        if asked is None:
+            asked = sum(count(each["content"]) + _TOKENS_A_MESSAGE for each in messages)
+        if answered is None:
+            answered = count(reply.text)
+        cached = min(reply.cached_tokens, asked)
+        tokens = {"input_tokens": asked, "cached_tokens": cached, "output_tokens": answered}
+        self.add(Usage(calls=1, estimated_calls=estimated, **tokens))
 
 
 class MeteredLLM(ABC):
@@ -312,24 +300,16 @@ def awaited(value: Any) -> Any:
         return value
     import asyncio  # slow to import, and most models are not asynchronous
 
-    return asyncio.run_coroutine_threadsafe(_coroutine(value), _loop()).result()
-
-
-async def _coroutine(value: Awaitable[Any]) -> Any:
-    return await value
-
-
-_loops: dict[int, AbstractEventLoop] = {}
-_lock = threading.Lock()
-
-
-def _loop() -> AbstractEventLoop:
-    """The loop of this process: a forked child does not have its parent's thread."""
-    import asyncio
+    async def result() -> Any:
+        return await value
 
     with _lock:
         if os.getpid() not in _loops:
             loop = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, name="chunkcore-llm", daemon=True).start()
             _loops[os.getpid()] = loop
-        return _loops[os.getpid()]
+    return asyncio.run_coroutine_threadsafe(result(), _loops[os.getpid()]).result()
+
+
+_loops: dict[int, AbstractEventLoop] = {}  # by process: a forked child does not have its parent's thread
+_lock = threading.Lock()

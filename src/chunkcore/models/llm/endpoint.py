@@ -164,7 +164,10 @@ class OpenAILLM(MeteredLLM):
         return partial(type(self), **self._settings), (self.model, self.base_url)  # type: ignore[arg-type]
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        openai = _package()
+        try:
+            openai = import_module("openai")
+        except ImportError as error:
+            raise MissingExtraError.of("openai", "llm", "ask a model behind an endpoint") from error
         client = self._connected(openai)
         if schema is None or not self._takes_schema:
             return self._ask(openai, client, messages, {})
@@ -193,7 +196,9 @@ class OpenAILLM(MeteredLLM):
                 raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
             reason = self._clean(str(error.__cause__ or error))
             what = f"{self._where} cannot be reached ({reason}): is it running at this address?"
-            raise (UnreachableError if _never_connected(error) else ModelError)(what) from None
+            # By name: of httpx or httpx2, depending on the package's version.
+            connected = type(error.__cause__).__name__ != "ConnectError"
+            raise (ModelError if connected else UnreachableError)(what) from None
         except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
             raise BadAnswerError(
                 f"expected a JSON response, got one that cannot be read ({self._clean(error)})"
@@ -221,8 +226,13 @@ class OpenAILLM(MeteredLLM):
         with self._lock:
             # A forked process must not use its parent's connections.
             if self._client is None or self._client_of != os.getpid():
+                key = os.environ.get(self._key_name, "")
+                if self._key_name and not key:
+                    raise ModelError(
+                        f"the environment variable {self._key_name} is to hold the key of {self._where}; set it"
+                    )
                 self._client = openai.OpenAI(
-                    api_key=self._key() or "none",
+                    api_key=key or "none",
                     base_url=self.base_url,
                     timeout=self._settings["timeout"],
                     max_retries=int(self._settings["tries"] or 1) - 1,
@@ -233,14 +243,6 @@ class OpenAILLM(MeteredLLM):
                     self._client.organization = self._client.project = None
                 self._client_of = os.getpid()
             return self._client
-
-    def _key(self) -> str:
-        if not self._key_name:
-            return ""
-        key = os.environ.get(self._key_name, "")
-        if not key:
-            raise ModelError(f"the environment variable {self._key_name} is to hold the key of {self._where}; set it")
-        return key
 
     @property
     def _where(self) -> str:
@@ -268,12 +270,6 @@ class _RefusedError(ModelError):
     """The endpoint refused a request with a schema."""
 
 
-def _never_connected(error: Any) -> bool:
-    """Whether the package's last try made no connection."""
-    # By name: of httpx or httpx2, depending on the package's version.
-    return type(error.__cause__).__name__ == "ConnectError"
-
-
 def _checked_url(url: str) -> str:
     try:
         parts = urlsplit(url)
@@ -292,13 +288,6 @@ def _checked_url(url: str) -> str:
 def _without_key(url: object) -> str:
     """An invalid address, without a possible key."""
     return re.sub(r"(?<=//)[^/]*@", "[key]@", re.split(r"[?#]", str(url))[0])
-
-
-def _package() -> Any:
-    try:
-        return import_module("openai")
-    except ImportError as error:
-        raise MissingExtraError.of("openai", "llm", "ask a model behind an endpoint") from error
 
 
 def _read_endpoint(answer: Any) -> Reply:
