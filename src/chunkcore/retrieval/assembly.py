@@ -66,7 +66,12 @@ def assemble(
     [('A fox naps. A crow sings.', 3.0)]
     """
     sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents or ()}
-    units = _disjoint([_checked(hit, sources) for hit in hits])
+    checked = []
+    for hit in hits:
+        if not math.isfinite(hit.score):
+            raise DataError(f"a hit of {hit.document_id!r} has the score {hit.score}: expected a finite number")
+        checked.append(with_source(hit, sources))
+    units = _disjoint(checked)
     joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
     tokens = get_counter(counter)
     sizes = tokens.count_many([unit.text for unit in units])
@@ -148,12 +153,6 @@ def _distances(units: Sequence[Retrieved], reach: int) -> NDArray[np.int64]:
     return np.cumsum(steps[: len(units)], dtype=np.int64)
 
 
-def _checked(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
-    if not math.isfinite(hit.score):
-        raise DataError(f"a hit of {hit.document_id!r} has the score {hit.score}: expected a finite number")
-    return with_source(hit, documents)
-
-
 def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
     """The hit with the text of its span, where its document is known. Raises `DataError`, see `assemble`."""
     document = documents.get(hit.document_id)
@@ -220,117 +219,92 @@ def passages_of(
     """
     check_limits(k, max_tokens)
     budget = MAX_TOKENS if max_tokens is None else max_tokens
-    return _Assembly(units, joined, sizes, budget, documents, counter).passages()[:k]
+    tokens, goes_on = sizes.tolist(), [*joined, False]
+    order = sorted(range(len(units)), key=lambda number: -units[number].score)
+    if order and tokens[order[0]] > budget:
+        return next(filter(None, (cut_unit(units[number], budget, counter) for number in order)), [])
+    left = budget
+    taken: dict[int, tuple[int, int]] = {}  # the tokens and the other end of each passage, by both its ends
 
-
-class _Assembly:
-    def __init__(
-        self,
-        units: Sequence[Retrieved],
-        joined: Sequence[bool],
-        sizes: Numbers,
-        budget: int,
-        documents: Mapping[str, Document],
-        counter: TokenCounter,
-    ) -> None:
-        self._units = units
-        self._joined = [*joined, False]
-        self._budget = budget
-        self._documents = documents
-        self._counter = counter
-        self._sizes: list[int] = sizes.tolist()
-        self._order = sorted(range(len(units)), key=lambda number: -units[number].score)
-        self._left = budget
-        self._taken: dict[int, tuple[int, int]] = {}  # the tokens and the other end of each passage, by both its ends
-
-    def passages(self) -> list[Retrieved]:
-        units, sizes = self._units, self._sizes
-        if self._order and sizes[self._order[0]] > self._budget:
-            return next(filter(None, map(self._cut, self._order)), [])
-        values, runs = self._within_budget()
-        chosen = [False] * len(units)
-        for _, first, last in sorted(runs):
-            if self._add(first, last):
-                chosen[first : last + 1] = [True] * (last + 1 - first)
-        for number in self._order:
-            if not chosen[number] and sizes[number] <= self._left:
-                chosen[number] = self._add(number, number)
-        rank = {number: place for place, number in enumerate(self._order)}
-        found = [
-            (-sum(values[first : last + 1]), min(rank[number] for number in range(first, last + 1)), first, last)
-            for first, (_, last) in self._taken.items()
-            if first <= last
-        ]
-        return [self._passage(first, last, -loss) for loss, _, first, last in sorted(found)]
-
-    def _within_budget(self) -> tuple[list[float], list[tuple[float, int, int]]]:
-        """What each unit is worth at the least threshold whose runs come within the budget, and these runs."""
-        thresholds = sorted({unit.score for unit in self._units})
-        low, high = 0, len(thresholds)
-        found: tuple[list[float], list[tuple[float, int, int]]] = [], []
-        while low < high:
-            middle = (low + high) // 2
-            values = [unit.score - thresholds[middle] for unit in self._units]
-            runs = self._runs(values)
-            if sum(sum(self._sizes[first : last + 1]) for _, first, last in runs) <= self._budget:
-                found, high = (values, runs), middle
-            else:
-                low = middle + 1
-        return found
-
-    def _runs(self, values: Sequence[float]) -> list[tuple[float, int, int]]:
-        """The runs of neighbours with the greatest sums, disjoint: each its negative sum, its first and last unit.
-
-        Source: Ruzzo and Tompa, "A linear time algorithm for finding all maximal scoring subsequences" (ISMB 1999).
-        """
-        # Ends, the sums before and up to the run's end, and the nearest earlier run with a smaller sum before it.
-        runs: list[tuple[int, int, float, float, int]] = []
-        found: list[tuple[float, int, int]] = []
-        total = 0.0
-        for number, value in enumerate(values):
-            if value > 0:
-                first, before, upto = number, total, total + value
-                while True:
-                    place = len(runs) - 1
-                    while place >= 0 and runs[place][2] >= before:
-                        place = runs[place][4]
-                    if place < 0 or runs[place][3] >= upto:
-                        break
-                    first, before = runs[place][0], runs[place][2]
-                    del runs[place:]
-                runs.append((first, number, before, upto, place))
-            total += value
-            if not self._joined[number]:
-                found += [(before - upto, first, last) for first, last, before, upto, _ in runs]
-                runs, total = [], 0.0
-        return found
-
-    def _add(self, first: int, last: int) -> bool:
+    def add(first: int, last: int) -> bool:
         """Take these units, joined to the passages beside them, if the budget holds them."""
-        before = self._taken.get(first - 1) if first and self._joined[first - 1] else None
-        after = self._taken.get(last + 1) if self._joined[last] else None
+        nonlocal left
+        before = taken.get(first - 1) if first and goes_on[first - 1] else None
+        after = taken.get(last + 1) if goes_on[last] else None
         low = before[1] if before else first
         high = after[1] if after else last
         freed = (before[0] if before else 0) + (after[0] if after else 0)
-        tokens = self._sizes[low] if low == high else self._counter.count(self._text(low, high))
-        if tokens > self._left + freed:
+        size = tokens[low] if low == high else counter.count(passage_of(units[low : high + 1], 0.0, documents).text)
+        if size > left + freed:
             return False
         for end in {low, high} | ({first - 1} if before else set()) | ({last + 1} if after else set()):
-            self._taken.pop(end, None)
-        self._left += freed - tokens
-        self._taken[high] = tokens, low
-        self._taken[low] = tokens, high
+            taken.pop(end, None)
+        left += freed - size
+        taken[high] = size, low
+        taken[low] = size, high
         return True
 
-    def _text(self, first: int, last: int) -> str:
-        units = self._units[first : last + 1]
-        return text_of(units, spans_of(units, self._documents), self._documents)
+    values, runs = _within_budget(units, tokens, goes_on, budget)
+    chosen = [False] * len(units)
+    for _, first, last in sorted(runs):
+        if add(first, last):
+            chosen[first : last + 1] = [True] * (last + 1 - first)
+    for number in order:
+        if not chosen[number] and tokens[number] <= left:
+            chosen[number] = add(number, number)
+    rank = {number: place for place, number in enumerate(order)}
+    found = [
+        (-sum(values[first : last + 1]), min(rank[number] for number in range(first, last + 1)), first, last)
+        for first, (_, last) in taken.items()
+        if first <= last
+    ]
+    return [passage_of(units[first : last + 1], -loss, documents) for loss, _, first, last in sorted(found)[:k]]
 
-    def _passage(self, first: int, last: int, score: float) -> Retrieved:
-        return passage_of(self._units[first : last + 1], score, self._documents)
 
-    def _cut(self, number: int) -> list[Retrieved]:
-        return cut_unit(self._units[number], self._budget, self._counter)
+def _within_budget(
+    units: Sequence[Retrieved], tokens: Sequence[int], goes_on: Sequence[bool], budget: int
+) -> tuple[list[float], list[tuple[float, int, int]]]:
+    """What each unit is worth at the least threshold whose runs come within the budget, and these runs."""
+    thresholds = sorted({unit.score for unit in units})
+    low, high = 0, len(thresholds)
+    found: tuple[list[float], list[tuple[float, int, int]]] = [], []
+    while low < high:
+        middle = (low + high) // 2
+        values = [unit.score - thresholds[middle] for unit in units]
+        runs = _runs(values, goes_on)
+        if sum(sum(tokens[first : last + 1]) for _, first, last in runs) <= budget:
+            found, high = (values, runs), middle
+        else:
+            low = middle + 1
+    return found
+
+
+def _runs(values: Sequence[float], goes_on: Sequence[bool]) -> list[tuple[float, int, int]]:
+    """The runs of neighbours with the greatest sums, disjoint: each its negative sum, its first and last unit.
+
+    Source: Ruzzo and Tompa, "A linear time algorithm for finding all maximal scoring subsequences" (ISMB 1999).
+    """
+    # Ends, the sums before and up to the run's end, and the nearest earlier run with a smaller sum before it.
+    runs: list[tuple[int, int, float, float, int]] = []
+    found: list[tuple[float, int, int]] = []
+    total = 0.0
+    for number, value in enumerate(values):
+        if value > 0:
+            first, before, upto = number, total, total + value
+            while True:
+                place = len(runs) - 1
+                while place >= 0 and runs[place][2] >= before:
+                    place = runs[place][4]
+                if place < 0 or runs[place][3] >= upto:
+                    break
+                first, before = runs[place][0], runs[place][2]
+                del runs[place:]
+            runs.append((first, number, before, upto, place))
+        total += value
+        if not goes_on[number]:
+            found += [(before - upto, first, last) for first, last, before, upto, _ in runs]
+            runs, total = [], 0.0
+    return found
 
 
 def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> tuple[Span, ...]:
@@ -354,24 +328,16 @@ def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> t
     return tuple(merged)
 
 
-def text_of(units: Sequence[Retrieved], spans: Sequence[Span], documents: Mapping[str, Document]) -> str:
-    """The text of neighbouring units, whose spans are `spans_of` them."""
-    if len(units) == 1:
-        return units[0].text
-    if document := documents.get(units[0].document_id):
-        text = document.text
-        return " ".join(span.slice(text) for span in spans)
-    text = units[0].text
-    for one, other in pairwise(units):
-        shared = one.spans[-1].end - other.spans[0].start
-        text += other.text[shared:] if shared >= 0 else f" {other.text}"
-    return text
-
-
 def passage_of(units: Sequence[Retrieved], score: float, documents: Mapping[str, Document]) -> Retrieved:
     """One passage of neighbouring units, which are its parts."""
-    spans = spans_of(units, documents)
-    return Retrieved(units[0].document_id, spans, score, text_of(units, spans, documents), tuple(units))
+    spans, text = spans_of(units, documents), units[0].text
+    if len(units) > 1 and (document := documents.get(units[0].document_id)):
+        text = " ".join(span.slice(document.text) for span in spans)
+    elif len(units) > 1:
+        for one, other in pairwise(units):
+            shared = one.spans[-1].end - other.spans[0].start
+            text += other.text[shared:] if shared >= 0 else f" {other.text}"
+    return Retrieved(units[0].document_id, spans, score, text, tuple(units))
 
 
 def cut_unit(unit: Retrieved, budget: int, counter: TokenCounter) -> list[Retrieved]:

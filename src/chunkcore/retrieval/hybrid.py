@@ -13,13 +13,12 @@ import numpy as np
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import check_ranges, split_options
-from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
+from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
 from chunkcore.retrieval.stage import stages
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers, Scores
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
@@ -153,16 +152,11 @@ class _Fused(Index):
         if depth < 1:
             return Hits.of([]), False
         rankings = [index.search(queries, depth) for index in self._indexes]
-        self.recall = _last_recall(self._indexes)
+        self.recall = next(filter(None, (index.recall for index in reversed(self._indexes))), None)
         full = depth < len(self.corpus) and any((each.counts == depth).any() for each in rankings)
         if self._method.fusion == "scores":
             return fuse_scores(rankings, depth), full
         return fuse(rankings, self._method.k), full
-
-
-def _last_recall(indexes: Sequence[Index]) -> SearchRecall | None:
-    told = [index.recall for index in indexes if index.recall is not None]
-    return told[-1] if told else None
 
 
 def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
@@ -173,16 +167,15 @@ def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     >>> found.indices.tolist(), found.scores.round(4).tolist()  # 1/62 + 1/61, 1/61, 1/62
     ([[3, 7, 9]], [[0.0325, 0.0164, 0.0161]])
     """
-    return Hits.of([_fused_row([each.row(row)[0] for each in rankings], k) for row in range(len(rankings[0].indices))])
-
-
-def _fused_row(lists: Sequence[Numbers], k: int) -> tuple[Numbers, Scores]:
-    together = np.concatenate(lists)
-    gains = np.concatenate([1 / (k + 1.0 + np.arange(len(each))) for each in lists])
-    distinct, first, place = np.unique(together, return_index=True, return_inverse=True)
-    scores = np.bincount(place, gains, minlength=len(distinct)).astype(np.float64)
-    order = np.lexsort((first, -scores))
-    return distinct[order], scores[order]
+    rows = []
+    for row in range(len(rankings[0].indices)):
+        lists = [each.row(row)[0] for each in rankings]
+        gains = np.concatenate([1 / (k + 1.0 + np.arange(len(each))) for each in lists])
+        distinct, first, place = np.unique(np.concatenate(lists), return_index=True, return_inverse=True)
+        scores = np.bincount(place, gains, minlength=len(distinct)).astype(np.float64)
+        order = np.lexsort((first, -scores))
+        rows.append((distinct[order], scores[order]))
+    return Hits.of(rows)
 
 
 def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
@@ -192,23 +185,20 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     >>> found.indices.tolist(), found.scores.tolist()
     ([[7, 3]], [[0.0, 0.0]])
     """
-    return Hits.of(
-        [_summed_row([each.row(row) for each in rankings], depth) for row in range(len(rankings[0].indices))]
-    )
-
-
-def _summed_row(lists: Sequence[tuple[Numbers, Scores]], depth: int) -> tuple[Numbers, Scores]:
-    together = np.concatenate([indices for indices, _ in lists])
-    distinct, first = np.unique(together, return_index=True)
-    total = np.zeros(len(distinct))
-    for indices, scores in lists:
-        last = float(scores[-1]) if len(scores) else 0.0
-        own = np.full(len(distinct), last if len(scores) >= depth else min(last, 0.0))
-        own[np.searchsorted(distinct, indices)] = scores
-        if len(own) and np.ptp(own) > 0:
-            total += (own - own.mean()) / own.std()
-    order = np.lexsort((first, -total))
-    return distinct[order], total[order]
+    rows = []
+    for row in range(len(rankings[0].indices)):
+        lists = [each.row(row) for each in rankings]
+        distinct, first = np.unique(np.concatenate([indices for indices, _ in lists]), return_index=True)
+        total = np.zeros(len(distinct))
+        for indices, scores in lists:
+            last = float(scores[-1]) if len(scores) else 0.0
+            own = np.full(len(distinct), last if len(scores) >= depth else min(last, 0.0))
+            own[np.searchsorted(distinct, indices)] = scores
+            if len(own) and np.ptp(own) > 0:
+                total += (own - own.mean()) / own.std()
+        order = np.lexsort((first, -total))
+        rows.append((distinct[order], total[order]))
+    return Hits.of(rows)
 
 
 def quoted(name: str) -> str:

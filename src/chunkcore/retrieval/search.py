@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.columns import release
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.base import Vectors
+from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
 
@@ -58,7 +59,10 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
     k = min(k, len(right))
     best = Best.none(len(left), k)
     if best.indices.size:
-        held, step, width = _block_shape(len(left), len(right), left.shape[1], k, block_bytes)
+        dimensions = left.shape[1]
+        held = max(1, min(len(left), block_bytes // (16 * dimensions)))
+        step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
+        width = max(1, min(len(right), block_bytes // (40 * dimensions + 16 * step)))
         for start in range(0, len(left), held):
             some = slice(start, start + held)
             _search(left[some], right, Best(best.indices[some], best.scores[some]), step, width, block_bytes)
@@ -79,13 +83,6 @@ def _matrix(values: ArrayLike | Rows, what: str) -> Rows:
     if not all(np.isfinite(matrix[i : i + 4096]).all() for i in range(0, len(matrix), 4096)):
         raise ModelError(f"{what} hold NaN or infinity: expected finite numbers")
     return matrix
-
-
-def _block_shape(queries: int, vectors: int, dimensions: int, k: int, block_bytes: int) -> tuple[int, int, int]:
-    held = max(1, min(queries, block_bytes // (16 * dimensions)))
-    step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
-    width = max(1, min(vectors, block_bytes // (40 * dimensions + 16 * step)))
-    return held, step, width
 
 
 class Best(NamedTuple):
@@ -117,7 +114,7 @@ class Best(NamedTuple):
 def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
     unit_queries = unit(queries)
     k = best.indices.shape[1]
-    margin = _rounding_margin(vectors.shape[1])
+    margin = 4.0 * (vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)  # of rounding
     pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
@@ -129,10 +126,6 @@ def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int,
             for part in range(0, len(rows), pairs_at_once):
                 left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
                 best.add(left, right + start, cosines(queries[left], block[right]))
-
-
-def _rounding_margin(dimensions: int) -> float:
-    return 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)
 
 
 def unit(rows: NDArray[np.floating]) -> Vectors:
@@ -239,19 +232,6 @@ def search_shard(shard: Shard, *, queries: Vectors, k: int) -> Best:
     return Best(indices + shard.start, scores)
 
 
-def merge(one: Best, other: Best, k: int) -> Best:
-    """The `k` best of both; ties by number.
-
-    >>> one = Best(np.array([[4, 7]]), np.array([[0.9, 0.5]], dtype=np.float32))
-    >>> merge(one, Best(np.array([[2]]), np.array([[0.5]], dtype=np.float32)), 2).indices.tolist()
-    [[4, 2]]
-    """
-    indices = np.concatenate((one.indices, other.indices), axis=1)
-    scores = np.concatenate((one.scores, other.scores), axis=1)
-    order = np.lexsort((indices, -scores), axis=1)[:, :k]
-    return Best(np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1))
-
-
 def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper: Mapper = map) -> Best:
     """`top_k` over the vectors of all shards, in any order; the result does not depend on the shards.
 
@@ -267,8 +247,7 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
     >>> top_k_shards(rows[:1], [Shard(1, rows[1:]), Shard(0, rows[:1])], 2).indices.tolist()
     [[0, 1]]
     """
-    if k < 1:
-        raise OptionError(f"k is at least 1, got {k}")
+    check_number("k", k, 1)
     asked = np.asarray(queries)
     best = Best.none(len(asked), 0)
     sent = answered = 0
@@ -279,7 +258,10 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
             yield shard
 
     for found in mapper(partial(search_shard, queries=asked, k=k), counted()):
-        best = merge(best, found, k)
+        indices = np.concatenate((best.indices, found.indices), axis=1)
+        scores = np.concatenate((best.scores, found.scores), axis=1)
+        order = np.lexsort((indices, -scores), axis=1)[:, :k]
+        best = Best(np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1))
         answered += 1
     if answered != sent:
         raise DataError(f"{sent} shards were to be searched and {answered} answered: expected each once")
@@ -301,8 +283,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
     >>> owners.tolist(), scores.tolist()
     ([[0, 1]], [[1.0, 0.0]])
     """
-    if k < 1:
-        raise OptionError(f"k is at least 1, got {k}")
+    check_number("k", k, 1)
     whose = np.asarray(owners, dtype=np.int64)
     rows, left = as_rows(vectors), np.asarray(queries)
     if len(whose) != len(rows):
