@@ -33,7 +33,7 @@ from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.retrieval import ChunkedCorpus, Passages, Sharded, TextVectors, cut, get_retriever
 from chunkcore.retrieval import vectors as text_vectors
-from chunkcore.retrieval.search import SelectedRows, Shard, merge, top_k, top_k_shards
+from chunkcore.retrieval.search import SelectedRows, Shard, top_k, top_k_shards
 from chunkcore.tokens import get_counter
 from tests.fakes import ChangingEmbedder, FakeEmbedder, NanEmbedder, index_of
 from tests.test_passages import OPTIONS, WORDS, Table, corpora
@@ -113,9 +113,8 @@ def test_a_mapper_that_loses_an_answer_is_told():
 
 
 def test_merging_keeps_the_best_of_both():
-    one, other = top_k([[1.0, 0]], [[1.0, 0], [0, 1]], 2), top_k([[1.0, 0]], [[1.0, 1]], 1)
-    merged = merge(one, other._replace(indices=other.indices + 2), 2)
-    assert merged.indices.tolist() == [[0, 2]]
+    shards = [Shard(0, np.array([[1.0, 0], [0, 1]])), Shard(2, np.array([[1.0, 1]]))]
+    assert top_k_shards([[1.0, 0]], shards, 2).indices.tolist() == [[0, 2]]
 
 
 # --- files of vectors ------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ __all__ = [
     "overlaps",
     "pack",
     "read_overlap",
+    "running_counts",
     "running_sizes",
     "shareable",
     "trim",
@@ -105,6 +106,12 @@ def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
     sums = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes + gap, out=sums[1:])
     return sums
+
+
+def running_counts(source: TokenizedText, pieces: Ranges) -> Numbers:
+    """`running_sizes` of pieces in order, each but the first with the white space before it, as tokens count it."""
+    before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
+    return running_sizes(source.counts(before, pieces[:, 1]))
 
 
 def pack(

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
-_NOT_BLANK = re.compile(r"[ \t]*\S")
 
 
 class Block(NamedTuple):

@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_ranges, pack, running_sizes
+from chunkcore.packing import fit, join_ranges, pack, running_counts
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -116,7 +116,7 @@ def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
 
 
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
-    """Whether a chunk ends after each sentence but the last, from neighbour distances.
+    """Whether a chunk ends after each sentence but the last, from neighbour distances (Qu et al., 2024, appendix B).
 
     >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "percentile", 60).tolist()
     [False, True, False, True]
@@ -129,19 +129,15 @@ def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArr
         values = distances
     if not len(values):
         return np.zeros(0, dtype=np.bool_)
-    return np.asarray(values > _level(values, threshold, amount) + _TIE)
-
-
-def _level(values: Floats, threshold: Threshold, amount: float) -> float:
-    """Qu et al. (2024), appendix B."""
+    level = amount
     if threshold in ("percentile", "gradient"):
-        return float(np.percentile(values, amount))
-    if threshold == "standard_deviation":
-        return float(values.mean() + amount * values.std())
-    if threshold == "interquartile":
+        level = float(np.percentile(values, amount))
+    elif threshold == "standard_deviation":
+        level = float(values.mean() + amount * values.std())
+    elif threshold == "interquartile":
         lower, upper = np.percentile(values, [25, 75])
-        return float(values.mean() + amount * (upper - lower))
-    return amount
+        level = float(values.mean() + amount * (upper - lower))
+    return np.asarray(values > level + _TIE)
 
 
 class _Part(NamedTuple):
@@ -190,8 +186,7 @@ def _parts(
     parts = list(map(_Part, starts.tolist(), ends.tolist(), before[firsts].tolist(), sizes.tolist()))
     if maximum is None or not (sizes > maximum).any():
         return parts
-    # A piece counts with the white space before it, as tokens do.
-    sums = running_sizes(source.counts(np.concatenate((pieces[:1, 0], pieces[:-1, 1])), pieces[:, 1]))
+    sums = running_counts(source, pieces)
     bounded: list[_Part] = []
     for part, first, after in zip(parts, firsts.tolist(), afters.tolist(), strict=True):
         if part.size <= maximum:

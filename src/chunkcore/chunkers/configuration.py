@@ -19,6 +19,7 @@ from chunkcore.registry import format_spec, split_spec
 
 _LARGEST = 1_000_000  # bytes
 _MOST = 100_000  # values
+_PLAIN = (str, bool, int, float, type(None))
 
 
 def get_chunkers(path: Path | str) -> list[Chunker]:
@@ -108,39 +109,29 @@ def telling_where(path: Path, line: int = 0, *, expected: str = "a list of strat
 
 
 def _spec(entry: yaml.Node, loader: yaml.SafeLoader, check: Callable[[str], object]) -> str:
-    if isinstance(entry, yaml.MappingNode):
-        spec = _spec_of_mapping(entry, loader)
-    else:
-        spec = loader.construct_object(entry, deep=True)
-        if not isinstance(spec, str):
-            raise OptionError(f"expected recursive:size=200 or {{strategy: recursive, size: 200}}, got {_shown(spec)}")
-    check(spec)
-    return spec
-
-
-def _spec_of_mapping(entry: yaml.MappingNode, loader: yaml.SafeLoader) -> str:
-    keys = [key.value for key, _ in entry.value]
+    keys = [key.value for key, _ in entry.value] if isinstance(entry, yaml.MappingNode) else []
     for key in keys:
         if not isinstance(key, str):
             raise OptionError(f"an option's name is a string, got {_shown(key)}")
         if keys.count(key) > 1:
             raise OptionError(f"{key} is given twice; keep one")
-    options = loader.construct_object(entry, deep=True)
-    name = options.pop("strategy", None)
-    if not isinstance(name, str):
-        raise OptionError(
-            f"an entry says which strategy it is, as in {{strategy: recursive, size: 200}}, got {_shown(name)}"
-        )
-    for option, value in options.items():
-        if not all(map(_is_plain, value if isinstance(value, list) else [value])):
+    spec = loader.construct_object(entry, deep=True)
+    if isinstance(spec, dict):
+        name = spec.pop("strategy", None)
+        if not isinstance(name, str):
             raise OptionError(
-                f"{option} is a string, a number, true, false, null or a list of these, got {_shown(value)}"
+                f"an entry says which strategy it is, as in {{strategy: recursive, size: 200}}, got {_shown(name)}"
             )
-    return format_spec(name, options)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+        for option, value in spec.items():
+            if not all(isinstance(each, _PLAIN) for each in (value if isinstance(value, list) else [value])):
+                raise OptionError(
+                    f"{option} is a string, a number, true, false, null or a list of these, got {_shown(value)}"
+                )
+        spec = format_spec(name, spec)
+    if not isinstance(spec, str):
+        raise OptionError(f"expected recursive:size=200 or {{strategy: recursive, size: 200}}, got {_shown(spec)}")
+    check(spec)
+    return spec
 
 
 def _shown(value: Any) -> str:

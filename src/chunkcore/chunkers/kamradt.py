@@ -13,12 +13,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.breakpoint import Breakpoint, group_pieces
 from chunkcore.chunkers.recursive import small_pieces
-from chunkcore.chunkers.semantic import (
-    Floats,
-    SentenceChunker,
-    neighbour_distances,
-    window_texts,
-)
+from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.document import Span
 from chunkcore.models.base import Vectors
 from chunkcore.registry import check_ranges
@@ -79,13 +74,11 @@ class KamradtModified(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.size if self.goal == "maximum" else None
 
-    def _pieces(self, source: TokenizedText) -> Ranges:
-        if self.piece_size is None:
-            return sentence_ranges(source.text, self.splitter)
-        return small_pieces(source, self.piece_size, maximum="pieces")
-
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        pieces = self._pieces(source)
+        if self.piece_size is None:
+            pieces = sentence_ranges(source.text, self.splitter)
+        else:
+            pieces = small_pieces(source, self.piece_size, maximum="pieces")
         distances = np.empty(0)
         if len(pieces) > 1:
             texts = [source.text[start:end] for start, end in pieces.tolist()]

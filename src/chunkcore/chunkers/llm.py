@@ -17,7 +17,7 @@ from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
-from chunkcore.packing import fit, join_ranges, pack, running_sizes
+from chunkcore.packing import fit, join_ranges, pack, running_counts
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -130,7 +130,7 @@ class WindowChunker(LLMChunker, ABC):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
-        sums = running_sizes(_sizes(source, pieces))
+        sums = running_counts(source, pieces)
         drafts: list[Draft] = []
         first = 0
         while first < len(pieces):
@@ -139,7 +139,8 @@ class WindowChunker(LLMChunker, ABC):
             stop = self._kept(sections, first, end, len(pieces))
             for section, after in zip(sections, [*(each.first for each in sections[1:]), end], strict=True):
                 if section.first < stop:
-                    drafts += self._chunks(source, pieces[section.first : after], section.metadata)
+                    rows = self._packed(source, pieces[section.first : after])
+                    drafts += [Draft((Span(*row),), section.metadata) for row in rows]
             first = stop
         return list(self._joined(source, drafts))
 
@@ -160,13 +161,11 @@ class WindowChunker(LLMChunker, ABC):
         """Where the next window begins: at the last section, or at the text's end."""
         return end if end == last or len(sections) == 1 else sections[-1].first
 
-    def _chunks(self, source: TokenizedText, pieces: Ranges, metadata: Mapping[str, Any]) -> list[Draft]:
-        """A section as one chunk, or cut between pieces if it is over the maximum."""
-        rows = pack(running_sizes(_sizes(source, pieces)), self.max_size)
-        found: list[Draft] = []
-        for begin, end in rows:
-            parts = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), self.max_size)
-            found += [Draft((Span(start, stop),), metadata) for start, stop in parts]
+    def _packed(self, source: TokenizedText, pieces: Ranges) -> list[tuple[int, int]]:
+        """Whole pieces in ranges of at most `max_size`; a larger piece is cut."""
+        found: list[tuple[int, int]] = []
+        for first, last in pack(running_counts(source, pieces), self.max_size):
+            found += fit(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.max_size)
         return found
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
@@ -197,9 +196,3 @@ class PieceChunker(WindowChunker, ABC):
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         return small_pieces(source, self.piece_size)
-
-
-def _sizes(source: TokenizedText, pieces: Ranges) -> Numbers:
-    """Each piece with the white space before it, except the first."""
-    before = np.concatenate((pieces[:1, 0], pieces[:-1, 1]))
-    return source.counts(before, pieces[:, 1])

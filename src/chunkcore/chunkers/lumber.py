@@ -16,7 +16,7 @@ from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.llm import Question
 from chunkcore.models.llm.asking import found_json, member, schema_of, whole_number
-from chunkcore.packing import fit, pack, running_sizes, trim
+from chunkcore.packing import trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -74,7 +74,10 @@ class Lumber(WindowChunker):
         over = source.counts(whole[:, 0], whole[:, 1]) > self.max_size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
-            parts += _by_sentences(source, start, end, self.max_size) if is_over else [(start, end)]
+            if is_over:
+                parts += self._packed(source, sentence_ranges(source.text[start:end]) + start)
+            else:
+                parts.append((start, end))
         return np.array(parts, dtype=np.int64).reshape(-1, 2)
 
     def _window_end(self, sums: Numbers, first: int) -> int:
@@ -101,13 +104,3 @@ class Lumber(WindowChunker):
             read=read,
             assumed={"first_changed": len(pieces) // 2 + 1},
         )
-
-
-def _by_sentences(source: TokenizedText, start: int, end: int, maximum: int) -> list[tuple[int, int]]:
-    """A range in parts of at most `maximum`: whole sentences if they fit, else as `fit` cuts."""
-    sentences = sentence_ranges(source.text[start:end]) + start
-    before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
-    found: list[tuple[int, int]] = []
-    for first, last in pack(running_sizes(source.counts(before, sentences[:, 1])), maximum):
-        found += fit(source, int(sentences[first, 0]), int(sentences[last - 1, 1]), maximum)
-    return found

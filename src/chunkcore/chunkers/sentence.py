@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, fit, join_ranges, read_overlap, running_sizes
+from chunkcore.packing import Overlap, fit, join_ranges, read_overlap, running_counts
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -71,8 +71,7 @@ class Sentence(Chunker):
         sentences = sentence_ranges(source.text, self.splitter)
         if not len(sentences):
             return []
-        before = np.concatenate((sentences[:1, 0], sentences[:-1, 1]))
-        sums: list[int] = running_sizes(source.counts(before, sentences[:, 1])).tolist()
+        sums: list[int] = running_counts(source, sentences).tolist()
         reach = self._reach(source, sentences, sums)
         rows = self._bounded(source, sentences, self._packed(sums, reach))
         return join_ranges(source, rows, self.minimum, self.hard_maximum)
