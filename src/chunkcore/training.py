@@ -41,8 +41,6 @@ _LENGTHS = (5, 8, 12, 20)  # sentences of sections that are cut short
 _DRAWS = 20
 _LARGEST_GRADIENT = 1.0
 
-Progress = Callable[[int, int, float, float], None]
-
 
 class Labelled(NamedTuple):
     """A text: its `sentence_rows`, and the sentences that begin a segment, without the first."""
@@ -292,7 +290,7 @@ def train_tagger(
     *,
     embedder: str,
     checkpoint: Path | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int, float, float], None] | None = None,
 ) -> Tagger:
     """Train a tagger: cross-entropy of "a segment begins here", with Adam.
 
@@ -320,7 +318,7 @@ def train_tagger(
             raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
     dev = [*dev, *(text for length in _LENGTHS[1::2] for text in shortened(dev, length, training.seed))]
     with _one_thread(torch):
-        tensors = _Course(torch, train, dev, training, checkpoint, progress).run()
+        tensors = _Course(torch, train, dev, training, checkpoint, progress or (lambda *_: None)).run()
     settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
     tagger = Tagger({name: each.numpy().astype(np.float16) for name, each in tensors.items()}, settings)
     return Tagger(tagger.tensors, replace(settings, threshold=_threshold(tagger, dev)))
@@ -368,7 +366,7 @@ class _Course:
         dev: Sequence[Labelled],
         training: Training,
         checkpoint: Path | None,
-        progress: Progress | None,
+        progress: Callable[[int, int, float, float], None],
     ) -> None:
         self.torch = torch
         self.training = training
@@ -377,7 +375,7 @@ class _Course:
         self.width = train[0].rows.shape[1] - EXTRA + features_beside(training.windows)
         self.checkpoint = checkpoint
         self.identity = _identity(training, train, dev)
-        self.progress = progress or (lambda member, epoch, loss, dev_loss: None)
+        self.progress = progress
 
     def run(self) -> dict[str, Any]:
         """The best weights of each network, named "<network>.<weight>"."""

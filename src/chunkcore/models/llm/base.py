@@ -161,17 +161,26 @@ class UsageMeter:
             self._usage += more
 
     def add_call(self, messages: Sequence[Message], reply: Reply) -> None:
-        """Add a question and its answer: the endpoint's own counts, else `cl100k_base` tokens and 4 a message."""
-        count = get_counter(_ENCODING).count
+        """Add a question and its answer, with the endpoint's own counts where there are any."""
         asked, answered = reply.input_tokens, reply.output_tokens
         estimated = int(asked is None or answered is None)
         if asked is None:
-            asked = sum(count(each["content"]) + _TOKENS_A_MESSAGE for each in messages)
+            asked = count_message_tokens(messages)
         if answered is None:
-            answered = count(reply.text)
+            answered = count_text_tokens(reply.text)
         cached = min(reply.cached_tokens, asked)
         tokens = {"input_tokens": asked, "cached_tokens": cached, "output_tokens": answered}
         self.add(Usage(calls=1, estimated_calls=estimated, **tokens))
+
+
+def count_message_tokens(messages: Sequence[Message]) -> int:
+    """The approximate tokens of a conversation: its texts as `cl100k_base`, and 4 a message."""
+    return sum(count_text_tokens(each["content"]) + _TOKENS_A_MESSAGE for each in messages)
+
+
+def count_text_tokens(text: str) -> int:
+    """The approximate tokens of a text to a language model: those of `cl100k_base`."""
+    return get_counter(_ENCODING).count(text)
 
 
 class MeteredLLM(ABC):
