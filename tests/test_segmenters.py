@@ -21,11 +21,10 @@ from chunkcore.segmenters.tagger import (
     TaggerSettings,
     boundary_probabilities,
     load_tagger,
-    peaks,
     sentence_features,
     sentence_rows,
 )
-from chunkcore.segmenters.texttiling import block_similarities, depths
+from chunkcore.segmenters.texttiling import block_similarities, depths, peaks
 from chunkcore.training import (
     Labelled,
     Parts,
@@ -210,10 +209,10 @@ def small_tagger(dimensions: int = 16, *, threshold: float = 0.5, members: int =
     return Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=threshold, members=members))
 
 
-def test_a_segment_begins_at_each_peak_over_the_threshold_but_for_the_first_row():
-    assert peaks(np.array([0.9, 0.3, 0.6, 0.7, 0.2, 0.4, 0.4, 0.1]), 0.35).tolist() == [3, 6]
-    assert peaks(np.array([0.9, 0.3, 0.6, 0.7, 0.2, 0.8]), 0.5).tolist() == [3, 5]
-    assert peaks(np.array([0.9]), 0.5).tolist() == []
+def test_a_peak_is_over_the_threshold_and_over_the_neighbours():
+    assert peaks(np.array([0.3, 0.6, 0.7, 0.2, 0.4, 0.4, 0.1]), 0.35).tolist() == [2, 5]
+    assert peaks(np.array([0.3, 0.6, 0.7, 0.2, 0.8]), 0.5).tolist() == [2, 4]
+    assert peaks(np.zeros(0), 0.5).tolist() == []
 
 
 def test_features_tell_the_vector_and_what_lies_on_both_sides():

@@ -197,7 +197,8 @@ class Document:
         found: list[Box] = []
         spans = _spans(place)
         for page in _pages(self.marks):
-            touched = [Span(max(s.start, page.span.start), s.end) for s in spans if _overlap(page.span, s)]
+            start, end = page.span.start, page.span.end
+            touched = [Span(max(s.start, start), s.end) for s in spans if s.start < end and start < s.end]
             for start, end, box in _words(page) if touched else ():
                 if any(start < s.end and s.start < end for s in touched):
                     if found and _one_line(found[-1], box):
@@ -241,10 +242,6 @@ def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
 
 def _pages(marks: Iterable[Mark]) -> Iterator[Mark]:
     return (mark for mark in marks if mark.kind == "page" and type(mark.data.get("number")) is int)
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _words(page: Mark) -> Iterator[tuple[int, int, Box]]:

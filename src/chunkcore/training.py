@@ -25,11 +25,10 @@ from chunkcore.segmenters.tagger import (
     TaggerSettings,
     features_beside,
     metadata_of,
-    peaks,
     sentence_features,
     sentence_rows,
 )
-from chunkcore.segmenters.texttiling import TextTiling
+from chunkcore.segmenters.texttiling import TextTiling, peaks
 from chunkcore.spans import Numbers
 
 SHORTEST = 10  # sentences in the shortest piece
@@ -326,14 +325,14 @@ def train_tagger(
 
 def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
     """The threshold of the lowest Pk among those that find about as many segments as there are, over all lengths."""
-    known = {id(text): tagger.probabilities(text.rows) for text in texts if len(text.rows) > 1}
+    known = {id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1}
 
     def ratio(threshold: float) -> float:
         counts = [(len(peaks(known[id(text)], threshold)), len(text.starts)) for text in texts if id(text) in known]
         return float(np.exp(np.mean([np.log((found + 1) / (true + 1)) for found, true in counts])))
 
     near = [each for each in _THRESHOLDS if _FEWEST < ratio(each) < 1 / _FEWEST]
-    return min(near or _THRESHOLDS, key=lambda least: score(texts, lambda text: peaks(known[id(text)], least)).pk)
+    return min(near or _THRESHOLDS, key=lambda least: score(texts, lambda text: peaks(known[id(text)], least) + 1).pk)
 
 
 def save_tagger(tagger: Tagger, path: Path) -> None:

@@ -42,16 +42,15 @@ def nests_deeper(data: bytes, language: str, most: int) -> bool:
         return False
     if any(_depth(np.frombuffer(data, dtype=np.uint8), *pair) > _RAW * most for pair in _PAIRS):
         return True
-    codes = np.frombuffer(_code(data, _HIDING.get(language, _C)), dtype=np.uint8)
-    return any(_depth(codes, *pair) > most for pair in _PAIRS)
-
-
-def _code(data: bytes, texts: re.Pattern[bytes]) -> bytes:
+    texts = _HIDING.get(language, _C)
     if texts is _PYTHON:
-        return texts.sub(b"", data)
-    # A comment without an end is code to a parser; searching for its end from each beginning would be quadratic.
-    last = data.rfind(b"*/") + 2 if b"*/" in data else 0
-    return texts.sub(b"", data[:last]) + texts.sub(b"", data[last:].replace(b"/*", b""))
+        code = texts.sub(b"", data)
+    else:
+        # A comment without an end is code to a parser; searching for its end from each beginning would be quadratic.
+        last = data.rfind(b"*/") + 2 if b"*/" in data else 0
+        code = texts.sub(b"", data[:last]) + texts.sub(b"", data[last:].replace(b"/*", b""))
+    codes = np.frombuffer(code, dtype=np.uint8)
+    return any(_depth(codes, *pair) > most for pair in _PAIRS)
 
 
 def _depth(codes: np.ndarray, opening: int, closing: int) -> int:
@@ -88,7 +87,9 @@ class Parsed:
 
     def __init__(self, text: str, language: str, grammar: Language) -> None:
         self.data = text.encode("utf-8", "replace")
-        self.tree = _parse(self.data, grammar) if _is_bounded(self.data, language) else None
+        bounded = language in _BY_LINES or not _goes_on(self.data)
+        bounded = bounded and not nests_deeper(self.data, language, _LEVELS)
+        self.tree = _parse(self.data, grammar) if bounded else None
         # UTF-8 continuation bytes: the lowest as signed numbers.
         self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
 
@@ -96,10 +97,6 @@ class Parsed:
         """Convert byte offsets into `data` to code-point offsets."""
         found: Numbers = places - self._continue.searchsorted(places)
         return found
-
-
-def _is_bounded(data: bytes, language: str) -> bool:
-    return (language in _BY_LINES or not _goes_on(data)) and not nests_deeper(data, language, _LEVELS)
 
 
 def _goes_on(data: bytes) -> bool:

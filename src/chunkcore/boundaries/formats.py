@@ -79,7 +79,14 @@ def format_of(text: str, document: Document | None = None) -> Format:
                 return Format(named)
         if language := document_language(document):
             return Format("code", language)
-    return _looks(text[:_LOOKED_AT])
+    text = text[:_LOOKED_AT]
+    if _PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
+        return Format("html")
+    if not _FENCE.search(text) and (language := _code_language(text)):
+        return Format("code", language)
+    if _MARKDOWN.search(text) or len(_WEAK_MARKDOWN.findall(text)) >= 3:
+        return Format("markdown")
+    return Format("prose")
 
 
 def document_language(document: Document) -> str | None:
@@ -95,16 +102,6 @@ def _names(document: Document) -> Iterator[str]:
         if isinstance(name := document.metadata.get(key), str):
             yield name
     yield document.id
-
-
-def _looks(text: str) -> Format:
-    if _PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
-        return Format("html")
-    if not _FENCE.search(text) and (language := _code_language(text)):
-        return Format("code", language)
-    if _MARKDOWN.search(text) or len(_WEAK_MARKDOWN.findall(text)) >= 3:
-        return Format("markdown")
-    return Format("prose")
 
 
 def _code_language(text: str) -> str | None:

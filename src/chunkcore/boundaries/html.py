@@ -234,19 +234,14 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
                 seen[place] = parent in _RAW
         elif not name.startswith(("#", "!")):
             if name in _HEADINGS and place is not None:
-                _note_heading(inside)
+                for element, _, _ in reversed(inside):
+                    if element.has_heading:  # and all around it
+                        break
+                    element.has_heading = True
             within = _enter(owner, node)
             if name not in _UNREAD:
                 inside.append((within, iter(node.children), name))
     return root, list(_pieces(text, seen, marks)) if only_text else []
-
-
-def _note_heading(inside: Sequence[_Frame]) -> None:
-    """Mark the open elements as containing a heading, up to the first marked one."""
-    for element, _, _ in reversed(inside):
-        if element.has_heading:
-            break
-        element.has_heading = True
 
 
 def _enter(owner: _Element, node: Any) -> _Element:

@@ -99,21 +99,13 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
     """Raise `OptionError` unless this is a splitter; with `named`, a callable must have a `name`."""
-    if isinstance(splitter, str):
-        _check_spec(splitter)
-    elif not callable(splitter):
-        raise _unknown(splitter)
-    elif named and not isinstance(getattr(splitter, "name", None), str):
+    kind, _, rest = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
+    known = splitter in ("default", "spacy") or (kind in ("spacy", "regex") and rest)
+    if not (known if isinstance(splitter, str) else callable(splitter)):
         raise OptionError(
-            f"the sentence splitter {echo(splitter)} has no `name`, which tells its chunks from another's: "
-            'set one, as in splitter.name = "ours-1"'
+            f'unknown sentence splitter {echo(splitter)}: expected "default", "spacy", "spacy:<pipeline>", '
+            '"regex:<pattern>" or a callable that takes a text and answers with (start, end) pairs'
         )
-
-
-def _check_spec(splitter: str) -> None:
-    kind, _, rest = splitter.partition(":")
-    if splitter not in ("default", "spacy") and not (kind in ("spacy", "regex") and rest):
-        raise _unknown(splitter)
     if kind == "regex":
         try:
             re.compile(rest)
@@ -121,13 +113,11 @@ def _check_spec(splitter: str) -> None:
             raise OptionError(
                 f"the sentence splitter's {echo(rest)} is no regular expression ({error}); correct it"
             ) from error
-
-
-def _unknown(splitter: object) -> OptionError:
-    return OptionError(
-        f'unknown sentence splitter {echo(splitter)}: expected "default", "spacy", "spacy:<pipeline>", '
-        '"regex:<pattern>" or a callable that takes a text and answers with (start, end) pairs'
-    )
+    if named and not kind and not isinstance(getattr(splitter, "name", None), str):
+        raise OptionError(
+            f"the sentence splitter {echo(splitter)} has no `name`, which tells its chunks from another's: "
+            'set one, as in splitter.name = "ours-1"'
+        )
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
@@ -160,8 +150,10 @@ def _cuts_at_marks(text: str) -> Iterator[int]:
                 yield found.end()
             line = found.end()
         elif kind == "full":
-            if _full_stop_ends(text, found):
-                yield found.end()
+            # Japanese sentences go on after some quotes.
+            end = found.end()
+            if text[end - 1] not in "」』" or text[end : end + 1] not in _JAPANESE_GOES_ON:
+                yield end
         else:
             following = found.end("next")
             # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
@@ -196,12 +188,6 @@ def _period_ends(text: str, stop: int, following: int, line: int) -> bool:
 def _begins(text: str, place: int) -> bool:
     word = _WORD.match(text, place)
     return word is not None and word.group() in _STARTERS
-
-
-def _full_stop_ends(text: str, found: re.Match[str]) -> bool:
-    """Whether a full stop without a space ends a sentence: Japanese sentences continue after some quotes."""
-    closed = text[found.end() - 1] in "」』"
-    return not (closed and text[found.end() : found.end() + 1] in _JAPANESE_GOES_ON)
 
 
 def _line_ends(text: str, found: re.Match[str], line: int) -> bool:

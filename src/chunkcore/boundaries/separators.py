@@ -57,7 +57,9 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
     >>> [match.span() for match in finder(re.compile(r"(?<=[.?!])\s+"), 12)("One. Two!  3")]
     [(4, 5), (9, 11)]
     """
-    if _is_bounded(pattern.pattern):
+    # Without a repetition, each place takes little work.
+    choices = sum(map(pattern.pattern.count, "|?"))
+    if choices < _CHOICES and not any(mark in pattern.pattern for mark in "*+{"):
         return lambda text: list(pattern.finditer(text))
     stoppable = _stoppable(pattern)
     allowed = _SECONDS + _SECONDS_A_CHARACTER * length
@@ -79,11 +81,6 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
         )
 
     return find
-
-
-def _is_bounded(pattern: str) -> bool:
-    """Whether the pattern has no repetition, so that each place takes little work."""
-    return not any(mark in pattern for mark in "*+{") and sum(map(pattern.count, "|?")) < _CHOICES
 
 
 @lru_cache(maxsize=64)
@@ -143,13 +140,18 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     >>> find_literal(source, "\n\n", np.array([[0, 4], [4, 9]])).starts.tolist()
     [1, 4, 6]
     """
-    if len(texts) and _cannot_overlap(separator):
+    width = len(separator)
+    overlaps = any(separator.endswith(separator[:length]) for length in range(1, width))
+    if len(texts) and not overlaps:
         # One comparison over the whole range serves many texts.
         begin, end = int(texts[0, 0]), int(texts[-1, 1])
-        places = (source.code_points[begin : end - len(separator) + 1] == ord(separator[0])).nonzero()[0] + begin
+        places = (source.code_points[begin : end - width + 1] == ord(separator[0])).nonzero()[0] + begin
         for shift, character in enumerate(separator[1:], 1):
             places = places[source.code_points[places + shift] == ord(character)]
-        return _in_texts(places, len(separator), texts)
+        first = np.searchsorted(places, texts[:, 0])
+        per_text = np.maximum(np.searchsorted(places, texts[:, 1] - width, side="right") - first, 0)
+        found = places[np.repeat(first, per_text) + _count_up(per_text)]
+        return Places(found, found + width, np.repeat(np.arange(len(texts)), per_text))
     pattern = re.compile(re.escape(separator))
     starts: list[int] = []
     counts = []
@@ -158,18 +160,6 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
         starts.extend([match.start() for match in pattern.finditer(source.text, begin, end)])
         counts.append(len(starts) - before)
     found = np.array(starts, dtype=np.int64)
-    return Places(found, found + len(separator), np.repeat(np.arange(len(texts)), counts))
-
-
-def _cannot_overlap(separator: str) -> bool:
-    return not any(separator.endswith(separator[:length]) for length in range(1, len(separator)))
-
-
-def _in_texts(places: Numbers, width: int, texts: Ranges) -> Places:
-    first = np.searchsorted(places, texts[:, 0])
-    after = np.searchsorted(places, texts[:, 1] - width, side="right")
-    counts = np.maximum(after - first, 0)
-    found = places[np.repeat(first, counts) + _count_up(counts)]
     return Places(found, found + width, np.repeat(np.arange(len(texts)), counts))
 
 

@@ -171,27 +171,24 @@ class LateEmbedder:
             return np.empty((0, 0), dtype=np.float32)
         if self.cache is None:
             return self._read(text, groups)
-        return self._cached(self.cache, text, groups)
+        model = f"{self.embedder.fingerprint}:late"
+        before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"
+        keys = [text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late") for spans in groups]
+        found, vectors = self.cache.fetch(model, keys)
+        missing = np.flatnonzero(~found).tolist()
+        if missing:
+            fresh = self._read(text, [groups[i] for i in missing])
+            self.cache.store(model, [keys[i] for i in missing], fresh)
+            if len(missing) == len(groups):
+                return fresh
+            vectors[missing] = fresh
+        return vectors
 
     def tokens_read(self, text: str) -> int:
         """How many tokens the model reads of a document; tokens in two windows count twice."""
         tokens = self.embedder.tokenize(text)
         windows = _windows(len(tokens.ids), tokens.before, tokens.after, self.window, self.overlap)
         return sum(tokens.before + each.end - each.start + tokens.after for each in windows)
-
-    def _cached(self, cache: EmbeddingCache, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
-        model = f"{self.embedder.fingerprint}:late"
-        before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"
-        keys = [text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late") for spans in groups]
-        found, vectors = cache.fetch(model, keys)
-        missing = np.flatnonzero(~found).tolist()
-        if missing:
-            fresh = self._read(text, [groups[i] for i in missing])
-            cache.store(model, [keys[i] for i in missing], fresh)
-            if len(missing) == len(groups):
-                return fresh
-            vectors[missing] = fresh
-        return vectors
 
     def _read(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
         tokens = self.embedder.tokenize(text)

@@ -48,7 +48,7 @@ def words(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII.findall(text.lower())
-    folded = _folded(text)
+    folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
     if not _HAS_UNSPACED.search(folded):
         return _SPACED.findall(folded)  # type: ignore[no-any-return]
     found: list[str] = []
@@ -90,12 +90,6 @@ def _cut(word: str, letters: int) -> str:
     if "\u0600" <= word[0] <= "\u06ff" and (prefix := _ARABIC.match(word)):
         word = word[prefix.end() :]
     return word[:letters]
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
 
 
 class Postings:

@@ -19,7 +19,7 @@ from chunkcore.errors import DataError, MissingExtraError, ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import get_embedder
 from chunkcore.segmenters.base import segmenters
-from chunkcore.segmenters.texttiling import Floats, block_similarities, depths, row_lengths
+from chunkcore.segmenters.texttiling import Floats, block_similarities, depths, peaks, row_lengths
 from chunkcore.spans import Numbers
 
 
@@ -193,7 +193,7 @@ class Tagger:
         """Which of the `sentence_rows` begin a segment, without the first."""
         if len(rows) < 2:
             return np.empty(0, dtype=np.int64)
-        return peaks(self.probabilities(rows), self.settings.threshold)
+        return peaks(self.probabilities(rows)[1:], self.settings.threshold) + 1
 
     def probabilities(self, rows: Vectors) -> Vectors:
         """The probability that a segment begins at each of the `sentence_rows`, the networks' mean. Raises
@@ -206,30 +206,18 @@ class Tagger:
                 f"was given {found}: give it those of the model that it was trained for"
             )
         features = sentence_features(rows, self.settings.windows)
-        networks = [boundary_probabilities(features, self._member(each)) for each in range(self.settings.members)]
-        mean: Vectors = np.mean(networks, axis=0, dtype=np.float32)
+        answers = [boundary_probabilities(features, weights) for weights in self._networks]
+        mean: Vectors = np.mean(answers, axis=0, dtype=np.float32)
         return mean
 
-    def _member(self, number: int) -> dict[str, Vectors]:
-        before = f"{number}."
-        return {name[len(before) :]: value for name, value in self._wide.items() if name.startswith(before)}
-
     @cached_property
-    def _wide(self) -> dict[str, Vectors]:
-        """As float32: files hold half precision."""
-        return {name: value.astype(np.float32) for name, value in self.tensors.items()}
-
-
-def peaks(probabilities: Vectors, threshold: float) -> Numbers:
-    """Rows over the threshold with no higher neighbour, without the first.
-
-    >>> peaks(np.array([0.9, 0.1, 0.4, 0.8, 0.2, 0.6], dtype=np.float32), 0.5).tolist()
-    [3, 5]
-    """
-    inner = probabilities[1:]
-    before = np.concatenate(([-1.0], inner[:-1]))
-    after = np.concatenate((inner[1:], [-1.0]))
-    return np.flatnonzero((inner > threshold) & (inner >= before) & (inner > after)) + 1
+    def _networks(self) -> list[dict[str, Vectors]]:
+        """The weights of each network, as float32: files hold half precision."""
+        found: list[dict[str, Vectors]] = [{} for _ in range(self.settings.members)]
+        for name, value in self.tensors.items():
+            number, _, own = name.partition(".")
+            found[int(number)][own] = value.astype(np.float32)
+        return found
 
 
 @lru_cache(maxsize=8)

@@ -58,10 +58,7 @@ class TextTiling:
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)
         found = depths(block_similarities(vectors, self.window))
-        before = np.concatenate(([-1.0], found[:-1]))
-        after = np.concatenate((found[1:], [-1.0]))
-        over = found > found.mean() + self.deviations * found.std()
-        return np.flatnonzero(over & (found >= before) & (found > after)) + 1
+        return peaks(found, found.mean() + self.deviations * found.std()) + 1
 
 
 @segmenters.register("texttiling")
@@ -105,16 +102,27 @@ def depths(similarities: Floats) -> Floats:
     >>> depths(np.array([0.9, 0.5, 0.6, 0.4, 0.8])).round(6).tolist()
     [0.0, 0.5, 0.0, 0.6, 0.0]
     """
-    return _peaks(similarities) + _peaks(similarities[::-1])[::-1] - 2 * similarities
+    return _climbed(similarities) + _climbed(similarities[::-1])[::-1] - 2 * similarities
 
 
-def _peaks(values: Floats) -> Floats:
+def _climbed(values: Floats) -> Floats:
     """For each value, the peak reached by stepping left while values do not fall."""
-    peaks = values.copy()
+    reached = values.copy()
     for place in range(1, len(values)):
         if values[place - 1] >= values[place]:
-            peaks[place] = peaks[place - 1]
-    return peaks
+            reached[place] = reached[place - 1]
+    return reached
+
+
+def peaks(values: Vectors | Floats, threshold: float) -> Numbers:
+    """The places of values over the threshold without a higher neighbour; of equal neighbours, the last.
+
+    >>> peaks(np.array([0.1, 0.4, 0.8, 0.2, 0.6], dtype=np.float32), 0.5).tolist()
+    [2, 4]
+    """
+    before = np.concatenate(([-1.0], values[:-1]))
+    after = np.concatenate((values[1:], [-1.0]))
+    return np.flatnonzero((values > threshold) & (values >= before) & (values > after))
 
 
 def row_lengths(rows: Vectors | Floats) -> Floats:
