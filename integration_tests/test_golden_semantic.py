@@ -18,6 +18,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.breakpoint import Breakpoint
 from chunkcore.chunkers.dual_semantic import DualSemantic, band_statistics
 from chunkcore.chunkers.kamradt import KamradtModified
+from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.semantic import neighbour_distances, unit_rows, window_texts
 from integration_tests.golden import Case, cases, golden, needs_model, patient_model, ranges, text_of
 
@@ -94,7 +95,7 @@ def test_kamradt_modified_cuts_where_the_released_code_does_but_for_one_cut_on_t
     if ours == golden(case):
         return
     source = chunker.token_counter.tokenize(text)
-    pieces = chunker._pieces(source)
+    pieces = small_pieces(source, chunker.piece_size, maximum="pieces")
     texts = [text[start:end] for start, end in pieces.tolist()]
     distances = neighbour_distances(patient_model(model).embed_documents(window_texts(texts, chunker.buffer)))
     wanted = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // chunker.size
