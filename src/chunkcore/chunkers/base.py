@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from math import inf
 from types import MappingProxyType
@@ -156,21 +157,13 @@ class Chunker:
         Raises `DataError` for anything but a `Document`.
         """
         check_number("workers", workers, 1, 1_000)
-        if workers == 1:
+        with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
+            done: Callable[..., Iterator[Any]] = map if pool is None else partial(ordered, pool, ahead=4 * workers)
             if self.tokens_only:
-                for batch in _batches(documents):
-                    yield from self._build(batch, self._tokenize(batch))
-            else:
-                yield from map(self.chunk, documents)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            ahead = 4 * workers
-            if self.tokens_only:
-                tokenized = ordered(pool, lambda batch: (batch, self._tokenize(batch)), _batches(documents), ahead)
-                for batch, source in tokenized:
+                for batch, source in done(lambda batch: (batch, self._tokenize(batch)), _batches(documents)):
                     yield from self._build(batch, source)
             else:
-                yield from ordered(pool, self.chunk, iter(documents), ahead)
+                yield from done(self.chunk, iter(documents))
 
     def _tokenize_text(self, text: str) -> TokenizedText:
         if not isinstance(text, str):

@@ -251,18 +251,14 @@ class OpenVinoEmbedder:
 
     def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        tokens = self._tokens(self._ready(texts, prompt))
+        ready = self._ready(texts, prompt)
+        tokens: list[NDArray[np.int32]] = []  # the tokenizer's own objects take ten times the memory
+        for start in range(0, len(ready), _TOKENIZED_AT_ONCE):
+            encodings = self._tokenizer.encode_batch_fast(ready[start : start + _TOKENIZED_AT_ONCE])
+            tokens.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
         for batch in sorted_batches([len(each) for each in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
             vectors[batch] = self._infer([tokens[i] for i in batch], self._request)
         return vectors
-
-    def _tokens(self, texts: list[str]) -> list[NDArray[np.int32]]:
-        """Token ids of each text, as arrays: the tokenizer's own objects take ten times the memory."""
-        found: list[NDArray[np.int32]] = []
-        for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
-            encodings = self._tokenizer.encode_batch_fast(texts[start : start + _TOKENIZED_AT_ONCE])
-            found.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
-        return found
 
     def _infer(self, tokens: Sequence[NDArray[Any]], request: Any) -> Vectors:
         ids, mask = padded(tokens)

@@ -47,7 +47,8 @@ class SentenceTransformersEmbedder:
         self.max_tokens: int | None = None if limit is None or limit == float("inf") else int(limit)
         self._static, cut = _static_tokenizer(self._model)
         self.max_tokens = cut or self.max_tokens
-        self.symmetric = _prompt(self._model, "query") == _prompt(self._model, "document", "passage", "corpus")
+        self._prompt = _prompt(self._model, "document", "passage", "corpus")
+        self.symmetric = _prompt(self._model, "query") == self._prompt
         # Each call sets whether its tokenizer truncates: two threads would change it for each other.
         self._lock = threading.Lock()
 
@@ -75,8 +76,7 @@ class SentenceTransformersEmbedder:
         """Tokens of each document before truncation, with special tokens and prompt: int64."""
         if not texts:
             return np.zeros(0, dtype=np.int64)
-        prompt = _prompt(self._model, "document", "passage", "corpus")
-        ready = [prompt + encodable(text) for text in texts]
+        ready = [self._prompt + encodable(text) for text in texts]
         if self._static is not None:
             return np.array([len(each) for each in self._static.encode_batch(ready, **_PLAIN)], dtype=np.int64)
         with self._lock:
@@ -87,15 +87,13 @@ class SentenceTransformersEmbedder:
     def splits_at_space(self) -> bool:
         """Whether the tokens of a word depend on nothing beyond the white space around it."""
         tokenizer = self._static or getattr(self._model.tokenizer, "backend_tokenizer", None)
-        prompt = _prompt(self._model, "document", "passage", "corpus")
-        return not prompt and tokenizer is not None and splits_at_space(tokenizer)
+        return not self._prompt and tokenizer is not None and splits_at_space(tokenizer)
 
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens with their code points, without truncation. Raises `OptionError`: the model's tokenizer
         gives no offsets.
         """
-        ready = encodable(text)
-        prompt = _prompt(self._model, "document", "passage", "corpus")
+        ready, prompt = encodable(text), self._prompt
         if self._static is not None:
             one = self._static.encode(prompt + ready, **_PLAIN)
             return text_tokens(ready, one.ids, one.offsets, one.special_tokens_mask, prompt=prompt)
@@ -120,10 +118,6 @@ class SentenceTransformersEmbedder:
         """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
         `OptionError`: the model's vector of a text is no mean of token vectors.
         """
-        self._check_means()
-        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
-
-    def _check_means(self) -> None:
         kinds = [type(module).__name__ for module in self._model]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
             raise OptionError(
@@ -137,6 +131,7 @@ class SentenceTransformersEmbedder:
                 f"{self.name}: its vector of a text is no mean of all token vectors (pooling {mode}); choose a model "
                 "that pools by mean"
             )
+        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
 
     def _infer(self, windows: list[Numbers]) -> Vectors:
         import torch

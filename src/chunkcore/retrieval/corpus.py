@@ -85,6 +85,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         chunks: in the order of their numbers.
         documents: the sources; only late chunking and `Titles` read all of their texts.
 
+    Attributes:
+        segmented: whether chunks have segments.
+
     Raises:
         DataError: an item is not a `Chunk`.
 
@@ -102,7 +105,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         self._fingerprint: str | None = None
         self._extras: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
         self._whole: dict[int, Chunk] = {}
-        self._segmented = False
+        self.segmented = False
         self._postings: dict[str, Postings] = {}
         for chunk in chunks:
             self._append(chunk)
@@ -145,7 +148,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             self._columns, (number, chunk.index, span.start, span.end, chunk.token_count), strict=True
         ):
             column.append(value)
-        self._segmented |= bool(chunk.segments)
+        self.segmented |= bool(chunk.segments)
         if chunk.context or chunk.metadata or chunk.segments:
             self._extras[place] = chunk.context, chunk.metadata, chunk.segments
         if number < 0 or self._made(place) != chunk:
@@ -223,27 +226,22 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         return Retrieved(chunk.document_id, chunk.spans, 0.0, chunk.text, id=chunk.id)
 
     @property
-    def segmented(self) -> bool:
-        """Whether chunks have segments."""
-        return self._segmented
-
-    @property
     def embedded_texts(self) -> Sequence[str]:
         """The texts to embed: each chunk's segments, or its text if it has none; each after the chunk's context.
 
         Raises:
             DataError: a segment lies outside its chunk.
         """
-        return self._segments[0] if self._segmented else self.texts
+        return self._segments[0] if self.segmented else self.texts
 
     @property
     def owners(self) -> Numbers:
         """The chunk of each of the `embedded_texts`: int64, ascending."""
-        return self._segments[1] if self._segmented else np.arange(len(self), dtype=np.int64)
+        return self._segments[1] if self.segmented else np.arange(len(self), dtype=np.int64)
 
     @cached_property
     def _segments(self) -> tuple[list[str], Numbers]:
-        texts = [segment_texts(chunk) for chunk in self]
+        texts = list(map(segment_texts, self))
         return [text for own in texts for text in own], np.repeat(np.arange(len(texts)), [*map(len, texts)])
 
 
@@ -296,14 +294,14 @@ def segment_texts(chunk: Chunk) -> list[str]:
     for span in spans:
         offsets.append(place - span.start)
         place += len(span) + len(separator)
+
+    def text_of(part: Span) -> str:
+        for span, offset in zip(spans, offsets, strict=True):
+            if span.start <= part.start and part.end <= span.end:
+                return chunk.text[part.start + offset : part.end + offset]
+        raise DataError(
+            f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {spans}"
+        )
+
     before = f"{chunk.context}\n" if chunk.context else ""
-    return [before + separator.join(_slice(chunk, offsets, part) for part in parts) for parts in chunk.segments]
-
-
-def _slice(chunk: Chunk, offsets: list[int], part: Span) -> str:
-    for span, offset in zip(chunk.spans, offsets, strict=True):
-        if span.start <= part.start and part.end <= span.end:
-            return chunk.text[part.start + offset : part.end + offset]
-    raise DataError(
-        f"chunk {chunk.index} of {chunk.document_id!r} has a segment at {part} outside its spans {chunk.spans}"
-    )
+    return [before + separator.join(map(text_of, parts)) for parts in chunk.segments]

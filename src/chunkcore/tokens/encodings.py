@@ -220,9 +220,13 @@ def encode(name: str, text: str) -> Ids:
     try:
         ids = encoding.encode_to_numpy(clean, disallowed_special=())
     except ValueError:
-        parts = _cut_giant_gaps(clean)
-        if len(parts) < 2:
+        cuts = [0]  # in white space that is too long for tiktoken's pattern
+        for gap in _GAP.finditer(clean):
+            if gap.end() - gap.start() >= _GIANT:
+                cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
+        if len(cuts) < 2:
             raise
+        parts = [clean[start:end] for start, end in pairwise([*cuts, len(clean)])]
         ids = np.concatenate([encoding.encode_to_numpy(part, disallowed_special=()) for part in parts])
     return ids
 
@@ -239,12 +243,3 @@ def piece_counter(name: str, text: str) -> Callable[[str], int]:
 def count_each(name: str, texts: Sequence[str]) -> list[int]:
     """How many tokens `encode` gives for each text."""
     return list(map(piece_counter(name, texts[0] if len(texts) == 1 else "".join(texts)), texts))
-
-
-def _cut_giant_gaps(text: str) -> list[str]:
-    """Cut white space that is too long for tiktoken's pattern."""
-    cuts = [0]
-    for gap in _GAP.finditer(text):
-        if gap.end() - gap.start() >= _GIANT:
-            cuts.extend(range(gap.start() + _GIANT // 2, gap.end(), _GIANT // 2))
-    return [text[start:end] for start, end in pairwise([*cuts, len(text)])]

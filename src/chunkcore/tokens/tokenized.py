@@ -194,16 +194,12 @@ class TokenizedText:
             single = ends - starts == 1
             if np.count_nonzero(single) > _MANY:
                 counts = np.zeros(len(starts), dtype=np.int64)
-                counts[single] = self._counts_of_characters(starts[single])
+                distinct, which = np.unique(self.code_points[starts[single]], return_inverse=True)
+                counts[single] = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
                 counts[~single] = self._counts_apart(starts[~single], ends[~single])
                 return counts
         text = self.text
         return self.counter.count_many([text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
-
-    def _counts_of_characters(self, places: Numbers) -> Numbers:
-        distinct, which = np.unique(self.code_points[places], return_inverse=True)
-        counts: Numbers = self.counter.count_many([chr(code) for code in distinct.tolist()])[which]
-        return counts
 
 
 class TokenCounter(ABC):

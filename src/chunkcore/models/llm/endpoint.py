@@ -49,13 +49,24 @@ def bounded_client(openai: Any, seconds: float) -> Any:
             response = super().send(request, stream=True, **options)
             if stream:
                 return response
+            errors = import_module(type(request).__module__.partition(".")[0])  # httpx; httpx2 with a later package
+            body = bytearray()
             try:
-                body = _read(response, request, end)
+                for piece in response.iter_bytes():
+                    body += piece
+                    if len(body) > LARGEST:
+                        raise errors.ReadError("the response is too large", request=request) from TooLargeError()
+                    if time.monotonic() > end:
+                        raise errors.ReadTimeout("the response takes too long", request=request)
             finally:
                 response.close()
             headers = [each for each in response.headers.multi_items() if each[0].lower() not in _OF_THE_BODY]
             return type(response)(
-                response.status_code, headers=headers, content=body, request=request, extensions=response.extensions
+                response.status_code,
+                headers=headers,
+                content=bytes(body),
+                request=request,
+                extensions=response.extensions,
             )
 
         def __del__(self) -> None:
@@ -63,18 +74,6 @@ def bounded_client(openai: Any, seconds: float) -> Any:
                 self.close()
 
     return Bounded()
-
-
-def _read(response: Any, request: Any, end: float) -> bytes:
-    errors = import_module(type(request).__module__.partition(".")[0])  # httpx, or httpx2 with a later package
-    body = bytearray()
-    for piece in response.iter_bytes():
-        body += piece
-        if len(body) > LARGEST:
-            raise errors.ReadError("the response is too large", request=request) from TooLargeError()
-        if time.monotonic() > end:
-            raise errors.ReadTimeout("the response takes too long", request=request)
-    return bytes(body)
 
 
 _OPENAI = "api.openai.com"
