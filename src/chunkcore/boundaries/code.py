@@ -437,34 +437,33 @@ def _last_row(node: Node) -> int:
 
 
 def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
+    """Each definition or statement with its first node: that of the comments and attributes above it."""
     found: list[tuple[Node, _Place]] = []
-    first: Node | None = None
-    before: Node | None = None
+    waiting: list[Node] = []
     for place in places:
-        if first is None or before is None or place.node.start_point.row > _last_row(before) + 1:
-            if first is not None and before is not None:
-                found.append((first, _Place(before, place.path, True)))
-            first = place.node
-        before = place.node
+        if waiting and place.node.start_point.row > _last_row(waiting[-1]) + 1:
+            found.append((waiting[0], _Place(waiting[-1], place.path, True)))
+            waiting = []
+        waiting.append(place.node)
         if place.node.type not in _ATTACHED:
-            found.append((first, place))
-            first = None
-    if first is not None and before is not None:
-        found.append((first, places[-1]))
+            found.append((waiting[0], place))
+            waiting = []
+    if waiting:
+        found.append((waiting[0], places[-1]))
     return found
 
 
 def _between_blank_lines(text: str) -> list[Block]:
     cuts = [gap.end() for gap in _BLANK.finditer(text)]
     outer = [cut for cut in cuts if cut < len(text) and text[cut] not in " \t}])"]
+
+    def paragraphs(start: int, end: int) -> list[Block]:
+        inner = [gap.end() for gap in _BLANK.finditer(text, start, end) if gap.end() < end]
+        ranges = between(text, start, end, inner)
+        return [Block(start=kept[0], end=kept[1], whole=True, text="lines") for kept in ranges if kept]
+
     return [
-        Block(start=kept[0], end=kept[1], whole=True, parts=partial(_paragraphs, text, *kept), text="lines")
+        Block(start=kept[0], end=kept[1], whole=True, parts=partial(paragraphs, *kept), text="lines")
         for kept in between(text, 0, len(text), outer)
         if kept
     ]
-
-
-def _paragraphs(text: str, start: int, end: int) -> list[Block]:
-    cuts = [gap.end() for gap in _BLANK.finditer(text, start, end) if gap.end() < end]
-    ranges = between(text, start, end, cuts)
-    return [Block(start=kept[0], end=kept[1], whole=True, text="lines") for kept in ranges if kept]

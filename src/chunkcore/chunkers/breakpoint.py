@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,13 +140,6 @@ def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArr
     return np.asarray(values > level + _TIE)
 
 
-class _Part(NamedTuple):
-    start: int
-    end: int
-    distance: float  # to the part before it; 0 inside a sentence
-    size: int
-
-
 def group_pieces(
     source: TokenizedText,
     pieces: Ranges,
@@ -168,32 +161,25 @@ def group_pieces(
     """
     if not len(pieces):
         return []
-    parts = _parts(source, pieces, distances, cuts, maximum)
-    rows = join_ranges(
-        source, [(part.start, part.end) for part in parts], minimum, maximum, [part.distance for part in parts]
-    )
-    return [(Span(start, end),) for start, end in rows]
-
-
-def _parts(
-    source: TokenizedText, pieces: Ranges, distances: Floats, cuts: NDArray[np.bool_], maximum: int | None
-) -> list[_Part]:
     before = np.concatenate(([0.0], distances))
     firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
     afters = np.concatenate((firsts[1:], [len(pieces)]))
-    starts, ends = pieces[firsts, 0], pieces[afters - 1, 1]
-    sizes = source.counts(starts, ends)
-    parts = list(map(_Part, starts.tolist(), ends.tolist(), before[firsts].tolist(), sizes.tolist()))
-    if maximum is None or not (sizes > maximum).any():
-        return parts
-    sums = running_counts(source, pieces)
-    bounded: list[_Part] = []
-    for part, first, after in zip(parts, firsts.tolist(), afters.tolist(), strict=True):
-        if part.size <= maximum:
-            bounded.append(part)
-            continue
-        for begin, end in pack(sums, maximum, first=first, last=after):
-            bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
-            gaps = [float(before[begin])] + [0.0] * len(bounds)  # white space alone has no bounds
-            bounded += [_Part(*each, gap, source.count(*each)) for each, gap in zip(bounds, gaps, strict=False)]
-    return bounded
+    whole = np.column_stack((pieces[firsts, 0], pieces[afters - 1, 1]))
+    rows, gaps = list(map(tuple, whole.tolist())), before[firsts].tolist()
+    over = source.counts(whole[:, 0], whole[:, 1]) > (np.inf if maximum is None else maximum)
+    if maximum is not None and over.any():
+        sums, given = (
+            running_counts(source, pieces),
+            zip(rows, gaps, firsts.tolist(), afters.tolist(), over, strict=True),
+        )
+        rows, gaps = [], []
+        for row, gap, first, after, is_over in given:
+            if not is_over:
+                rows.append(row)
+                gaps.append(gap)
+                continue
+            for begin, end in pack(sums, maximum, first=first, last=after):
+                bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
+                rows += bounds
+                gaps += [float(before[begin]), *[0.0] * len(bounds)][: len(bounds)]  # white space has no bounds
+    return [(Span(*row),) for row in join_ranges(source, rows, minimum, maximum, gaps)]

@@ -86,11 +86,10 @@ class Hierarchical(SentenceChunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         segments, sentences = self._segments(source)
-        clusters = self._clusters(source, segments, sentences)
         found = []
-        for first, end in clusters:
-            parts = [(Span(start, stop),) for start, stop in segments[first:end].tolist()]
-            found.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=tuple(parts)))
+        for first, end in self._clusters(source, segments, sentences):
+            parts = tuple((Span(start, stop),) for start, stop in segments[first:end].tolist())
+            found.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=parts))
         return found
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:

@@ -42,17 +42,15 @@ def found_json(text: Any) -> dict[str, Any]:
     decoder = json.JSONDecoder()
     found: dict[str, Any] | None = None
     text = text[:_LONGEST]
-    place = text.find("{")
+    end = 0
     for _ in range(_ATTEMPTS):
+        place = text.find("{", end)
         if place < 0:
             break
         try:
-            value, end = decoder.raw_decode(text, place)
+            found, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
-            place = text.find("{", place + 1)
-            continue
-        found = value
-        place = text.find("{", end)
+            end = place + 1
     if found is None:
         raise BadAnswerError(f"expected a JSON object, got {_shown(text)}")
     return found
