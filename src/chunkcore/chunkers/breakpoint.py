@@ -165,15 +165,13 @@ def group_pieces(
     firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
     afters = np.concatenate((firsts[1:], [len(pieces)]))
     whole = np.column_stack((pieces[firsts, 0], pieces[afters - 1, 1]))
-    rows, gaps = list(map(tuple, whole.tolist())), before[firsts].tolist()
+    rows, gaps = [(start, end) for start, end in whole.tolist()], before[firsts].tolist()
     over = source.counts(whole[:, 0], whole[:, 1]) > (np.inf if maximum is None else maximum)
     if maximum is not None and over.any():
-        sums, given = (
-            running_counts(source, pieces),
-            zip(rows, gaps, firsts.tolist(), afters.tolist(), over, strict=True),
-        )
+        sums = running_counts(source, pieces)
+        each = zip(rows, gaps, firsts.tolist(), afters.tolist(), over.tolist(), strict=True)
         rows, gaps = [], []
-        for row, gap, first, after, is_over in given:
+        for row, gap, first, after, is_over in each:
             if not is_over:
                 rows.append(row)
                 gaps.append(gap)
