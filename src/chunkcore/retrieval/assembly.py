@@ -410,9 +410,12 @@ def expand(
         if hit.spans[-1].end > len(text):
             raise _outside(hit, len(text))
         if hit.document_id not in starts:
-            begins = told.boundaries(text) if tokens else sentence_ranges(text)[:, 0]
-            ends = np.append(begins[1:], len(text)) if tokens else sentence_ranges(text)[:, 1]
-            starts[hit.document_id] = np.asarray(begins, dtype=np.int64), np.asarray(ends, dtype=np.int64)
+            if tokens:
+                begins = told.boundaries(text)
+                ends = np.append(begins[1:], len(text))
+            else:
+                begins, ends = sentence_ranges(text).T
+            starts[hit.document_id] = begins, ends
         begins, ends = starts[hit.document_id]
         start, end, more = hit.spans[0].start, hit.spans[-1].end, units or tokens or 0
         if len(begins):
@@ -420,22 +423,20 @@ def expand(
             last = min(len(ends), int(np.searchsorted(begins, end, side="left")) + more) - 1
             start, end = min(start, int(begins[min(first, last)])), max(end, int(ends[last]))
         grown.append((hit.document_id, start, end, number))
-    groups: list[list[tuple[str, int, int, int]]] = []
-    reach = 0
-    for each in sorted(grown):
-        if groups and groups[-1][0][0] == each[0] and each[1] <= reach:
-            groups[-1].append(each)
+    groups: list[tuple[str, int, int, list[int]]] = []
+    for name, start, end, number in sorted(grown):
+        if groups and groups[-1][0] == name and start <= groups[-1][2]:
+            _, start, reach, numbers = groups.pop()
+            end = max(reach, end)
         else:
-            groups.append([each])
-            reach = 0
-        reach = max(reach, each[2])
+            numbers = []
+        numbers.append(number)
+        groups.append((name, start, end, numbers))
     found = [(number, hit) for number, hit in enumerate(hits) if not hit.spans]
-    for group in groups:
-        best = min(number for *_, number in group)
-        span = Span(group[0][1], max(end for _, _, end, _ in group))
-        text = span.slice(sources[group[0][0]].text)
-        parts = tuple(hits[number] for *_, number in group)
-        found.append((best, Retrieved(group[0][0], (span,), max(part.score for part in parts), text, parts)))
+    for name, start, end, numbers in groups:
+        parts, text = tuple(hits[number] for number in numbers), sources[name].text[start:end]
+        score = max(part.score for part in parts)
+        found.append((min(numbers), Retrieved(name, (Span(start, end),), score, text, parts)))
     return [passage for _, passage in sorted(found, key=lambda each: each[0])]
 
 
