@@ -528,6 +528,25 @@ def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it
     assert tab.errors == []
 
 
+def test_cards_of_a_phone_show_one_value_until_they_are_opened(tab, tmp_path):
+    names = tuple(f"recursive:size={size}" for size in range(100, 1600, 100))
+    show(tab, html_report(study(names=names, questions=90)), tmp_path)
+    shown = """[...document.querySelectorAll(".view:not([hidden]) .cards tbody tr")].map(
+      (row) => [...row.querySelectorAll("td")].filter((each) => each.getClientRects().length).length)"""
+    whole = set(tab.ask(shown))
+    tab.size(390, 900)
+    first, *rest = tab.ask(shown)
+    assert {first} == whole, "the best is open"
+    assert set(rest) == {1}
+    assert tab.ask("document.documentElement.scrollHeight") < 20_000
+    tab.ask("document.querySelectorAll('.view:not([hidden]) .fold')[2].open = true")
+    assert tab.ask(shown)[2] == first
+    tab.media("print")
+    printed = tab.ask(shown)
+    tab.media()
+    assert set(printed) == whole
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_tables_are_cards_on_a_phone_and_no_text_is_under_13_pixels(tab, tmp_path, width):
     show(tab, html_report(study(questions=40)), tmp_path)
