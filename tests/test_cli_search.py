@@ -100,6 +100,23 @@ def test_words_of_one_family_are_found(docs, capfd):
     assert rows(capfd)[0]["document_id"] == "deep/ferry.md"
 
 
+def test_a_question_that_starts_with_a_title_is_asked_of_its_document(docs, capfd):
+    (docs / "tide.md").write_text("# Tide\n\nThe ferry leaves at noon, the ferry leaves, the ferry leaves.\n")
+    for _ in range(2):  # also from the index that is kept
+        assert main(["search", str(docs), "Ferry: when does the ferry leave?", "--json"]) == 0
+        assert {row["document_id"] for row in rows(capfd)} == {"deep/ferry.md"}
+    assert main(["search", str(docs), "when does the ferry leave?", "--json"]) == 0
+    assert {row["document_id"] for row in rows(capfd)} >= {"deep/ferry.md", "tide.md"}
+
+
+def test_a_title_that_changes_without_the_text_is_known(tmp_path, capfd):
+    for title, found in (("Old", {"a", "b"}), ("New", {"a"})):
+        lines = [{"id": "a", "text": "A fox naps.", "metadata": {"title": title}}, {"id": "b", "text": "The fox eats."}]
+        (tmp_path / "documents.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        assert main(["search", str(tmp_path), "New: is there a fox?", "--json"]) == 0
+        assert {row["document_id"] for row in rows(capfd)} == found
+
+
 def test_hostile_names_and_texts_are_shown_harmlessly(tmp_path, capfd):
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -113,7 +113,8 @@ def lexical(corpus: ChunkedCorpus, query: str, scale: int | str, form: str, k1: 
 def standardised(values: list[float], largest: float) -> np.ndarray:
     found = np.array(values)
     deviation = math.sqrt(float(((found - found.mean()) ** 2).mean()))
-    return (found - found.mean()) / deviation if deviation > 1e-6 * largest else np.zeros(len(values))
+    z = (found - found.mean()) / deviation if deviation > 1e-6 * largest else np.zeros(len(values))
+    return z * abs(z)
 
 
 SCALES = [None, (0,), (0, 1, 3, 7, 15, 31, "document"), ("document",), (2, 0), (5,)]
@@ -354,6 +355,18 @@ def test_what_only_looks_like_a_title_is_a_part_of_the_question() -> None:
         "The fox's crow",
     ]:
         assert len({each.document_id for each in index.retrieve(question)}) == 2, question
+
+
+@pytest.mark.parametrize("hits", [None, 2])
+def test_scales_beyond_the_longest_document_take_no_more_than_its_length(hits):
+    documents = [Document(each, f"{each} fox. A crow. Some rain.") for each in "abc"]
+    corpus = cut(documents, get_chunker("sentence:size=4,counter=words"))
+    found = [
+        Passages(scales=scales, hits=hits).index(corpus, TextVectors(Table())).search(["fox rain"], 3)
+        for scales in ((0, 3, 4), (0, 10**9, 10**12))
+    ]
+    assert found[0].indices.tolist() == found[1].indices.tolist()
+    np.testing.assert_array_equal(found[0].scores, found[1].scores)
 
 
 @given(corpora().filter(len), st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), OPTIONS)

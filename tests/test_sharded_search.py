@@ -362,7 +362,7 @@ def test_workers_that_know_only_what_is_sent_find_the_same_passages(spec: str, t
             assert [(each.document_id, each.spans) for each in own] == [
                 (each.document_id, each.spans) for each in other
             ]
-            assert [each.score for each in own] == pytest.approx([each.score for each in other], abs=1e-5)
+            assert [each.score for each in own] == pytest.approx([each.score for each in other], rel=1e-6, abs=1e-5)
     del shards
     gc.collect()
     assert list(tmp_path.iterdir()) == []

@@ -37,13 +37,17 @@ class Titles:
     A document's title is its metadata's "title"; without one, each of its first lines up to one of more than 10
     characters. Titles are compared by their `words`; each takes 16 bytes.
 
+    Args:
+        documents: each, or its `title_keys`.
+
     >>> titles = Titles([Document("a", "# On foxes\n\nThey nap."), Document("b", "They nap.", {"title": "Crows"})])
     >>> titles.read("Crows: do they nap?"), titles.read("On foxes - do they nap?"), titles.read("Do crows nap?")
     (([1], 'do they nap?'), ([0], 'do they nap?'), ([], 'Do crows nap?'))
     """
 
-    def __init__(self, documents: Iterable[Document]) -> None:
-        found = [(_key(title), number) for number, each in enumerate(documents) for title in _titles_of(each)]
+    def __init__(self, documents: Iterable[Document | Sequence[int]]) -> None:
+        keys = (title_keys(each) if isinstance(each, Document) else each for each in documents)
+        found = [(key, number) for number, own in enumerate(keys) for key in own]
         self._keys, self._documents = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T.copy()
 
     def read(self, question: str) -> tuple[list[int], str]:
@@ -59,14 +63,16 @@ class Titles:
         return [], question
 
 
-def _titles_of(document: Document) -> Iterator[str]:
+def title_keys(document: Document) -> list[int]:
+    """A document's titles, 56 bits of each; see `Titles`."""
     if given := document.metadata.get("title"):
-        yield str(given)
-        return
+        return [_key(str(given))]
+    found = []
     for match in _LINE.finditer(document.text, 0, _START):
-        yield match[0]
+        found.append(_key(match[0]))
         if len(match[0].strip()) > _TITLE:
-            return
+            break
+    return found
 
 
 def _key(title: str) -> int:
@@ -99,7 +105,6 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     def __init__(self, chunks: Iterable[Chunk] = (), documents: Sequence[Document] = ()) -> None:
         self.documents = documents
-        self.titled = documents  # whose titles a question may begin with
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
         self._fingerprint: str | None = None
@@ -112,7 +117,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @classmethod
     def of_columns(
-        cls, documents: Sequence[Document], columns: NDArray[np.int64], postings: Mapping[str, Postings]
+        cls, documents: Sequence[Document], columns: NDArray[np.int64], postings: Mapping[str, Postings], titles: Titles
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has: each one slice of its document.
 
@@ -120,9 +125,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             documents: the sources; a text is read when one of its chunks is.
             columns: the document's number, the index in it, start, end and tokens of each chunk, shape (5, chunks).
             postings: of the chunks' texts, by form of words.
+            titles: of the documents.
         """
         corpus = cls((), documents)
-        corpus.titled = ()  # their texts are in files
+        corpus.titles = titles
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
         corpus._postings = dict(postings)
         return corpus
@@ -183,6 +189,11 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def token_counts(self) -> Numbers:
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
         return np.array(self._columns[4], dtype=np.int64)
+
+    @cached_property
+    def titles(self) -> Titles:
+        """Which documents a question names."""
+        return Titles(self.documents)
 
     @cached_property
     def document_numbers(self) -> Numbers:

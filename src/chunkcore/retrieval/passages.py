@@ -17,7 +17,7 @@ from chunkcore.errors import OptionError
 from chunkcore.registry import format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.corpus import ChunkedCorpus, Titles
+from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings, check_words
 from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors
@@ -60,15 +60,14 @@ class Passages(RetrievalMethod):
       its chunk's tokens;
     - lexical: BM25 of the window as one text among the windows of this scale; see `BM25`.
 
-    Each kind and scale is standardised over all units, (x - mean) / deviation, and a unit's score is the plain sum. A
-    kind and scale that does not tell units apart adds nothing. `search` ranks the units, ties by their place;
-    `retrieve` returns passages, see `assemble`: with `max_tokens` the budget's, with `k` the best k of those of 1,000
-    tokens.
+    Each kind and scale is standardised over all units, z = (x - mean) / deviation, and a unit's score is the sum of
+    z · abs(z): a window twice as far above the mean counts fourfold. A kind and scale that does not tell units apart
+    adds nothing. `search` ranks the units, ties by their place; `retrieve` returns passages, see `assemble`: with
+    `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens.
 
     A question that starts with a document's title, set off by a colon, bar or dash, as in "Leave policy: how many
     days?", is asked of the documents of this title, without the title. Their units alone are scored, all of them. A
-    title is the metadata's "title", else the first line. (An index whose files are not held, such as that of
-    `chunkcore search`, knows no titles.)
+    title is the metadata's "title", else the first line.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -167,11 +166,10 @@ class WindowIndex(PassageIndex):
         super().__init__(corpus)
         self.counter = counter
         self._units = Units.of_corpus(corpus)
-        self._titles = Titles(corpus.titled)
 
     def read(self, query: str) -> tuple[Numbers | None, str]:
         """The ranges of units of the documents that a query names, None for all; and the rest of it."""
-        documents, rest = self._titles.read(query)
+        documents, rest = self.corpus.titles.read(query)
         named = np.flatnonzero(np.isin(self._units.named, documents))
         return (named, rest) if len(named) else (None, query)
 
@@ -342,4 +340,5 @@ class _ByWindows(WindowIndex):
 
     @property
     def _reach(self) -> int:
-        return max((half for kind in self._options.kinds for half in self._options.halves(kind)), default=0)
+        halves = [half for kind in self._options.kinds for half in self._options.halves(kind)]
+        return max(self._units.within(halves), default=0)

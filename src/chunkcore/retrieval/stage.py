@@ -27,7 +27,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_ranges, format_spec, read_value
 from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, cut_unit, passage_of
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod
-from chunkcore.retrieval.corpus import ChunkedCorpus, Titles
+from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
@@ -270,7 +270,6 @@ class _OfNamed(Index):
     def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
         super().__init__(corpus)
         self._index = index
-        self._titles = Titles(corpus.documents)
         self._cut = frozenset(np.unique(corpus.document_numbers).tolist())  # the documents with chunks
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
@@ -290,7 +289,7 @@ class _OfNamed(Index):
         return Hits.of(rows)
 
     def _read(self, query: str) -> tuple[list[int], str]:
-        documents, rest = self._titles.read(query)
+        documents, rest = self.corpus.titles.read(query)
         known = [each for each in documents if each in self._cut]
         return (known, rest) if known else ([], query)
 

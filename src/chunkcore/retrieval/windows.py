@@ -140,6 +140,11 @@ class Units(Ranges):
         known = numbers[(numbers >= 0) & (numbers < len(self.firsts) - 1)]
         return Part(self.firsts[known], self.firsts[known + 1]) if len(known) else Units(self.firsts[:1])
 
+    def within(self, halves: Sequence[int]) -> list[int]:
+        """The half-widths, those beyond the longest document as long as it is."""
+        longest = int(self.lengths.max(initial=0))
+        return [min(half, longest) for half in halves]
+
     def adjoin(self, one: int, other: int) -> bool:
         return other == one + 1 and other not in self._starts
 
@@ -233,7 +238,7 @@ def moments(asked: Asked, ranges: Ranges) -> list[Moments]:
 
 
 def standardised(asked: Asked, ranges: Ranges, told: Sequence[Moments] | None = None) -> Scores:
-    """Each unit's sum over kinds and scales of (x - mean) / deviation, over these units or as told.
+    """Each unit's sum over kinds and scales of z · abs(z), z = (x - mean) / deviation, over these units or as told.
 
     Rounded to 9 decimals: running sums would tell equal windows apart.
     """
@@ -244,7 +249,8 @@ def standardised(asked: Asked, ranges: Ranges, told: Sequence[Moments] | None = 
         own = Moments.of(wide, ranges, largest) if told is None else told[place]
         if own.deviation:
             wide -= own.mean
-            wide *= 1 / own.deviation
+            wide *= np.abs(wide)
+            wide *= 1 / own.deviation**2
             scores += wide if len(wide) == len(scores) else np.repeat(wide, ranges.lengths)
     return np.round(scores, 9, out=scores)
 
@@ -287,8 +293,8 @@ class Dense:
         real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         self._weights = np.sqrt(units.sorted(tokens)).astype(real)
         self._own = np.zeros(len(units), dtype=real)  # the inverse length of each vector
-        self._windows = {half: np.zeros(len(units), dtype=real) for half in halves if half}
-        self._halves = halves
+        self._halves = units.within(halves)
+        self._windows = {half: np.zeros(len(units), dtype=real) for half in self._halves if half}
         self._documents = np.zeros(len(units.lengths)) if whole else None
         dimensions = rows.shape[1] if len(units) else 0
         self.short = dimensions // 4 if whole else 0  # vectors of longer documents take 16 bytes a unit at most
@@ -404,11 +410,11 @@ class Dense:
             yield own.copy(), 1.0
         own *= ranges.of(self._weights)
         sums = np.concatenate(([0.0], np.cumsum(own)))
-        for half, inverse in self._windows.items():
+        for half in filter(None, self._halves):
             start, end = ranges.windows(half)
             values = sums[end]
             values -= sums[start]
-            values *= ranges.of(inverse)
+            values *= ranges.of(self._windows[half])
             yield values, 1.0
         if self._documents is not None:
             values = sums[ranges.firsts[1:]] - sums[ranges.firsts[:-1]]
@@ -449,7 +455,7 @@ class Lexical:
         self._units = units
         self._form = form
         self._k1, self._b = k1, b
-        self._halves = halves
+        self._halves = halves = units.within(halves)
         self._reach = max(halves, default=0)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         self._weights = dict(weights or {})

@@ -25,7 +25,7 @@ from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, write_parts
 from chunkcore.reading.base import UnreadError
-from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.corpus import ChunkedCorpus, Titles, title_keys
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.scale.sources import Piece, Sources
 from chunkcore.scale.workers import cut_batches, piece_documents
@@ -53,7 +53,7 @@ _ARRAYS = {"units": 2, "keys": 1, "begins": 1, "texts": 1, "counts": 1, "lengths
 
 class _Entry(NamedTuple):
     """An indexed document: where it is, its text's digest and size, and how many units it has; -1: it has no text; -2:
-    it could not be read, and is read again each time.
+    it could not be read, and is read again each time. `titles` are its `title_keys`.
     """
 
     piece: Piece
@@ -61,6 +61,7 @@ class _Entry(NamedTuple):
     digest: str = ""
     size: int = 0
     units: int = -1
+    titles: tuple[int, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -74,13 +75,15 @@ class _Entry(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> _Entry:
-        kinds = (str, str, str, str, int, int, int, int, bool, str, str, int, int)
+        kinds = (str, str, str, str, int, int, int, int, bool, str, str, int, int, list)
         if len(row) != len(kinds) or any(type(value) is not kind for value, kind in zip(row, kinds, strict=True)):
             raise DataError("a row of its table is damaged")
-        kind, name, place, path, begin, end, size, time, listed = row[:9]
+        kind, name, place, path, begin, end, size, time, listed, *told, titles = row
         if kind not in ("text", "line", "file"):
             raise DataError(f"a row of its table is of the kind {kind!r}")
-        return cls(Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time)), *row[9:])
+        if any(type(key) is not int or not 0 <= key < 2**56 for key in titles):
+            raise DataError("a title of its table is damaged")
+        return cls(Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time)), *told, tuple(titles))
 
     def read(self) -> Document:
         """The document. Raises `DataError`: it is no longer what was indexed."""
@@ -184,7 +187,9 @@ class FolderIndex:
             for entry, error in counted.entries:
                 place = waiting.popleft()
                 origins[place] = origin = same.get(entry.digest, -1)
-                entries[place] = entry if origin < 0 else before[origin]._replace(piece=entry.piece, id=entry.id)
+                if origin >= 0:
+                    entry = entry._replace(units=before[origin].units)
+                entries[place] = entry
                 read += entry.piece.end - entry.piece.begin
                 if error is not None:
                     left_out.add(entry.piece.id, error)
@@ -216,7 +221,8 @@ class FolderIndex:
         numbers = np.repeat(np.arange(len(entries), dtype=np.int64), counts)
         begins = np.repeat(np.cumsum(counts) - counts, counts)
         columns = np.stack([numbers, np.arange(len(numbers)) - begins, *self._units.T.astype(np.int64)])
-        return ChunkedCorpus.of_columns(documents, columns, {self.settings["words"]: self._postings})
+        titles = Titles([entry.titles for entry in entries])
+        return ChunkedCorpus.of_columns(documents, columns, {self.settings["words"]: self._postings}, titles)
 
     def place(self, document_id: str) -> str:
         """The file of a document, as messages name it."""
@@ -316,7 +322,8 @@ def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
         return entry._replace(units=_UNREAD if isinstance(error, UnreadError) else -1), None, error
     if document is None or not document.text:
         return entry, None, None
-    return entry._replace(id=document.id, digest=_digest(document.text), size=document.size, units=0), document, None
+    digest, titles = _digest(document.text), tuple(title_keys(document))
+    return entry._replace(id=document.id, digest=digest, size=document.size, units=0, titles=titles), document, None
 
 
 class _Counted(NamedTuple):
