@@ -78,12 +78,14 @@ class _Entry(NamedTuple):
         kinds = (str, str, str, str, int, int, int, int, bool, str, str, int, int, list)
         if len(row) != len(kinds) or any(type(value) is not kind for value, kind in zip(row, kinds, strict=True)):
             raise DataError("a row of its table is damaged")
-        kind, name, place, path, begin, end, size, time, listed, *told, titles = row
+        kind, name, place, path, begin, end, size, time, listed = row[:9]
+        titles = row[-1]
         if kind not in ("text", "line", "file"):
             raise DataError(f"a row of its table is of the kind {kind!r}")
         if any(type(key) is not int or not 0 <= key < 2**56 for key in titles):
             raise DataError("a title of its table is damaged")
-        return cls(Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time)), *told, tuple(titles))
+        piece = Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time))
+        return cls(piece, *row[9:-1])._replace(titles=tuple(titles))
 
     def read(self) -> Document:
         """The document. Raises `DataError`: it is no longer what was indexed."""
