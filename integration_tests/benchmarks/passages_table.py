@@ -238,10 +238,10 @@ def _whole(report: Report, budget: int) -> list[float]:
 def changed(what: str = "") -> Iterator[None]:
     """Within: an index of passages scores its questions once for all budgets; and what the row's name says."""
     scored = retriever._ByWindows.scored
-    known: dict[tuple[int, tuple[str, ...]], list[Any]] = {}
+    known: dict[tuple[Any, tuple[str, ...]], list[Any]] = {}  # by the index itself: an id may be given to another
 
     def once(index: Any, queries: Sequence[str], k: int) -> Iterator[Any]:
-        key = id(index), tuple(queries)
+        key = index, tuple(queries)
         if key not in known:
             known[key] = [(numbers, scores.copy()) for numbers, scores in scored(index, queries, k)]
         return iter(known[key])
