@@ -7,17 +7,17 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.chunkers.configuration import sized_options
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, TokenCountingEmbedder
-from chunkcore.models.loading import EmbedderCounter
-from chunkcore.packing import Overlap
 from chunkcore.registry import split_spec
 from chunkcore.tokens import TokenCounter
+
+if TYPE_CHECKING:  # a splitter without a model should not wait for the models' import
+    from chunkcore.models import Embedder
+    from chunkcore.packing import Overlap
 
 DEFAULT_STRATEGY = "recursive"
 
@@ -43,6 +43,9 @@ _OTHERS = {
     "split_threshold": ("Haystack's DocumentSplitter", "minimum, in tokens of the counter"),
     "split_unit": ("Haystack's RecursiveDocumentSplitter", "counter, such as words or characters"),
 }
+
+# Values of options that are no framework's models.
+PLAIN = (str, int, float, tuple, list, TokenCounter, type(None))
 
 # The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
@@ -199,10 +202,21 @@ def build(
         _check_buildable(option, value)
         options[option] = as_model(value) if as_model else value
     if fit_to is not None:
+        from chunkcore.chunkers.configuration import sized_options
+
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
+            from chunkcore.models.loading import EmbedderCounter
+
             options["counter"] = EmbedderCounter(fit_to)
     return get_chunker(name, **options)
+
+
+def embedder_of(model: Any) -> Embedder:
+    """The embedder, or that of this name."""
+    from chunkcore.models import get_embedder
+
+    return get_embedder(model)
 
 
 class OneStrategy:
@@ -223,7 +237,7 @@ class OneStrategy:
 def _register_exact(name: str) -> None:
     """Register the strategies of `exact`, for a configuration that names one in a new process."""
     framework = name.partition("_")[0]
-    if name not in strategies and framework in ("langchain", "llamaindex", "haystack"):
+    if framework in ("langchain", "llamaindex", "haystack"):
         with suppress(ImportError):
             import_module(f"chunkadapters.exact.{framework}")
 
@@ -308,7 +322,9 @@ def watched(chunked: Iterable[Sequence[Chunk]], embedder: Embedder | None) -> It
     It states the number of such chunks and of lost tokens, without metadata that a framework puts beside the text. No
     warning for an embedder without a limit, or without a count of its tokens.
     """
-    most = embedder.max_tokens if isinstance(embedder, TokenCountingEmbedder) else None
+    if embedder is not None:
+        from chunkcore.models import TokenCountingEmbedder
+    most = embedder.max_tokens if embedder is not None and isinstance(embedder, TokenCountingEmbedder) else None
     if embedder is None or most is None:
         yield from chunked
         return

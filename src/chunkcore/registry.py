@@ -145,6 +145,10 @@ class Registry(Generic[T]):
         """Like `get`, but None for an unknown name. Without `packages`, installed packages are not searched."""
         if not isinstance(name, str):
             return None
+        if name not in self._known and name.isidentifier() and name[0] != "_":
+            for each in self._modules:
+                with suppress(ModuleNotFoundError):  # most things have a module of their name
+                    import_module(f"{each}.{name}")
         if name not in self._known:
             self._import()
         if name not in self._known and packages:
@@ -161,7 +165,9 @@ class Registry(Generic[T]):
     def _import(self) -> None:
         modules, self._modules = self._modules, ()
         for each in modules:
-            import_module(each)
+            module = import_module(each)
+            for name in dir(module):
+                getattr(module, name)  # a package may import its modules on first use
 
     def _load(self, name: str, offers: list[EntryPoint]) -> object:
         offer, *others = offers

@@ -14,6 +14,7 @@ from langchain_text_splitters import TextSplitter
 from typing_extensions import Unpack
 
 from chunkadapters.configuration import (
+    PLAIN,
     ClusterSemanticOptions,
     LumberOptions,
     OneStrategy,
@@ -21,6 +22,7 @@ from chunkadapters.configuration import (
     RecursiveOptions,
     SemanticOptions,
     build,
+    embedder_of,
     watched,
     workers_for,
 )
@@ -41,11 +43,12 @@ from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models import Embedder, get_embedder
-from chunkcore.tokens import HuggingFaceCounter, TokenCounter
+from chunkcore.tokens import HuggingFaceCounter
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+    from chunkcore.models import Embedder
 
 KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
@@ -59,7 +62,7 @@ _Model: TypeAlias = "Embedder | Embeddings | str | None"
 
 def _as_model(value: Any) -> Any:
     """`as_model`, whose import of LangChain's language models takes longer than all else: only for an object."""
-    if isinstance(value, str | int | float | tuple | list | TokenCounter | None):
+    if isinstance(value, PLAIN):
         return value
     from chunkadapters.langchain.models import as_model
 
@@ -121,7 +124,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         fit_to: _Model = None,
         **options: Unpack[Options],
     ) -> None:
-        self._fit_to = None if fit_to is None else get_embedder(_as_model(fit_to))
+        self._fit_to = None if fit_to is None else embedder_of(_as_model(fit_to))
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
         self._last: dict[str, str] = {}
         # For LangChain's own code; the chunker is what cuts.

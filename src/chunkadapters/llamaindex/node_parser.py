@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
@@ -20,6 +20,7 @@ from typing_extensions import Self, Unpack
 
 from chunkadapters.configuration import (
     DEFAULT_STRATEGY,
+    PLAIN,
     ClusterSemanticOptions,
     LumberOptions,
     OneStrategy,
@@ -27,10 +28,10 @@ from chunkadapters.configuration import (
     RecursiveOptions,
     SemanticOptions,
     build,
+    embedder_of,
     watched,
     workers_for,
 )
-from chunkadapters.llamaindex.models import as_model
 from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
@@ -47,7 +48,9 @@ from chunkcore.chunkers import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, get_embedder
+
+if TYPE_CHECKING:
+    from chunkcore.models import Embedder
 
 # ---- Where a node's place is: two attributes, and metadata for several spans
 
@@ -140,6 +143,15 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
 
 
 # ---- The node parser
+
+
+def _as_model(value: Any) -> Any:
+    """`as_model`, whose imports take longer than all else: only for an object."""
+    if isinstance(value, PLAIN):
+        return value
+    from chunkadapters.llamaindex.models import as_model
+
+    return as_model(value)
 
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
@@ -248,8 +260,8 @@ class ChunkcoreNodeParser(NodeParser):
         fields = dict(data)
         if not isinstance(fields.get("options"), Mapping | None):
             raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
-        fit_to = None if fields.get("fit_to") is None else get_embedder(as_model(fields["fit_to"]))
-        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, as_model)
+        fit_to = None if fields.get("fit_to") is None else embedder_of(_as_model(fields["fit_to"]))
+        chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, _as_model)
         if fields.get("metadata_aware"):
             _size_option(chunker)
         parser: ChunkcoreNodeParser = handler({**fields, **_fields(chunker), "fit_to": fit_to and fit_to.name})
@@ -332,7 +344,7 @@ class ChunkcoreNodeParser(NodeParser):
         copied = super().model_copy(update=update, deep=deep)
         if update and not update.keys().isdisjoint(("strategy", "options", "fit_to")):
             if "fit_to" in update:
-                copied._fit_to = None if update["fit_to"] is None else get_embedder(as_model(update["fit_to"]))
+                copied._fit_to = None if update["fit_to"] is None else embedder_of(_as_model(update["fit_to"]))
                 vars(copied)["fit_to"] = copied._fit_to and copied._fit_to.name
             known = self.options if copied.strategy == self.strategy else {}
             # Among the options a model is a name: keep the object.
@@ -340,7 +352,7 @@ class ChunkcoreNodeParser(NodeParser):
                 name: getattr(self._chunker, name) if name in known and known[name] == value else value
                 for name, value in update.get("options", known).items()
             }
-            copied._take(build(None, copied.strategy, options, copied._fit_to, as_model))
+            copied._take(build(None, copied.strategy, options, copied._fit_to, _as_model))
         return copied
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
