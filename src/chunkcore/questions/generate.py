@@ -499,8 +499,7 @@ class Journal:
         with self._lock:
             if budget is not None:
                 budget.check(self._spent + _unanswered(input_tokens))
-            self._append({"asked": key, "input_tokens": input_tokens})
-            self._note_asked(key, input_tokens)
+            self._record({"asked": key, "input_tokens": input_tokens})
 
     def answer(self, key: str, reply: Reply) -> None:
         """Record an answer; it is on disk on return."""
@@ -513,8 +512,7 @@ class Journal:
     def withdraw(self, key: str) -> None:
         """Record that a call was never made; it no longer counts."""
         with self._lock:
-            self._append({"withdrawn": key})
-            self._note_withdrawn(key)
+            self._record({"withdrawn": key})
 
     def fail(self, key: str, failure: Failure) -> None:
         """Note a failure, recorded with the next answer: a dead endpoint leaves no trace. Raises `ModelError` at 10 in
@@ -549,14 +547,6 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _note_asked(self, key: str, input_tokens: int) -> None:
-        self._asked[key] = input_tokens
-        self._spent += _unanswered(input_tokens)
-
-    def _note_withdrawn(self, key: str) -> None:
-        asked = asdict(_unanswered(self._asked.pop(key)))
-        self._spent += Usage(**{name: -count for name, count in asked.items()})
-
     def _note_answered(self, key: str, reply: Reply) -> None:
         guessed = self._asked.get(key, 0)
         told = reply.input_tokens is not None and reply.output_tokens is not None
@@ -574,11 +564,17 @@ class Journal:
         if self._log is not None:
             self._log.append(*entries)
 
+    def _record(self, entry: Mapping[str, Any]) -> None:
+        self._append(entry)
+        self._take(entry)
+
     def _take(self, entry: Mapping[str, Any]) -> None:
         if "asked" in entry:
-            self._note_asked(_text(entry["asked"]), _count(entry["input_tokens"]))
+            count = self._asked[_text(entry["asked"])] = _count(entry["input_tokens"])
+            self._spent += _unanswered(count)
         elif "withdrawn" in entry:
-            self._note_withdrawn(_text(entry["withdrawn"]))
+            asked = asdict(_unanswered(self._asked.pop(_text(entry["withdrawn"]))))
+            self._spent += Usage(**{name: -count for name, count in asked.items()})
         elif "failed" in entry:
             failure = Failure(_text(entry["reason"]), entry["again"] is True)
             self._failures[_text(entry["failed"])].append(failure)
