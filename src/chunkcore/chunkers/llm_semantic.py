@@ -151,8 +151,7 @@ def _sections(text: str, pieces: int) -> list[Section]:
     found: list[Section] = []
     for each in given:
         first = whole_number(member(each, "first"), "first", 1, pieces)
-        expected = found[-1].first + 1 if found else 0
-        if (found and first - 1 < expected) or (not found and first != 1):
+        if first - 1 <= found[-1].first if found else first != 1:
             raise BadAnswerError(
                 "expected the first section to begin with piece 1 and each other one after the section before it, "
                 f"got 'first': {first} in place {len(found) + 1}"

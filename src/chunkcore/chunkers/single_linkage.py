@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,8 +81,13 @@ def link(
     [0, 1, 0, 3]
     """
     clusters = _Clusters(weights, limits)
-    for left, right in _nearest_first(unit, position_weight, stop, clusters, pairs_at_once):
-        clusters.join(left, right)
+    after = -1.0, -1  # distance and place of the last pair that was joined
+    complete = False
+    while not complete:
+        distances, places, complete = _nearest(unit, position_weight, stop, clusters, pairs_at_once, after)
+        clusters.join(places // len(unit), places % len(unit))
+        if not complete:
+            after = float(distances[-1]), int(places[-1])
     return clusters.labels
 
 
@@ -112,30 +116,13 @@ class _Clusters:
             some = slice(start, start + _SOME)
             open_ = self.joinable(left[some], right[some])
             for a, b in zip(left[some][open_].tolist(), right[some][open_].tolist(), strict=True):
-                self._join(int(self.labels[a]), int(self.labels[b]))
-
-    def _join(self, first: int, second: int) -> None:
-        together = self._weights[first] + self._weights[second]
-        if first == second or (together > self._limits).any():
-            return
-        keep, gone = min(first, second), max(first, second)
-        self.labels[self._members[gone]] = keep
-        self._members[keep] += self._members[gone]
-        self._members[gone] = []
-        self._weights[keep] = together
-
-
-def _nearest_first(
-    unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int
-) -> Iterator[tuple[Numbers, Numbers]]:
-    """Joinable pairs by distance, ties by row and column, in blocks."""
-    after = -1.0, -1  # distance and place of the last pair of the block before
-    while True:
-        distances, places, complete = _nearest(unit, position_weight, stop, clusters, most, after)
-        yield places // len(unit), places % len(unit)
-        if complete:
-            return
-        after = float(distances[-1]), int(places[-1])
+                keep, gone = sorted((int(self.labels[a]), int(self.labels[b])))
+                together = self._weights[keep] + self._weights[gone]
+                if keep != gone and not (together > self._limits).any():
+                    self.labels[self._members[gone]] = keep
+                    self._members[keep] += self._members[gone]
+                    self._members[gone] = []
+                    self._weights[keep] = together
 
 
 def _nearest(

@@ -110,7 +110,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         self._fingerprint: str | None = None
         self._extras: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
         self._whole: dict[int, Chunk] = {}
-        self.segmented = False
+        self.segmented: bool = False
         self._postings: dict[str, Postings] = {}
         for chunk in chunks:
             self._append(chunk)

@@ -15,13 +15,13 @@ from chunkcore.registry import Registry, suggestion
 from chunkcore.spans import Numbers
 from chunkcore.tokens.encodings import count_each, encode, fast_encoder, load_encoding, token_byte_lengths
 from chunkcore.tokens.tokenized import (
+    RULES,
     BytePairText,
     CharacterText,
     SpacedText,
     TokenCounter,
     TokenizedText,
     WordText,
-    has_context_free_boundaries,
     splits_at_space,
 )
 
@@ -136,7 +136,7 @@ class TiktokenCounter(TokenCounter):
         return starts
 
     def tokenize(self, text: str) -> TokenizedText:
-        return BytePairText(text, self) if has_context_free_boundaries(self.name) else TokenizedText(text, self)
+        return BytePairText(text, self) if self.name in RULES else TokenizedText(text, self)
 
 
 @counters.register("hf")

@@ -20,7 +20,7 @@ from chunkcore.tokens.encodings import piece_counter
 
 # The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
 # piece.
-_RULES = {
+RULES = {
     "gpt2": 0b011,
     "r50k_base": 0b011,
     "p50k_base": 0b011,
@@ -36,11 +36,6 @@ _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | 
 _PAGE = 256
 
 
-def has_context_free_boundaries(encoding: str) -> bool:
-    """Whether this tiktoken encoding has context-free boundary rules."""
-    return encoding in _RULES
-
-
 def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
     r"""Whether each of the n + 1 places of a text is a context-free boundary; its ends always are.
 
@@ -54,7 +49,7 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
     if len(code_points) > 1:
         roles = _roles(code_points)
         before = roles[:-1] >> np.uint8(4)
-        before &= np.uint8(_RULES[encoding])
+        before &= np.uint8(RULES[encoding])
         before &= roles[1:]
         np.not_equal(before, 0, out=found[1:-1])
     return found
