@@ -202,7 +202,8 @@ def test_a_docx_of_another_program(tmp_path):
 def test_an_epub_as_markdown_in_the_order_of_its_spine(tmp_path):
     pytest.importorskip("justhtml")
     chapters = {
-        "two.xhtml": "<html><head><title>x</title></head><body><h1>Of tea</h1><p>Black &amp; <b>hot</b>.</p></body>",
+        "two.xhtml": "<?xml version='1.0' encoding='utf-8'?>\n<!DOCTYPE html>\n<html><head><title>x</title></head>"
+        "<body><h1>Of tea</h1><p>Black &amp; <b>hot</b><?page 7?>.</p></body>",
         "one.xhtml": "<h2>Kinds</h2><ul><li>black<li>green<ol><li>sencha</ol></ul><table><caption>Heat</caption>"
         "<tr><th>Kind<th>Heat<tr><td><td>hot</table><pre>a\n  b</pre><img src='http://x.org/y.png' alt='A cup'>",
     }

@@ -11,6 +11,7 @@ from chunkcore.document import Mark, Span
 
 _BLANK = re.compile(r"[ \t\r\f\v\u00a0]+")
 _TICKS = re.compile("`{3,}")
+_INSTRUCTION = re.compile(r"<\?[^>]*(?:>|\Z)")  # an XML declaration, which justhtml takes for text
 
 
 class MarkdownText:
@@ -93,7 +94,7 @@ def add_html(text: MarkdownText, html: str) -> None:
     Raises:
         MissingExtraError: justhtml is not installed.
     """
-    _HtmlWriter(text).write(parse_html(html))
+    _HtmlWriter(text).write(parse_html(_INSTRUCTION.sub("", html)))
 
 
 class _HtmlWriter:
