@@ -205,15 +205,6 @@ class _Sockets:
     inner_outputs: Sequence[_Socket]
 
 
-def _pipeline_sockets(pipeline: Pipeline) -> _Sockets:
-    return _Sockets(
-        inputs=_flat(pipeline.inputs()),
-        outputs=_flat(pipeline.outputs()),
-        inner_inputs=_flat(pipeline.inputs(include_components_with_connected_inputs=True)),
-        inner_outputs=_flat(pipeline.outputs(include_components_with_connected_outputs=True)),
-    )
-
-
 def _flat(described: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[_Socket]:
     return [
         _Socket(component, name, found["type"], bool(found.get("is_mandatory", False)))
@@ -319,13 +310,10 @@ def as_embedder(
         component: a document embedder, which gets all texts at once and batches them; or a text embedder, which gets
             one at a time.
         text_embedder: embeds questions; by default `component` does.
-        name: its name in configurations and tables; by default the class and the model.
-        fingerprint: what its vectors depend on; by default its class and settings, without keys. Required if these do
-            not name the model.
-        max_tokens: its token limit for a text; None if it has none or it is not known.
+        name, fingerprint, max_tokens: see `BridgedEmbedder`.
 
     Raises:
-        OptionError: no such component, or a fingerprint is required.
+        OptionError: no such component, or a fingerprint is required, because its settings name no model.
 
     >>> from haystack.components.embedders import MockDocumentEmbedder
     >>> embedder = as_embedder(MockDocumentEmbedder(dimension=8))
@@ -347,14 +335,8 @@ def as_llm(
     """Any Haystack chat generator as an `LLM`.
 
     `OpenAIChatGenerator` and its subclasses, which most services' generators are, get a JSON schema as
-    ``response_format``; another generator is asked in words. Token counts are the reply's ``usage``.
-
-    Args:
-        generator: a component from ``messages`` to ``replies``.
-        name: its name in configurations and tables; by default the class and the model.
-        fingerprint: what its answers depend on; by default its class and settings, without keys. Required if these do
-            not name the model.
-        concurrency: questions at the same time, of all threads: more than 1 for a service, not for a local model.
+    ``response_format``; another generator is asked in words. Token counts are the reply's ``usage``. Options: see
+    `BridgedLLM`.
 
     Raises:
         OptionError: no chat generator, a fingerprint is required, or concurrency is under 1.
@@ -549,7 +531,12 @@ _Asking = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
 def _of_pipeline(
     pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, given: dict[str, Any]
 ) -> _Asking:
-    sockets = _pipeline_sockets(pipeline)
+    sockets = _Sockets(
+        inputs=_flat(pipeline.inputs()),
+        outputs=_flat(pipeline.outputs()),
+        inner_inputs=_flat(pipeline.inputs(include_components_with_connected_inputs=True)),
+        inner_outputs=_flat(pipeline.outputs(include_components_with_connected_outputs=True)),
+    )
     queries = _find_queries(sockets, query_socket)
     documents = _find_documents(sockets, documents_socket)
     _check_inputs(sockets, queries, {f"{component}.{key}" for component, values in given.items() for key in values})

@@ -196,10 +196,17 @@ def build(
         )
     if ":" in name:
         name, options = _from_spec(name, options)
-    _register_exact(name)
+    framework = name.partition("_")[0]
+    if framework in ("langchain", "llamaindex", "haystack"):  # a configuration may name a strategy of `exact`
+        with suppress(ImportError):
+            import_module(f"chunkadapters.exact.{framework}")
     options = _own_names(name, options)
     for option, value in options.items():
-        _check_buildable(option, value)
+        if isinstance(value, str) and value.startswith(_BRIDGED):  # none can be built from it
+            raise OptionError(
+                f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
+                f"object again, as {option}=..."
+            )
         options[option] = as_model(value) if as_model else value
     if fit_to is not None:
         from chunkcore.chunkers.configuration import sized_options
@@ -234,29 +241,12 @@ class OneStrategy:
         super().__init__(strategy=self._own, **more)  # type: ignore[call-arg]  # the framework's class
 
 
-def _register_exact(name: str) -> None:
-    """Register the strategies of `exact`, for a configuration that names one in a new process."""
-    framework = name.partition("_")[0]
-    if framework in ("langchain", "llamaindex", "haystack"):
-        with suppress(ImportError):
-            import_module(f"chunkadapters.exact.{framework}")
-
-
 def is_bridged(value: Any) -> bool:
     """Whether it is a framework's model, also behind a cache, or a chunker with one."""
     if isinstance(value, Chunker):
         return any(is_bridged(getattr(value, option)) for option in value.option_names())
     name = value if isinstance(value, str) else getattr(value, "name", "")
     return isinstance(name, str) and name.startswith(_BRIDGED)
-
-
-def _check_buildable(option: str, value: Any) -> None:
-    """Refuse the name of a framework's model: none can be built from it."""
-    if isinstance(value, str) and value.startswith(_BRIDGED):
-        raise OptionError(
-            f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the object "
-            f"again, as {option}=..."
-        )
 
 
 def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:

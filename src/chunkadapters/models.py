@@ -286,9 +286,9 @@ class BridgedEmbedder:
 
     Attributes:
         model: the framework's object.
-        name: of the framework, the class and the model.
-        fingerprint: of the class and its settings, without keys and passwords.
-        max_tokens: its token limit for a text; None if not stated.
+        name: in configurations and tables; by default of the framework, the class and the model.
+        fingerprint: what its vectors depend on; by default its class and settings, without keys and passwords.
+        max_tokens: its token limit for a text; None if unknown or unlimited.
         symmetric: whether questions are embedded like documents.
         methods: the model's methods for texts and for one question, and their asynchronous forms.
     """
@@ -420,6 +420,9 @@ class BridgedLLM(MeteredLLM):
 
     Attributes:
         model: the framework's object.
+        name: in configurations and tables; by default of the framework, the class and the model.
+        fingerprint: what its answers depend on; by default its class and settings, without keys and passwords.
+        concurrency: requests of all threads at once: more than 1 for a service, not for a local model.
     """
 
     def __init__(self, model: Any, identity: Identity, concurrency: int) -> None:
@@ -463,7 +466,7 @@ class BridgedLLM(MeteredLLM):
         try:
             return await ask(messages, schema)
         except Exception as error:
-            if not _refuses_schema(error):
+            if not isinstance(error, NotImplementedError) and _status(error) not in _SCHEMA_REFUSED:
                 raise
         reply = await ask(messages, None)
         self._takes_schema = False  # it answers without one
@@ -493,10 +496,6 @@ class BridgedLLM(MeteredLLM):
         if isinstance(error, _UNREADABLE) or _is_a(error, "finishreason"):
             return BadAnswerError(f"expected an answer that can be read ({told})")
         return ModelError(told)
-
-
-def _refuses_schema(error: Exception) -> bool:
-    return isinstance(error, NotImplementedError) or _status(error) in _SCHEMA_REFUSED
 
 
 def _status(error: Exception) -> int | None:

@@ -168,7 +168,7 @@ def _equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
             size=splitter.split_length,
             overlap=splitter.split_overlap,
             separators=tuple(splitter.separators),
-            **_sentence_options(splitter.sentence_splitter_params),
+            **{"keep_white_spaces": False, **splitter.sentence_splitter_params},
             counter=_COUNTERS.get(splitter.split_units, "o200k_base"),
         )
     return Aligned(split=partial(_documents, splitter), unplaced=unplaced)
@@ -186,10 +186,6 @@ def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
         warm_up()
     documents = splitter.run(documents=[HaystackDocument(content=text)])["documents"]
     return [(each.content or "", {key: each.meta[key] for key in each.meta if key not in _OWN}) for each in documents]
-
-
-def _sentence_options(given: dict[str, Any]) -> dict[str, Any]:
-    return {"keep_white_spaces": False, **given}
 
 
 @lru_cache(maxsize=8)

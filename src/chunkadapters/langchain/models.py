@@ -64,17 +64,10 @@ def as_embedder(
     """Any LangChain embeddings as an `Embedder`, for strategies, indexes, caches and comparisons.
 
     `ChunkcoreTextSplitter` takes LangChain's embeddings as they are; wrap them elsewhere:
-    ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``.
-
-    Args:
-        embeddings: documents go to ``embed_documents`` in one call, questions to ``embed_query``.
-        name: in configurations and tables; by default the class and the model.
-        fingerprint: what the vectors depend on; by default class and settings, without keys. Required if these do not
-            name the model.
-        max_tokens: token limit of a text; None if unknown or unlimited.
+    ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``. Options: see `BridgedEmbedder`.
 
     Raises:
-        OptionError: no LangChain embeddings, or a fingerprint is required.
+        OptionError: no LangChain embeddings, or a fingerprint is required, because their settings name no model.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> embedder = as_embedder(DeterministicFakeEmbedding(size=8))
@@ -96,10 +89,7 @@ def as_llm(
     Args:
         model: a chat model, also with settings (``model.bind(temperature=0)``, ``model.with_retry()``), or another
             runnable from messages to a message or a text, which gets no schema.
-        name: in configurations and tables; by default the class and the model.
-        fingerprint: what the answers depend on; by default class and settings, without keys. Required if these do not
-            name the model.
-        concurrency: simultaneous requests of all threads: more than 1 for a service, not for a local model.
+        name, fingerprint, concurrency: see `BridgedLLM`.
 
     Raises:
         OptionError: no language model, a fingerprint is required, or concurrency is under 1.

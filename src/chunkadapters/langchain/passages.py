@@ -158,9 +158,7 @@ class PassageRetriever(PassageLimits, BaseRetriever):
             documents: as for `ChunkcoreTextSplitter.split_documents`.
             embeddings: searches by vectors too; without them, by words alone, and no model is needed.
             units: cuts the small chunks that are indexed; chunks must not overlap.
-            max_tokens: of all passages' texts.
-            k: the most passages.
-            counter: of tokens.
+            max_tokens, k, counter: see the class.
 
         Raises:
             ValueError: an option is out of range, units overlap, or something else than documents is given.

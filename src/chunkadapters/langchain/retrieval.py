@@ -81,15 +81,11 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, Runnable | Embeddings)
 
 
-def _scored_hit(document: Any) -> Hit:
-    hit = hit_of(document)
-    # A place in an unknown part of a source is no place in the source.
-    return replace(hit, spans=()) if SOURCE_PART in document.metadata else hit
-
-
 def _hits(answer: Any) -> list[Hit]:
     if isinstance(answer, list | tuple):
-        return list(map(_scored_hit, answer))
+        pairs = [(hit_of(document), document.metadata) for document in answer]
+        # A place in an unknown part of a source is no place in the source.
+        return [replace(hit, spans=()) if SOURCE_PART in known else hit for hit, known in pairs]
     keys = isinstance(answer, dict) and ", ".join(map(str, answer))
     hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
     raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")

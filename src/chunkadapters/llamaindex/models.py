@@ -85,18 +85,10 @@ def as_embedder(
     """Any LlamaIndex embedding model as an `Embedder`, for strategies, indexes, caches and comparisons.
 
     `ChunkcoreNodeParser` takes LlamaIndex' models as they are; wrap them elsewhere:
-    ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``.
-
-    Args:
-        embed_model: documents go to ``get_text_embedding_batch`` in batches of ``embed_batch_size``, questions to
-            ``get_query_embedding``.
-        name: in configurations and tables; by default the class and the model.
-        fingerprint: what the vectors depend on; by default class and settings, without keys. Required if these do not
-            name the model.
-        max_tokens: token limit of a text; None if unknown or unlimited.
+    ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``. Options: see `BridgedEmbedder`.
 
     Raises:
-        OptionError: no LlamaIndex embedding model, or a fingerprint is required.
+        OptionError: no LlamaIndex embedding model, or a fingerprint is required, because its settings name no model.
 
     >>> from llama_index.core import MockEmbedding
     >>> embedder = as_embedder(MockEmbedding(embed_dim=8))
@@ -114,12 +106,7 @@ def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None,
     A function-calling model gets a JSON schema as the parameters of a function that it must call; other models are
     asked in words. Token counts are the service's, if the integration passes them on.
 
-    Args:
-        llm: of chat or of completion.
-        name: in configurations and tables; by default the class and the model.
-        fingerprint: what the answers depend on; by default class and settings, without keys. Required if these do not
-            name the model.
-        concurrency: simultaneous requests of all threads: more than 1 for a service, not for a local model.
+    Options: see `BridgedLLM`.
 
     Raises:
         OptionError: no LlamaIndex LLM, a fingerprint is required, or concurrency is under 1.

@@ -190,9 +190,7 @@ class PassageRetriever(BaseRetriever):
             documents: LlamaIndex documents.
             embed_model: searches by vectors too; without it, by words alone, and no model is needed.
             units: cuts the small chunks that are indexed; chunks must not overlap.
-            max_tokens: of all passages' texts, without metadata.
-            k: the most passages.
-            counter: of tokens.
+            max_tokens, k, counter: see the class.
 
         Raises:
             ValueError: an option is out of range, units overlap, or something else than documents is given.

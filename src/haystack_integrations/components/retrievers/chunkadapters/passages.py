@@ -27,6 +27,7 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError
 from chunkcore.models import Embedder, Vectors, get_embedder
 from chunkcore.retrieval import ChunkedCorpus
+from chunkcore.retrieval.corpus import Titles
 from chunkcore.run import Retrieved
 
 _BESIDE = 2  # neighbours on each side of a hit
@@ -245,10 +246,10 @@ class ChunkcorePassageRetriever(_Limited):
         first: dict[str, Chunk] = {}
         for each in chunks:
             first[each.document_id] = min(each, first.get(each.document_id, each), key=lambda chunk: chunk.start)
-        corpus.titled = [
+        corpus.titles = Titles(
             CoreDocument(name, each.text, {"title": held[name, each.spans].meta.get("title")})
             for name, each in first.items()
-        ]
+        )
         return _Held(count, PassageSearch(corpus, embedder, self._maker), held)
 
 
