@@ -44,7 +44,7 @@ PARTS = {
     "adapters": (
         "chunkadapters: places langchain/splitter llamaindex/node_parser exact/llamaindex; "
         "haystack_integrations/components/preprocessors/chunkadapters: document_splitter",
-        "langchain_adapter llamaindex_adapter haystack_adapter exact",
+        "langchain_adapter llamaindex_adapter haystack_adapter exact named_splitters pages what_chunks_tell",
     ),
 }
 FILES = ("src", "tests", "integration_tests", "docs", "README.md", "CONTRIBUTING.md")

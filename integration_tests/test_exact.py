@@ -281,6 +281,34 @@ def test_a_function_that_gives_empty_sentences_does_not_hang() -> None:
     assert [chunk.text for chunk in cut(splitter, "one two three four")] == ["one two three", "four"]
 
 
+def test_a_function_whose_sentences_have_no_white_space_between_them() -> None:
+    def stripped(text: str) -> list[str]:
+        return [each.strip() for each in re.split(r"(?<=[.])", text) if each.strip()]
+
+    text = "One two. Three four. Five six seven. Eight."
+    for size in (2, 4, 6):
+        splitter = SentenceSplitter(
+            chunk_size=size, chunk_overlap=0, tokenizer=words, chunking_tokenizer_fn=stripped, paragraph_separator="@"
+        )
+        found = cut(splitter, text)
+        assert all(text[span.start : span.end].strip() for chunk in found for span in chunk.spans)
+        assert {place for chunk in found for span in chunk.spans for place in range(span.start, span.end)} >= {
+            place for place, letter in enumerate(text) if letter != " "
+        }
+
+
+@pytest.mark.parametrize("overlap", [2, 3, 5])
+def test_shared_sentences_give_way_to_a_long_one(overlap: int) -> None:
+    splitter = SentenceSplitter(chunk_size=8, chunk_overlap=overlap, tokenizer=words)
+    text = "One. Two two. Three here. Four is. Five is a sentence of seven. Six. Seven now. Eight of them. Nine too."
+    check(splitter.split_text(text), cut(splitter, text), text)
+
+
+def test_a_pattern_of_phrases_has_one_group_at_most() -> None:
+    with pytest.raises(OptionError, match="one group at most"):
+        cut(SentenceSplitter(chunk_size=2, chunk_overlap=0, secondary_chunking_regex="(a+)(b+)"), "aab aab aab aab")
+
+
 def test_pieces_that_fill_the_overlap_exactly_are_shared() -> None:
     splitter = SentenceSplitter(chunk_size=4, chunk_overlap=2, tokenizer=words, secondary_chunking_regex=None)
     text = "one two three four five six seven"

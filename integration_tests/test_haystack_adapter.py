@@ -57,6 +57,7 @@ from haystack_integrations.components.preprocessors.chunkadapters import Chunkco
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import shared
 from integration_tests.toys import evidence as evidence_in
 from integration_tests.toys import lost
+from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
 NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
@@ -1026,20 +1027,34 @@ def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
     assert again.meta["root_idx_end"] == len("Tea is hot.")
 
 
-@pytest.mark.parametrize(
-    "strategy", ["recursive:size=4", "sentence:size=6", "fixed_sentences:sentences=1", "markdown:size=6"]
-)
+def test_chunks_that_share_nothing_say_nothing_of_overlaps():
+    chunks = split(
+        ChunkcoreDocumentSplitter("recursive:size=2,counter=words"), Document(content="One two. Three four.")
+    )
+    assert not any("_split_overlap" in chunk.meta for chunk in chunks)
+
+
+OWN = {name: strategies.get(name) for name in strategies if strategies.get(name).__module__.startswith("chunkcore.")}
+
+
+@pytest.mark.parametrize("strategy", [name for name, own in OWN.items() if not hasattr(own, "llm")])
 def test_windows_over_chunks_read_as_the_source_does(strategy):
     text = " Tea is hot.  Milk is\ncold.\n\n# Sea\n\nIt is deep. So is the well. "
-    splitter = ChunkcoreDocumentSplitter(f"{strategy},counter=words", keep_white_space=True)
+    sizes = {"size": 4, "max_size": 6, "piece_size": 3, "sentences": 1, "counter": "words", "embedder": FakeEmbedder()}
+    options = {name: value for name, value in sizes.items() if name in OWN[strategy].option_names()}
+    splitter = ChunkcoreDocumentSplitter(strategy, keep_white_space=True, **options)
     chunks = split(splitter, Document(id="a", content=text))
     assert len(chunks) > 2
     assert_in_place(text, chunks)
     for chunk in chunks:
         windows_of = SentenceWindowRetriever(store_of(chunks), window_size=len(chunks))
         assert windows_of.run(retrieved_documents=[chunk])["context_windows"] == [text]
-    again = type(splitter).from_dict(splitter.to_dict())
-    assert split(again, Document(id="a", content=text)) == chunks
+
+
+def test_kept_white_space_goes_through_yaml():
+    document = Document(content="Tea is hot.  Milk is cold.")
+    splitter = ChunkcoreDocumentSplitter("recursive:size=3,counter=words", keep_white_space=True)
+    assert split(type(splitter).from_dict(splitter.to_dict()), document) == split(splitter, document)
     assert "keep_white_space" not in ChunkcoreDocumentSplitter().to_dict()["init_parameters"]
 
 

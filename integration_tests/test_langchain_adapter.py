@@ -509,6 +509,13 @@ def test_pieces_that_do_not_say_where_they_stand_are_not_claimed_to_stand_in_the
     assert not {found.how for found in run.results["q"]} & {"spans", "unlocated"}
 
 
+def test_a_strategy_that_reads_metadata_is_given_the_documents():
+    text = "def tea():\n    return 1\n\n\ndef milk():\n    return 2\n"
+    document = Document(page_content=text, metadata={"file_path": "drinks.py"})
+    chunks = ChunkcoreTextSplitter("auto:size=12").split_documents([document])
+    assert {chunk.metadata["strategy"] for chunk in chunks} == {"code"}
+
+
 def test_pieces_that_come_one_by_one_are_warned_of_too():
     """As `ParentDocumentRetriever` gives them to its child splitter."""
     text = " ".join(f"Sentence {number} is about tea. Refrain." for number in range(40))

@@ -530,6 +530,9 @@ def test_a_copy_with_other_options_cuts_by_them():
     semantic = ChunkcoreNodeParser(strategy="breakpoint", embedder=model, max_size=9)
     again = semantic.model_copy(update={"options": {**semantic.options, "max_size": 5}})
     assert (again.chunker.embedder, again.chunk_size) == (semantic.chunker.embedder, 5)
+    fitted = parser.model_copy(update={"fit_to": model})
+    assert fitted.fit_to
+    assert fitted.model_copy(update={"fit_to": None}).fit_to is None
     with pytest.raises(ValueError, match="no option 'siz'"):
         parser.model_copy(update={"options": {"siz": 3}})
 

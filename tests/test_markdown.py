@@ -259,7 +259,7 @@ def test_fences_and_rows_are_never_cut_while_they_fit(shape: list[tuple[int, int
         "```\n" * 1001,
         "[a]: b\n" * 1000,
     ],
-    ids=lambda text: text[:8],
+    ids=["quotes", "dashes", "lazy lines", "nested lists", "a table", "hashes", "fences", "links"],
 )
 def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(text: str) -> None:
     check_promises(Markdown(size=50, minimum=10, maximum=70), text)
