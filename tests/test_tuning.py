@@ -25,7 +25,7 @@ from chunkcore.tokens import TokenizedText
 from chunkcore.tuning import Branch, Range, Space, TuneOptions, Values, default_space, known_space, snippets, tune
 from chunkcore.tuning.choosing import Outcomes, Spread, choose, hold_out, rechosen
 from chunkcore.tuning.result import pareto_trials
-from chunkcore.tuning.space import _TABLE, load_space
+from chunkcore.tuning.space import load_space, usual_spaces
 from chunkcore.tuning.trials import Trial, assign_folds
 from chunkcore.tuning.tuner import Proposal, Seen, propose
 from tests.fakes import FakeEmbedder, FakeLLM, RaisingEmbedder
@@ -82,10 +82,10 @@ def run(space=SMALL, embedder=None, benchmark=None, study=None, **options):
 
 def test_every_strategy_has_a_row_and_no_row_is_of_another() -> None:
     own = {name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")}
-    assert set(_TABLE) == own
+    assert set(usual_spaces()) == own
 
 
-@pytest.mark.parametrize("name", sorted(_TABLE))
+@pytest.mark.parametrize("name", sorted(usual_spaces()))
 def test_whatever_is_drawn_from_a_row_can_be_built(name: str) -> None:
     llm = ":llm=openai:any@http://localhost:1/v1" if name in LLM_STRATEGIES else ""
     space = known_space(name + llm)
@@ -97,7 +97,9 @@ def test_whatever_is_drawn_from_a_row_can_be_built(name: str) -> None:
             assert chunker.name == name
 
 
-@pytest.mark.parametrize("name", sorted(set(_TABLE) - set(LLM_STRATEGIES) - {"breakpoint", "kamradt", "contextual"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(usual_spaces()) - set(LLM_STRATEGIES) - {"breakpoint", "kamradt", "contextual"})
+)
 def test_a_strategys_defaults_are_in_its_row_so_that_they_are_tried(name: str) -> None:
     (branch,) = known_space(name).branches
     drawn = branch.default()

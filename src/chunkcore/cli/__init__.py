@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given and given[0] in RENAMED:
         return _say(f"{given[0]} is now chunkcore {RENAMED[given[0]]}; see chunkcore {RENAMED[given[0]]} --help")
     with warnings.catch_warnings(), StopSignals() as signals:
-        warnings.showwarning = _show_warning
+        # One sentence, without the line of code that it came from.
+        warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")  # type: ignore[assignment]
         try:
             code = _run(given)
         except StoppedError as error:
@@ -95,9 +96,11 @@ def _run(arguments: list[str]) -> int:
     except ChunkcoreError as error:
         return _say(str(error))
     except (BrokenPipeError, SystemExit):  # the second is how typer puts the first, where it sees it
-        return _reader_gone()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has ended: flush nothing into it
+        return 1
     except OSError as error:
-        return _say(_about_file(error))
+        reason = error.strerror or str(error) or type(error).__name__
+        return _say(f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except _UsageError as error:
@@ -112,11 +115,6 @@ def _say(sentence: str, *, code: int = 2) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning as one sentence, without the line of code that it came from."""
-    _say(f"warning: {message}")
-
-
 def _usage(error: Exception) -> str:
     message = shortened(str(getattr(error, "format_message", lambda: error)()), 300)
     context = getattr(error, "ctx", None)
@@ -125,17 +123,6 @@ def _usage(error: Exception) -> str:
     if "extra argument" in message and "--docs" in options:
         message = f"{message}: expected documents after --docs, questions after --questions"
     return f"{message.rstrip('.')}; see {path} --help"
-
-
-def _about_file(error: OSError) -> str:
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason
-
-
-def _reader_gone() -> int:
-    """The reader of our output has ended, as `head` does: end quietly, and flush nothing into it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1
 
 
 def _use_any_text() -> None:

@@ -15,7 +15,7 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.escaping import terminal_text
+from chunkcore.escaping import plain_json, terminal_text
 from chunkcore.files import ANSWERS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Depth, Scores
     from chunkcore.evaluation.results import Report
     from chunkcore.models import Embedder
-    from chunkcore.models.llm import LLM, Prices
+    from chunkcore.models.llm import LLM, CachedLLM, Prices
     from chunkcore.report import ReportPage
 
 DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
@@ -82,22 +82,21 @@ def answer(
     check_measures(asked, names, bert_model=bert_model or model, judge=judging)
     specs = [sized_spec(each.strip(), model) for each in strategy or DEFAULT_STRATEGIES]
     chunkers = options.build_chunkers(specs, model)
-    if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers):
-        for line in running.estimates(dict(zip(specs, chunkers, strict=True)), benchmark.documents, prices):
+    if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):
+        for line in running.estimates(chunkers, benchmark.documents, prices):
             running.say(line)
         running.say("What answers take is known once these have cut the documents: leave them out to see the others'.")
         return
     if not costs.dry_run:
         output.mkdir(parents=True, exist_ok=True)  # where that cannot be, before anything is paid for
-    chunkers = [running.keeping(chunker, store) for chunker in chunkers]
+    chunkers = {spec: running.keeping(chunker, store) for spec, chunker in chunkers.items()}
     vectors = costs.embeddings()
     scored: list[Report] = []
     runs: list[AnswerRun] = []
     stopped, how_on = "", running.resume(vectors.path, store)
     with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
-        named = dict(zip(specs, chunkers, strict=True))
         cached = CachedEmbedder(model, vectors)
-        found = retrieve(benchmark, named, cached, depth, retrievers=[retriever], progress=progress)
+        found = retrieve(benchmark, chunkers, cached, depth, retrievers=[retriever], progress=progress)
         work = _Work(asked, names, depth, bert_model or model, model, retries, progress)
         if costs.dry_run:
             for line in work.estimate(found, answering, judging, prices):
@@ -118,19 +117,12 @@ def answer(
     answered = _Answered(running.report_page(comparison, shown, settings, stopped), asked, runs, names, depth)
     html = answered.write(output)
     answered.show()
-    for line in [*running.used(chunkers, prices), *_asked([answering, judging], prices)]:
+    asked_of = {each.name: f"{each.name}: {running.spent(each.usage, prices)}" for each in (answering, judging)}
+    for line in [*running.used(chunkers.values(), prices), *asked_of.values()]:
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{output / ANSWERS}\n{html}")
     if stopped:
         raise running.StoppedError(f"{stopped}; {how_on}")
-
-
-def _asked(models: Sequence[LLM], prices: Prices | None) -> list[str]:
-    """What each model was asked, a line each."""
-    from chunkcore.models.llm import Usage
-
-    found = {each.name: getattr(each, "usage", Usage()) for each in models}
-    return [f"{name}: {running.spent(usage, prices)}" for name, usage in found.items()]
 
 
 @dataclass(frozen=True)
@@ -194,15 +186,7 @@ class _Work:
 
 @dataclass(frozen=True, eq=False)
 class _Answered:
-    """A comparison of answers, with the answers.
-
-    Attributes:
-        page: its reports have the measures of answers.
-        benchmark: what was asked.
-        runs: the answers, in the order of the comparison's reports.
-        names: the measures.
-        depth: how much of the ranking the model was shown.
-    """
+    """A comparison of answers, with the answers in the order of its reports."""
 
     page: ReportPage
     benchmark: Benchmark
@@ -238,33 +222,14 @@ class _Answered:
         def cells(report: Report) -> list[str]:
             recall = report.mean(get_measure("Recall", self.depth))
             more = [percent(recall), amount(report.mean_tokens(self.depth))] if retrieved else []
-            return [*self._cells(report, names), *more]
+            measures = [get_measure(name, self.depth) for name in names]
+            scores = [(report.mean(each), *self.page.interval(report, each)) for each in measures]
+            return [*(f"{percent(mean)}\n{percent(low, 0)}–{percent(high, 0)}" for mean, low, high in scores), *more]
 
         level = f"{100 * self.page.comparison.confidence:g} %"
         title = f"Answers from {describe_depth(self.depth)}: means in %, {level} intervals" if retrieved else None
         headings = [*names, *(("Recall", "Tokens") if retrieved else ())]
         return running.strategy_table(title, headings, [(each.name, cells(each)) for each in self.page.reports])
-
-    def _cells(self, report: Report, names: Sequence[str]) -> list[str]:
-        import numpy as np
-
-        from chunkcore.evaluation.measures import get_measure
-        from chunkcore.evaluation.statistics.resampling import mean_intervals
-        from chunkcore.report.tables import percent
-
-        found = self.page.comparison
-        labels = None if found.clusters is None else [found.clusters[query] for query in report.query_ids]
-        values = [self._values(report, name) for name in names]
-        low, high = mean_intervals(
-            np.column_stack(values),
-            resamples=found.resamples,
-            seed=found.seed,
-            confidence=found.confidence,
-            clusters=labels,
-            shares=True,
-        )
-        means = [report.mean(get_measure(name, self.depth)) for name in names]
-        return [f"{percent(mean)}\n{percent(low[i], 0)}–{percent(high[i], 0)}" for i, mean in enumerate(means)]
 
     def _notes(self) -> Iterator[str]:
         """What to know before believing the numbers, a sentence each."""
@@ -294,7 +259,6 @@ class _Answered:
             columns = {name: self._values(report, name).tolist() for name in self.names}
             for number, query in enumerate(self.benchmark.queries):
                 found = run.answers[query.id]
-                scores = {name: values[number] for name, values in columns.items()}
                 row = {
                     "strategy": report.name,
                     "question_id": query.id,
@@ -303,7 +267,7 @@ class _Answered:
                     **({} if found.choice is None else {"choice": found.choice}),
                     **({"failure": found.failure} if found.failure else {}),
                     "right": list(references_of(query)),
-                    "scores": {name: None if math.isnan(value) else value for name, value in scores.items()},
+                    "scores": plain_json({name: values[number] for name, values in columns.items()}),
                     "passages": list(found.passages),
                 }
                 yield f"{json.dumps(row)}\n".encode("ascii")  # a surrogate in a document is no UTF-8
@@ -314,7 +278,7 @@ class _Answered:
         return report.values(get_measure(name, self.depth))
 
 
-def _kept(spec: str, store: Path | None, *, private: bool) -> LLM:
+def _kept(spec: str, store: Path | None, *, private: bool) -> CachedLLM:
     """The model with its answers kept in the file; without a file, for this run."""
     from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
 

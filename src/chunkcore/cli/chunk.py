@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,8 +32,6 @@ A run that was stopped resumes with the same command. With --errors skip the err
   cat manual.md | chunkcore chunk -
 """
 )
-
-_MB = 1_000_000
 
 
 class Errors(str, Enum):
@@ -63,29 +61,27 @@ def chunk(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> int:
     """Cut files into chunks and write them as JSON lines."""
+    from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.scale import Stream, StreamOptions, stream_documents
 
     _keep_inputs(files, output)
     prices = costs.prices()
     chunker = _chunker(strategy, config)
-    streaming = StreamOptions(processes=processes, workers=workers, part_size=_bytes(part_size), errors=errors.value)
+    part_bytes = round(part_size * 1_000_000)
+    streaming = StreamOptions(processes=processes, workers=workers, part_size=part_bytes, errors=errors.value)
     if costs.dry_run:
         spec = strategy or str(config or chunker.name)
         for line in running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices):
             running.say(line)
         return 0
-    if processes > 1:
-        _check_processes(chunker)
+    if processes > 1 and isinstance(chunker, LLMChunker):
+        raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
     chunker = running.keeping(chunker, costs.answers)
     stream = Stream(files, chunker, streaming)
     _write(stream, output, fresh=fresh, quiet=quiet)
     for line in running.used([chunker], prices):
         running.say(line, err=True)
     return 1 if stream.tally.skipped or stream.tally.unread else 0
-
-
-def _bytes(megabytes: float) -> int:
-    return round(megabytes * _MB)
 
 
 def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
@@ -103,24 +99,32 @@ def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
             for line in _lines(stream, progress):
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
-        if progress is not None:
-            progress.end(stream.tally)
+        progress.end(stream.tally)
 
 
-def _lines(stream: Stream, progress: running.Rate | None) -> Iterator[bytes]:
+def _lines(stream: Stream, progress: running.Rate) -> Iterator[bytes]:
     """The stream's lines, for an output that cannot be resumed; what is left out is said at once."""
     for step in stream:
         yield b"".join(step.lines)
         for failure in step.failures:
             running.say(f"chunkcore: left out: {failure.error}", err=True)
-        if progress is not None:
-            progress(stream.tally)
+        progress(stream.tally)
 
 
-def _resumable(stream: Stream, output: Path, progress: running.Rate | None, *, fresh: bool) -> None:
+def _resumable(stream: Stream, output: Path, progress: running.Rate, *, fresh: bool) -> None:
+    from chunkcore.files import installed_version
     from chunkcore.scale import ResumableOutput
 
-    writer = ResumableOutput(output, _identity(stream), fresh=fresh)
+    # What the lines follow from: a run resumes only the output of an equal identity.
+    identity = {
+        "files": [str(path) for path in stream.sources.paths],
+        "strategy": stream.chunker.to_dict(),
+        "fingerprint": stream.chunker.fingerprint,
+        "part_size": stream.options.part_size,
+        "errors": stream.options.errors,
+        "version": installed_version(),
+    }
+    writer = ResumableOutput(output, identity, fresh=fresh)
     refused = False
     try:
         if writer.tallies:
@@ -130,12 +134,10 @@ def _resumable(stream: Stream, output: Path, progress: running.Rate | None, *, f
             except DataError as error:
                 refused = True
                 raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
-            if progress is not None:
-                progress.start(stream.tally)
+            progress.start(stream.tally)
         for step in stream:
             writer.write(step, stream.tally)
-            if progress is not None:
-                progress(stream.tally)
+            progress(stream.tally)
         writer.finish()
     except BaseException as error:
         if writer.leave() and not refused:
@@ -148,37 +150,16 @@ def _resumable(stream: Stream, output: Path, progress: running.Rate | None, *, f
         running.say(f"chunkcore: {stream.tally.skipped:,} left out for errors, which {writer.errors} tells", err=True)
 
 
-def _identity(stream: Stream) -> dict[str, Any]:
-    """What the lines follow from: a run resumes only the output of an equal identity."""
-    from chunkcore.files import installed_version
-
-    return {
-        "files": [str(path) for path in stream.sources.paths],
-        "strategy": stream.chunker.to_dict(),
-        "fingerprint": stream.chunker.fingerprint,
-        "part_size": stream.options.part_size,
-        "errors": stream.options.errors,
-        "version": installed_version(),
-    }
-
-
-def _check_processes(chunker: Chunker) -> None:
-    """Refuse a language model, whose endpoint answers as many threads as it will."""
-    from chunkcore.chunkers.llm import LLMChunker
-
-    if isinstance(chunker, LLMChunker):
-        raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
-
-
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
     """Check that no input is replaced, and that the output is no document the next time."""
-    from chunkcore.scale import beside
+    from chunkcore.scale import beside, input_files
 
     if str(output) == "-":
         return
     there = {_place(each): each for each in (output, *beside(output)) if each.is_file()} if output.name else {}
     for path in files:
-        found = next((there[place] for place in map(_place, _files(path)) if place in there), None) if there else None
+        places = map(_place, input_files(path)) if there else ()
+        found = next((there[place] for place in places if place in there), None)
         if found is not None:
             told = f"--output {output}" if found == output else f"{found}, which is written beside --output,"
             raise OptionError(f"{told} is one of the files to cut, and would be replaced: name another file")
@@ -194,18 +175,6 @@ def _would_read(path: Path, file: Path) -> bool:
     if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
         return False
     return not any(part.startswith(".") for part in file.relative_to(root).parts)
-
-
-def _files(path: Path) -> Iterator[Path]:
-    """The files that are read of an argument."""
-    from chunkcore.evaluation.benchmarks.documents import FolderWalk
-
-    if not path.is_dir():
-        yield from () if str(path) == "-" else (path,)
-    elif (path / "documents.jsonl").is_file():
-        yield path / "documents.jsonl"
-    else:
-        yield from (file for _, file in FolderWalk(path, lambda *_: None))
 
 
 def _place(file: Path) -> tuple[int, int] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -77,7 +76,7 @@ def compare(
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
     """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
-    from chunkcore.chunkers.configuration import sized_spec
+    from chunkcore.chunkers.configuration import read_specs, sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
     from chunkcore.evaluation.measures import measures_at
@@ -101,16 +100,16 @@ def compare(
     if save_runs_to is not None:
         running.check_savable(benchmark)
     clusters = statistics.clusters(benchmark)
-    given = _specs(strategy or [], config)
+    given = [each.strip() for each in strategy or []] + (read_specs(config) if config is not None else [])
     store = costs.embeddings()
     models = [get_embedder(each) for each in embedder or ["all-MiniLM-L6-v2"]]
     # With several models a size is for the one that reads least, so that strategies stay the same.
     least = min(models, key=lambda model: model.max_tokens or math.inf)
-    specs = [sized_spec(each, least) for each in given]
+    specs = [sized_spec(each, least) for each in given or DEFAULT_STRATEGIES]
     if len(models) == len(retrievers) == 1:
         gate.check_names(specs)
     # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
-    chunkers = dict(zip(specs, options.build_chunkers(specs, models[0]), strict=True))
+    chunkers = options.build_chunkers(specs, models[0])
     if costs.dry_run:
         for line in running.estimates(chunkers, benchmark.documents, prices):
             running.say(line)
@@ -119,9 +118,10 @@ def compare(
     made: list[Chunker] = []
 
     def strategies(model: Embedder) -> dict[str, Chunker]:
-        own = [running.keeping(chunker, answers) for chunker in options.build_chunkers(specs, model)]
-        made.extend(own)
-        return dict(zip(specs, own, strict=True))
+        built = options.build_chunkers(specs, model)
+        own = {spec: running.keeping(chunker, answers) for spec, chunker in built.items()}
+        made.extend(own.values())
+        return own
 
     def keep(report: Report) -> None:
         cost = report.cost and report.cost.priced(embedding=embed_price, llm=prices)
@@ -152,7 +152,8 @@ def compare(
             "Embedder": "; ".join(map(_described, models)),
             "Retrievers": ", ".join(retrievers) if retrievers != ["dense"] else "",
             "Scores count tokens of": scores.counter,
-            **_full_specs(chunkers),
+            # With all options, so that somebody else can repeat the run.
+            **{spec: chunker.spec for spec, chunker in chunkers.items()},
         }
         page = replace(
             running.report_page(comparison, benchmark, settings, stopped),
@@ -170,19 +171,6 @@ def compare(
         raise running.StoppedError(f"{stopped}; {how_on}")
 
 
-def _specs(strategies: Sequence[str], config: Path | None) -> list[str]:
-    """The strategies of the command line and of the file; the default ones without either."""
-    from chunkcore.chunkers.configuration import read_specs
-
-    given = [each.strip() for each in strategies]
-    return [*given, *(read_specs(config) if config is not None else [])] or list(DEFAULT_STRATEGIES)
-
-
 def _described(model: Embedder) -> str:
     reads = f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts"
     return f"{model.name}, which reads {reads}"
-
-
-def _full_specs(chunkers: Mapping[str, Chunker]) -> dict[str, str]:
-    """Each strategy with all its options, so that somebody else can repeat the run."""
-    return {spec: chunker.spec for spec, chunker in chunkers.items()}

@@ -345,8 +345,8 @@ def default_cache() -> Path:
 _NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
 
 
-def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
-    """The strategies; those that embed use this model unless they name another.
+def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
+    """The strategies by their specs; those that embed use this model unless they name another.
 
     Raises:
         OptionError: a strategy is malformed, or given twice.
@@ -366,7 +366,7 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> list[Chunker]:
             if known == chunker:
                 raise OptionError(f"the strategies {echo(other)} and {echo(spec)} are the same: give each once")
         made[spec] = chunker
-    return list(made.values())
+    return made
 
 
 def optional_embedder(name: str) -> Embedder | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO
@@ -21,7 +22,6 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
     from rich.table import Table
 
@@ -72,12 +72,20 @@ quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # set by the optio
 
 @contextmanager
 def reporting(stream: TextIO) -> Iterator[Progress]:
-    """Show the steps that are reported in the block: bars in a terminal, a line now and then in a log."""
+    """Show the steps of the block: bars in a terminal; in a log a line as one begins and ends, and now and then."""
     if quiet.get():
         yield lambda step, done, total: None
         return
     if not stream.isatty():
-        yield _Log(stream)
+        written: dict[str, float] = {}
+
+        def log(step: str, done: int, total: int) -> None:
+            now = time.monotonic()
+            if step not in written or done >= total or now - written[step] >= _STEP_PAUSE:
+                written[step] = now
+                _write(stream, f"{terminal_text(step)}: {done:,} of {total:,}")
+
+        yield log
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -85,35 +93,14 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
     name = TextColumn("{task.description:<10}", markup=False)
     columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(file=stream), transient=False) as progress:
-        yield _Bars(progress)
+        tasks: dict[str, TaskID] = {}
 
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = progress.add_task(terminal_text(step), total=total)
+            progress.update(tasks[step], completed=done, total=total)
 
-class _Bars:
-    """A bar for each step."""
-
-    def __init__(self, progress: RichProgress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        if step not in self._tasks:
-            self._tasks[step] = self._progress.add_task(terminal_text(step), total=total)
-        self._progress.update(self._tasks[step], completed=done, total=total)
-
-
-class _Log:
-    """A line when a step begins, when it ends, and every few seconds between."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._written: dict[str, float] = {}
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        last = self._written.get(step)
-        if last is None or done >= total or now - last >= _STEP_PAUSE:
-            self._written[step] = now
-            _write(self._stream, f"{terminal_text(step)}: {done:,} of {total:,}")
+        yield show
 
 
 def _write(stream: TextIO, line: str) -> None:
@@ -128,17 +115,17 @@ def rate(
     *,
     quiet: bool = False,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Rate | None]:
+) -> Iterator[Rate]:
     """Show how far a stream is, and how fast: one changing line in a terminal, a line now and then in a log.
 
     Args:
         stream: standard error.
         total: the bytes to read; None if unknown. Called in a thread: a million files take a while to count.
-        quiet: show nothing, and yield None.
+        quiet: show nothing.
         clock: in seconds.
     """
     if quiet:
-        yield None
+        yield Rate(StringIO(), lambda: None, clock)
     elif stream.isatty():
         from rich.console import Console
         from rich.status import Status
@@ -165,7 +152,11 @@ class Rate:
         self._began = self._written = clock()
         self._before = 0  # bytes that an earlier run had read
         self._total: int | None = None
-        threading.Thread(target=lambda: self._count(total), daemon=True).start()
+
+        def count() -> None:
+            self._total = total()
+
+        threading.Thread(target=count, daemon=True).start()
 
     def start(self, tally: Tally) -> None:
         """Begin with what an earlier run has done."""
@@ -184,9 +175,6 @@ class Rate:
         if self._show is not None or took >= _SHORT:
             summed = f"{done_so_far(tally)}, in {_hours(took)} ({self._speed(tally) / _MB:,.1f} MB/s)"
             _write(self._stream, summed)
-
-    def _count(self, total: Callable[[], int | None]) -> None:
-        self._total = total()
 
     def _speed(self, tally: Tally) -> float:
         return (tally.read - self._before) / max(1e-9, self._clock() - self._began)

@@ -14,14 +14,13 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError
+from chunkcore.escaping import plain_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from chunkcore.chunkers.base import Chunker
     from chunkcore.document import Document
     from chunkcore.evaluation.segmentation import SegmentReport, SegmentUnit
-    from chunkcore.models import EmbeddingCache
     from chunkcore.segmenters.tagger import Tagger
     from chunkcore.training import Parts
 
@@ -74,6 +73,8 @@ def score(
     from chunkcore.evaluation.benchmarks import load_segmented
     from chunkcore.evaluation.segmentation import SegmentOptions, score_baselines, score_segments
     from chunkcore.files import write_text
+    from chunkcore.models import CachedEmbedder, get_embedder
+    from chunkcore.models.loading import EmbedderCounter
 
     segmentation = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = costs.prices()
@@ -81,54 +82,38 @@ def score(
         options.check_file(output)
     documents = load_segmented(texts, layout=layout)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
-    chunkers = _chunkers(specs, embedder, costs.embeddings())
+    model = CachedEmbedder(get_embedder(embedder), costs.embeddings())
+    chunkers = options.build_chunkers(specs, model)
+    for spec, chunker in chunkers.items():
+        if chunker.token_counter == EmbedderCounter():
+            chunkers[spec] = replace(chunker, counter=EmbedderCounter(model))
     if costs.dry_run:
-        for line in running.estimates(dict(zip(specs, chunkers, strict=True)), documents, prices):
+        for line in running.estimates(chunkers, documents, prices):
             running.say(line)
         return
-    chunkers = [running.keeping(chunker, costs.answers) for chunker in chunkers]
+    chunkers = {spec: running.keeping(chunker, costs.answers) for spec, chunker in chunkers.items()}
     reports = []
     with running.reporting(sys.stderr) as progress:
-        for number, (spec, chunker) in enumerate(zip(specs, chunkers, strict=True)):
+        for number, (spec, chunker) in enumerate(chunkers.items()):
             progress("strategies", number, len(specs))
             reports.append(replace(score_segments(documents, [chunker], segmentation)[0], name=spec))
         progress("strategies", len(specs), len(specs))
     reports += score_baselines(documents, segmentation, seed=seed)
     Console(highlight=False).print(_score_table(documents, reports, segmentation.unit, resamples, seed))
-    for line in running.used(chunkers, prices):
+    for line in running.used(chunkers.values(), prices):
         running.say(line)
     if output is not None:
-        write_text(output, _lines(reports))
-
-
-def _chunkers(specs: Sequence[str], embedder: str, cache: EmbeddingCache) -> list[Chunker]:
-    """The strategies, over one embedder that keeps its vectors."""
-    from chunkcore.models import CachedEmbedder, get_embedder
-    from chunkcore.models.loading import EmbedderCounter
-
-    model = CachedEmbedder(get_embedder(embedder), cache)
-    return [
-        replace(chunker, counter=EmbedderCounter(model)) if chunker.token_counter == EmbedderCounter() else chunker
-        for chunker in options.build_chunkers(specs, model)
-    ]
-
-
-def _lines(reports: Sequence[SegmentReport]) -> str:
-    """A JSON object for each strategy and text."""
-    rows = [
-        {
-            "strategy": report.name,
-            "text": text,
-            "segments": float(report.segments[number]),
-            **{
-                name: None if math.isnan(values[number]) else float(values[number])
-                for name, values in report.scores.items()
-            },
-        }
-        for report in reports
-        for number, text in enumerate(report.text_ids)
-    ]
-    return "".join(f"{json.dumps(row)}\n" for row in rows)
+        rows = [
+            {
+                "strategy": report.name,
+                "text": text,
+                "segments": float(report.segments[number]),
+                **{name: float(values[number]) for name, values in report.scores.items()},
+            }
+            for report in reports
+            for number, text in enumerate(report.text_ids)
+        ]
+        write_text(output, "".join(f"{json.dumps(plain_json(row))}\n" for row in rows))
 
 
 def _score_table(
@@ -138,7 +123,10 @@ def _score_table(
 
     def cells(report: SegmentReport) -> list[str]:
         bounds = report.intervals(resamples=resamples, seed=seed)
-        means = [_cell(report.mean(name), *bounds[name]) for name in SEGMENT_MEASURES]
+        means = [
+            "–" if math.isnan(mean := report.mean(name)) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
+            for name, (low, high) in bounds.items()
+        ]
         return [f"{report.segments.mean():.1f}", *means]
 
     gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
@@ -148,10 +136,6 @@ def _score_table(
 
 
 _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
-
-
-def _cell(mean: float, low: float, high: float) -> str:
-    return "–" if math.isnan(mean) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
 
 
 @app.command(help=_TRAIN)

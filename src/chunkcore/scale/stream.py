@@ -316,16 +316,19 @@ def total_bytes(paths: Sequence[Path]) -> int | None:
 
     Unreachable files are not counted: reading them raises.
     """
-    total = 0
-    for path in paths:
-        if path == STANDARD_INPUT or not (path.is_file() or path.is_dir()):
-            return None
-        lines = path / "documents.jsonl"
-        if path.is_dir() and not lines.is_file():
-            total += sum(_size(file) for _, file in FolderWalk(path, lambda *_: None))
-        else:
-            total += _size(lines if path.is_dir() else path)
-    return total
+    if any(path == STANDARD_INPUT or not (path.is_file() or path.is_dir()) for path in paths):
+        return None
+    return sum(_size(file) for path in paths for file in input_files(path))
+
+
+def input_files(path: Path) -> Iterator[Path]:
+    """The files that are read of an input: none of standard input."""
+    if not path.is_dir():
+        yield from () if path == STANDARD_INPUT else (path,)
+    elif (path / "documents.jsonl").is_file():
+        yield path / "documents.jsonl"
+    else:
+        yield from (file for _, file in FolderWalk(path, lambda *_: None))
 
 
 def _size(path: Path) -> int:

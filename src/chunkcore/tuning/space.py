@@ -11,18 +11,19 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
+from importlib.resources import files
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
-from chunkcore.chunkers.base import Chunker, get_chunker, strategies
+from chunkcore.chunkers.base import get_chunker, strategies
 from chunkcore.chunkers.configuration import read_small, read_specs, root_node, telling_where
 from chunkcore.errors import OptionError, echo
-from chunkcore.registry import format_spec, read_value, split_parts, split_spec
+from chunkcore.registry import default_of, format_spec, read_value, split_parts, split_spec
 from chunkcore.retrieval import get_retriever, retrievers
 
 RETRIEVER = "retriever"
@@ -191,9 +192,8 @@ class Branch:
 
     def combinations(self) -> Iterator[dict[str, int]]:
         """All combinations of indices for `options`, the last option changing first."""
-        names = list(self.parameters)
         for places in product(*(range(int(each.size)) for each in self.parameters.values())):
-            yield dict(zip(names, places, strict=True))
+            yield dict(zip(self.parameters, places, strict=True))
 
     def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The strategy's options from the drawn index or number of each parameter."""
@@ -227,9 +227,8 @@ class Branch:
 
     def corners(self) -> Iterator[dict[str, Any]]:
         """All combinations of the parameters' extremes."""
-        names = list(self.parameters)
-        for drawn in product(*(self.parameters[name].corners() for name in names)):
-            yield dict(zip(names, drawn, strict=True))
+        for drawn in product(*(each.corners() for each in self.parameters.values())):
+            yield dict(zip(self.parameters, drawn, strict=True))
 
     def check(self) -> None:
         """Build the strategy at the corners, where options that bound each other would fail.
@@ -237,9 +236,9 @@ class Branch:
         Raises:
             OptionError: unknown strategy or option, or options that do not fit together.
         """
-        cls = strategies.get(self.strategy)
+        strategies.get(self.strategy)  # which knows the name, or raises
         for option, parameter in self.parameters.items():
-            self._check_share(cls, option, parameter)
+            self._check_parameter(option, parameter)
         for drawn in islice(self.corners(), _CORNERS):
             options = self.options(drawn)
             try:
@@ -251,7 +250,7 @@ class Branch:
                     f"which cannot be built: {error}{hint}"
                 ) from error
 
-    def _check_share(self, cls: type[Chunker], option: str, parameter: Parameter) -> None:
+    def _check_parameter(self, option: str, parameter: Parameter) -> None:
         base = parameter.share_of
         if option == RETRIEVER:
             if not isinstance(parameter, Values) or base:
@@ -260,7 +259,7 @@ class Branch:
                 get_retriever(each)
         if not base:
             return
-        if base not in cls.option_names() or base == option:
+        if base not in strategies[self.strategy].option_names() or base == option:
             raise OptionError(f"{self.strategy}: {option} is a share of {echo(base)}, which is no other option of it")
         of = self.parameters.get(base)
         if of is not None and of.share_of:
@@ -332,10 +331,7 @@ class Space:
         return replace(self, branches=tuple(branches))
 
     def branch(self, name: str) -> Branch:
-        for each in self.branches:
-            if each.name == name:
-                return each
-        raise KeyError(name)
+        return {each.name: each for each in self.branches}[name]
 
     def digest(self) -> str:
         """16 hexadecimal digits that change with the space."""
@@ -479,12 +475,8 @@ def _has_braces(spec: str) -> bool:
 
 def option_default(strategy: str, option: str) -> Any:
     """An option's default; None if it has none or does not exist."""
-    for each in fields(strategies[strategy]):
-        if each.name == option:
-            if each.default is not MISSING:
-                return each.default
-            return each.default_factory() if each.default_factory is not MISSING else None
-    return None
+    found = next((default_of(each) for each in fields(strategies[strategy]) if each.name == option), MISSING)
+    return None if found is MISSING else found
 
 
 def _is_number(value: Any) -> bool:
@@ -598,89 +590,12 @@ def _plain(option: str, value: Any) -> Any:
     raise OptionError(f"{option} may be strings, numbers, true, false, null or lists of these, got {echo(value)}")
 
 
-@dataclass(frozen=True)
-class _Times:
-    factors: tuple[float, ...]
+@cache
+def usual_spaces() -> dict[str, Any]:
+    """The usual space of each strategy, as ``spaces.yaml`` has it."""
+    found: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("spaces.yaml").read_text("utf-8"))
+    return found
 
-    def of(self, strategy: str, option: str) -> Values:
-        default = option_default(strategy, option)
-        return Values(values=tuple(dict.fromkeys(max(1, round(default * each)) for each in self.factors)))
-
-
-_SIZES = _Times((1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4))
-_FEW_SIZES = _Times((1 / 2, 1, 2))
-
-
-def _share(of: str, *values: float) -> Values:
-    return Values(values=values, share_of=of)
-
-
-def _either(*values: object) -> Values:
-    return Values(values=values)
-
-
-_Row = Mapping[str, Parameter | _Times]
-_PACKED: _Row = {"size": _SIZES, "minimum": _share("size", 0, 0.25, 0.5)}
-_PERCENTILE = _either(50, 60, 70, 80, 85, 90, 95, 98)
-_BOUNDED: _Row = {
-    "buffer": _either(0, 1, 2),
-    "max_size": _either(100, 200, 300, 400, 600, 800),
-    "min_size": _share("max_size", 0, 0.25),
-}
-_CLUSTERED: _Row = {
-    "position_weight": _either(0, 0.25, 0.5, 0.75, 1),
-    "max_size": _SIZES,
-}
-
-_TABLE: dict[str, list[_Row]] = {
-    "agentic": [{"window": _FEW_SIZES, "max_size": _SIZES, "piece_size": _FEW_SIZES}],
-    "auto": [_PACKED],
-    "breakpoint": [
-        {"threshold": _either("percentile"), "amount": _PERCENTILE, **_BOUNDED},
-        {"threshold": _either("distance"), "amount": _either(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7), **_BOUNDED},
-    ],
-    "cluster_semantic": [
-        {
-            "max_size": _SIZES,
-            "piece_size": _share("max_size", 0.125, 0.25, 0.5),
-            "min_size": _share("max_size", 0, 0.25),
-        }
-    ],
-    "code": [_PACKED],
-    "contextual": [
-        {"chunker": _either("recursive:size=100", "recursive:size=200", "recursive:size=400", "sentence:size=200")}
-    ],
-    "dbscan": [{"eps": _either(0.1, 0.2, 0.3, 0.4, 0.5), "min_samples": _either(1, 2, 3, 4, 5), **_CLUSTERED}],
-    "dual_semantic": [
-        {
-            "k": _either(0, 0.5, 1, 1.5, 2, 2.5, 3),
-            "d": _either(5, 10, 20),
-            "max_size": _SIZES,
-            "min_size": _share("max_size", 0, 0.25, 0.5),
-        }
-    ],
-    "fixed_sentences": [
-        {"sentences": _either(1, 2, 3, 4, 5, 7, 10, 14, 20), "overlap": _share("sentences", 0, 0.2, 0.34, 0.5)}
-    ],
-    "fixed_token": [{"size": _SIZES, "overlap": _share("size", 0, 0.1, 0.25, 0.5)}],
-    "hierarchical": [
-        {"k": _either(0.4, 0.7, 1.2), "max_segment": _either(100, 200, 400), "max_size": _either(256, 512, 1024, 2048)}
-    ],
-    "html": [_PACKED],
-    "kamradt": [{"amount": _PERCENTILE, **_BOUNDED}],
-    "kamradt_modified": [{"size": _SIZES, "minimum": _share("size", 0, 0.25), "buffer": _either(1, 2, 3)}],
-    "llm_semantic": [{"window": _FEW_SIZES, "max_size": _SIZES, "piece_size": _FEW_SIZES}],
-    "lumber": [{"window": _FEW_SIZES, "max_size": _SIZES}],
-    "markdown": [{**_PACKED, "heading_level": _either(0, 2, 6)}],
-    "propositions": [{"passage_size": _FEW_SIZES, "max_size": _FEW_SIZES}],
-    "recursive": [
-        {"size": _SIZES, "overlap": _share("size", 0, 0.1, 0.25, 0.5), "keep": _either("start", "end")},
-    ],
-    "sentence": [
-        {"size": _SIZES, "overlap": _share("size", 0, 0.25, 0.5), "minimum": _share("size", 0, 0.25, 0.5)},
-    ],
-    "single_linkage": [{"stop": _either(0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), **_CLUSTERED}],
-}
 
 # Strategies that need no model but the embedder, and chunk any text. (`hierarchical` has its own model.)
 USUAL = (
@@ -716,13 +631,20 @@ def known_space(spec: str) -> Space:
     (0,)
     """
     name, options = split_spec(spec)
-    if name not in _TABLE:
+    if name not in usual_spaces():
         raise OptionError(
-            f"no space is known for the strategy {echo(name)}: expected one of {', '.join(_TABLE)}, "
+            f"no space is known for the strategy {echo(name)}: expected one of {', '.join(usual_spaces())}, "
             "or a file that says what to search of it"
         )
     given = {option: Values(values=(value,)) for option, value in options.items()}
-    fitting = [branch for branch in _branches(name) if not _contradicts(branch, given)]
+    fitting = [
+        branch
+        for branch in _branches(name)
+        if all(
+            not isinstance(own := branch.parameters.get(option), Values) or own.size > 1 or own.values == each.values
+            for option, each in given.items()
+        )
+    ]
     if not fitting:
         raise OptionError(
             f"no space is known for {echo(spec)}: write a file that says what to search of its other options"
@@ -730,20 +652,10 @@ def known_space(spec: str) -> Space:
     return Space(branches=tuple(replace(each, parameters={**each.parameters, **given}) for each in fitting))
 
 
-def _contradicts(branch: Branch, given: Mapping[str, Values]) -> bool:
-    return any(
-        isinstance(own := branch.parameters.get(option), Values) and len(own.values) == 1 and own.values != each.values
-        for option, each in given.items()
-    )
-
-
 def _branches(strategy: str) -> list[Branch]:
+    found = usual_spaces()[strategy]
+    rows = found if isinstance(found, list) else [found]
     return [
-        Branch(
-            strategy=strategy,
-            parameters={
-                option: each.of(strategy, option) if isinstance(each, _Times) else each for option, each in row.items()
-            },
-        )
-        for row in _TABLE[strategy]
+        Branch(strategy=strategy, parameters={option: _parameter(option, value) for option, value in row.items()})
+        for row in rows
     ]
