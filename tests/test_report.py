@@ -473,7 +473,7 @@ def test_the_line_joins_what_no_other_point_beats():
 
 def test_a_difference_that_is_not_distinct_is_drawn_open():
     rows = [plots.Row(2, "b", -3, -5, -1, True), plots.Row(3, "c", -1, -4, 2, False)]
-    drawn = plots.forest(rows, width=860, x_label="", title="")
+    drawn = plots.intervals(rows, width=860, x_label="", title="", differences=True)
     assert re.findall(r'class="estimate s\d (\w+)"', drawn) == ["distinct", "tied"]
 
 
@@ -487,14 +487,14 @@ def test_a_histogram_has_a_bar_for_each_filled_bin_and_its_median():
 
 def test_nothing_to_plot_is_no_plot():
     assert plots.scatter([], width=860, x_label="", y_label="", title="") == ""
-    assert plots.forest([], width=860, x_label="", title="") == ""
+    assert plots.intervals([], width=860, x_label="", title="") == ""
 
 
 def test_names_in_plots_are_escaped():
     point = plots.Point(1, NASTY[0], 100, 20, 15, 25)
     row = plots.Row(1, NASTY[1], 1, 0, 2, False)
     drawn = plots.scatter([point], width=360, x_label="", y_label="", title=NASTY[2])
-    drawn += plots.forest([row], width=860, x_label="", title=NASTY[1])
+    drawn += plots.intervals([row], width=860, x_label="", title=NASTY[1], differences=True)
     assert "<script" not in drawn
     assert "<img" not in drawn
 

@@ -160,7 +160,7 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
 
 
 def test_a_mean_whose_interval_is_not_known_is_a_mark_alone():
-    drawn = plots.means([plots.Row(1, "a", 50, math.nan, math.nan, True)], width=860, x_label="", title="")
+    drawn = plots.intervals([plots.Row(1, "a", 50, math.nan, math.nan, True)], width=860, x_label="", title="")
     assert drawn.count('class="estimate') == 1
     assert "whisker" not in drawn
     assert "nan" not in drawn

@@ -225,7 +225,7 @@ def _means(page: ReportPage, width: int) -> str:
         if math.isfinite(value):
             rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, report.name in found.tied))
             notes.append(f"first in {100 * found.firsts[report.name]:.0f} %" if report.name in found.firsts else "")
-    return plots.means(
+    return plots.intervals(
         rows,
         width=width,
         x_label=f"{found.measure}{', %' if found.measure.is_share else ' × 100'}",
@@ -290,11 +290,12 @@ def _forest(page: ReportPage, width: int) -> str:
         if math.isfinite(found.mean) and math.isfinite(found.low):
             values = (100 * found.mean, 100 * found.low, 100 * found.high)
             rows.append(plots.Row(number, report.name, *values, found.distinct))
-    return plots.forest(
+    return plots.intervals(
         rows,
         width=width,
         x_label=f"points of {page.comparison.measure} from strategy 1",
         title=f"Difference of every other strategy from {top.report.name}, in points of {page.comparison.measure}",
+        differences=True,
     )
 
 

@@ -51,7 +51,9 @@ class ReportPage:
         """Highest mean by the verdict's measure first; ties in the given order."""
         measure = self.comparison.measure
         sign = 1 if measure.higher_is_better else -1
-        return tuple(sorted(self.comparison.reports, key=lambda report: -_finite(sign * mean(report, measure))))
+        means = {report.name: sign * mean(report, measure) for report in self.comparison.reports}
+        known = {name: value if math.isfinite(value) else -math.inf for name, value in means.items()}
+        return tuple(sorted(self.comparison.reports, key=lambda report: -known[report.name]))
 
     @cached_property
     def systems(self) -> tuple[System, ...]:
@@ -116,7 +118,3 @@ def std(report: Report, measure: Measure) -> float:
 def _order(k: Depth) -> tuple[int, int]:
     budget = budget_of(k)
     return (0, k) if isinstance(k, int) else (2, 0) if budget is None else (1, budget)
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else -math.inf

@@ -101,8 +101,15 @@ def scatter(
     y_ticks = [tick for tick in ticks(min(lows) - 1, max(highs) + 1) if 0 <= tick <= 100]
     x = _Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
     y = _Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
-    parts = [*_axes(x, y, x_ticks, y_ticks, x_label, y_label), _frontier(shown, x, y)]
-    parts += [_whisker(point, x, y) for point in shown]
+    front = pareto_front([(point.x, point.y) for point in shown])
+    joined = dict.fromkeys(f"{x(shown[index].x):.1f},{y(shown[index].y):.1f}" for index in front)
+    parts = [*_axes(x, y, x_ticks, y_ticks, x_label, y_label)]
+    parts.append(f'<polyline class="frontier" points="{" ".join(joined)}"/>')
+    for point in shown:
+        if math.isfinite(point.low) and math.isfinite(point.high):
+            at, low, high, kind = x(point.x), y(point.low), y(point.high), f"whisker {_tone(point.number)}"
+            parts.append(_line(at, low, at, high, kind))
+            parts += [_line(at - 4, end, at + 4, end, kind) for end in (low, high)]
     radius = _RADIUS + 3 * (max(point.number for point in shown) > 9)
     discs = _places([(x(point.x), y(point.y)) for point in shown], width, height, radius)
     parts += [_mark(point, x, y, disc, x_unit) for point, disc in zip(shown, discs, strict=True)]
@@ -123,26 +130,6 @@ def _axes(
     parts.append(_text(x.last, y.first + 38, x_label, "label", anchor="end"))
     parts.append(_text(4, 13, y_label, "label"))
     return parts
-
-
-def _frontier(points: Sequence[Point], x: _Scale, y: _Scale) -> str:
-    front = pareto_front([(point.x, point.y) for point in points])
-    places = (f"{x(points[index].x):.1f},{y(points[index].y):.1f}" for index in front)
-    return f'<polyline class="frontier" points="{" ".join(dict.fromkeys(places))}"/>'
-
-
-def _whisker(point: Point, x: _Scale, y: _Scale) -> str:
-    if not (math.isfinite(point.low) and math.isfinite(point.high)):
-        return ""
-    at, low, high = x(point.x), y(point.low), y(point.high)
-    kind = f"whisker {_tone(point.number)}"
-    return "".join(
-        (
-            _line(at, low, at, high, kind),
-            _line(at - 4, low, at + 4, low, kind),
-            _line(at - 4, high, at + 4, high, kind),
-        )
-    )
 
 
 def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float], x_unit: str) -> str:
@@ -179,24 +166,16 @@ def _places(
     return placed
 
 
-def forest(rows: Sequence[Row], *, width: int, x_label: str, title: str) -> str:
-    """One line per difference (in points): a bar for its interval, a filled mark if that excludes zero."""
-    return _rows(rows, width=width, x_label=x_label, title=title, differences=True)
-
-
-def means(rows: Sequence[Row], *, width: int, x_label: str, title: str, notes: Sequence[str] = ()) -> str:
+def intervals(
+    rows: Sequence[Row], *, width: int, x_label: str, title: str, differences: bool = False, notes: Sequence[str] = ()
+) -> str:
     """One line per system: mean and interval in percent, a filled mark if `distinct`.
 
     Args:
         title: for screen readers.
+        differences: in points, with a line at zero.
         notes: at the end of each line, if the width allows.
     """
-    return _rows(rows, width=width, x_label=x_label, title=title, differences=False, notes=notes)
-
-
-def _rows(
-    rows: Sequence[Row], *, width: int, x_label: str, title: str, differences: bool, notes: Sequence[str] = ()
-) -> str:
     if not rows:
         return ""
     narrow = width < 500

@@ -61,17 +61,6 @@ def markdown_report(page: ReportPage) -> str:
         parts += _titled(table)
     for found in (chunk_table(page), problem_table(page), located_table(page)):
         parts += _titled(found)
-    parts += ["## How this was made", "\n".join(_settings(page))]
-    return "\n\n".join(parts) + "\n"
-
-
-def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
-    if table is None:
-        return []
-    return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), markdown_table(table)]
-
-
-def _settings(page: ReportPage) -> list[str]:
     shown = {
         "Date": page.written,
         "Seed": str(page.comparison.seed),
@@ -79,7 +68,15 @@ def _settings(page: ReportPage) -> list[str]:
         "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
         **page.settings,
     }
-    return [f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in shown.items() if value]
+    lines = (f"- {markdown_cell(name)}: {markdown_cell(value)}" for name, value in shown.items() if value)
+    parts += ["## How this was made", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
+    if table is None:
+        return []
+    return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), markdown_table(table)]
 
 
 FORMAT = "chunkcore report 1"
@@ -141,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
-    found = page.comparison
+    found, advice = page.comparison, Advice.of(page)
     data = {
         "format": FORMAT,
         "benchmark": page.benchmark.name if page.benchmark else page.reports[0].benchmark,
@@ -153,7 +150,12 @@ def json_report(page: ReportPage) -> str:
             "best": found.best,
             "tied": found.tied,
             "questions_needed": found.questions_needed,
-            "advice": _advice(page),
+            "advice": {
+                "use": advice.use,
+                "lines": dict(advice.lines),
+                "pasted": dict(advice.pasted),
+                "command": advice.command,
+            },
             "resamples": found.resamples,
             "seed": found.seed,
             "confidence": found.confidence,
@@ -161,7 +163,10 @@ def json_report(page: ReportPage) -> str:
             "firsts": found.firsts,
             "resampled": "questions" if found.clusters is None else "documents",
             "intervals": found.intervals,
-            "differences": [{name: getattr(each, name) for name in _DIFFERENCE} for each in found.differences],
+            "differences": [
+                {name: value for name, value in plain_json(each).items() if name != "measure"}
+                for each in found.differences
+            ],
         },
         "evidence": _evidence(page),
         "problems": [
@@ -210,27 +215,6 @@ def _placed(benchmark: Benchmark, places: Sequence[tuple[str, tuple[Span, ...]]]
         for at, pages in zip(listed, pages_of_all(marks[document], [places[at][1] for at in listed]), strict=True):
             rows[at] |= {"pages": list(pages)} if pages else {}
     return rows
-
-
-def _advice(page: ReportPage) -> dict[str, Any]:
-    advice = Advice.of(page)
-    return {"use": advice.use, "lines": dict(advice.lines), "pasted": dict(advice.pasted), "command": advice.command}
-
-
-_DIFFERENCE = [
-    "a",
-    "b",
-    "mean",
-    "low",
-    "high",
-    "distinct",
-    "p_value",
-    "adjusted_p",
-    "equivalent",
-    "effect",
-    "wins",
-    "losses",
-]
 
 
 def read_reports(path: Path | str) -> list[Report]:

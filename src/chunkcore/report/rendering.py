@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from html import escape
 from importlib.resources import files
 from itertools import groupby
@@ -77,36 +77,30 @@ def template(name: str) -> Any:
     return _environment().get_template(name)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _environment() -> Any:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    def headings(columns: Sequence[Column[Any]]) -> list[tuple[str, int]]:
+        """Groups of neighbouring columns, each with the number it spans."""
+        return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
+
+    def breakable(name: str) -> Any:
+        """A name with line breaks allowed after colons and commas."""
+        return markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
 
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_finalize,
+        # Every value that enters the page is escaped, except our own markup.
+        finalize=lambda value: page_text(value) if type(value) is str else value,
         loader=FunctionLoader(assets),
     )
-    environment.filters["headings"] = _headings
-    environment.filters["breakable"] = _breakable
+    environment.filters["headings"] = headings
+    environment.filters["breakable"] = breakable
     return environment
-
-
-def _headings(columns: Sequence[Column[Any]]) -> list[tuple[str, int]]:
-    """Groups of neighbouring columns, each with the number it spans."""
-    return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
-
-
-def _breakable(name: str) -> Any:
-    """A name with line breaks allowed after colons and commas."""
-    return markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
-
-
-def _finalize(value: Any) -> Any:
-    """Escape every value that enters the page, except our own markup."""
-    return page_text(value) if type(value) is str else value
 
 
 def markup(text: str) -> Any:

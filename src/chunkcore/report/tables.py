@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, TypeVar, get_args
@@ -95,13 +95,8 @@ def markdown_table(table: Table[Any]) -> str:
     """A table in the pipe syntax; pipes and HTML in cells are escaped."""
     titles = [column.full_title for column in table.columns]
     rules = ["---:" if column.kind == "number" else "---" for column in table.columns]
-    lines = [_markdown_line(map(markdown_cell, titles)), _markdown_line(rules)]
-    lines += [_markdown_line(map(_markdown_cell, row)) for row in table.rows]
-    return "\n".join(lines)
-
-
-def _markdown_line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    lines = [map(markdown_cell, titles), rules, *(map(_markdown_cell, row) for row in table.rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _markdown_cell(cell: Cell) -> str:
@@ -206,11 +201,15 @@ def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> C
 
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
-    retrieved = partial(_retrieved_tokens, k)
     columns = [
         _strategy(),
         *_score_columns(page, k, unit),
-        Column[System]("Tokens retrieved", retrieved, "Per question", short="Tokens per\nquestion"),
+        Column[System](
+            "Tokens retrieved",
+            lambda row: amount(row.report.mean_tokens(k)),
+            "Per question",
+            short="Tokens per\nquestion",
+        ),
         _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=4),
         _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=5),
         Column[System]("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
@@ -224,10 +223,6 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
         price = partial(_cost, "Per million", "Cost", lambda cost: money(cost.money_per_million))
         columns.append(price(short="Money per\nmillion", priority=1))
     return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems)
-
-
-def _retrieved_tokens(k: Depth, row: System) -> str:
-    return amount(row.report.mean_tokens(k))
 
 
 _HEADING = 12  # characters of a heading in a terminal; longer ones are broken
@@ -297,10 +292,7 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     return Table(f"{measure} by collection", tuple(columns), scored)
 
 
-_ByCollection = Mapping[str, tuple[float, float, int]]
-
-
-def _in_collection(found: Mapping[str, _ByCollection], name: str, row: System) -> Cell:
+def _in_collection(found: Mapping[str, Mapping[str, tuple[float, float, int]]], name: str, row: System) -> Cell:
     return _spread(*found[row.report.name].get(name, (math.nan, math.nan, 0))[:2])
 
 

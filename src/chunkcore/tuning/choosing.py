@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -49,10 +50,9 @@ class Outcomes:
     tokens: Scores
     cost: Scores
 
-    def means(self, questions: Flags | None = None) -> tuple[Scores, Scores]:
+    def means(self, questions: Flags | slice = slice(None)) -> tuple[Scores, Scores]:
         """Mean quality and mean tokens of each configuration, over all or some questions."""
-        chosen = slice(None) if questions is None else questions
-        return column_means(self.quality[chosen]), column_means(self.tokens[chosen])
+        return column_means(self.quality[questions]), column_means(self.tokens[questions])
 
 
 def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -> int:
@@ -77,13 +77,9 @@ def choose(quality: Scores, tokens: Scores, cost: Scores, margin: float = 0.0) -
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Held-out scores of the choice.
+    """Of each fold, the configuration that the others chose, its mean on those, and its mean on the fold's questions.
 
-    Attributes:
-        picks: per fold, the configuration chosen by the other folds.
-        training: per fold, the mean that it was chosen by.
-        scores: per question, the score of the configuration chosen without it: float64, shape (queries,).
-        means: per fold, the mean on its own questions.
+    `scores`, of shape (queries,), has each question's by the configuration chosen without it.
     """
 
     picks: tuple[int, ...]
@@ -104,8 +100,7 @@ def hold_out(outcomes: Outcomes, fold_of: NDArray[np.int64], allowed: Flags, mar
             scores.
         margin: see `choose`.
 
-    Source: Varma and Simon, Bias in error estimation when using cross-validation for model selection, BMC
-    Bioinformatics 7:91 (2006); Cawley and Talbot, On over-fitting in model selection, JMLR 11 (2010).
+    Source: Varma and Simon, BMC Bioinformatics 7:91 (2006); Cawley and Talbot, JMLR 11 (2010).
 
     >>> quality = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.9]])
     >>> found = hold_out(Outcomes(quality, quality, np.ones(2)), np.array([0, 0, 1, 1]), np.ones((2, 2), dtype=bool))
@@ -163,18 +158,13 @@ def rechosen(
     are equally good, an interval from the scores alone is a fifth to a third too narrow, and calls one choice in seven
     better than an equal baseline (simulation: docs/evidence/statistics.md).
 
-    Args:
-        baseline: its scores, shape (queries,).
-        fold_of: see `hold_out`, also for `allowed`.
-        margin: see `choose`.
-        resamples: of the questions.
-        clusters: per question, the unit it is drawn with, such as its document.
+    `baseline` has its scores, of shape (queries,), and `clusters` per question the unit it is drawn with, such as its
+    document; for the others see `hold_out`.
     """
     defined = ~np.isnan(baseline)
 
-    def drawn(columns: Scores) -> Scores:
-        # Equal seeds draw the same questions each time.
-        return resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
+    # Equal seeds draw the same questions each time.
+    drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
 
     total = np.zeros(resamples)
     for fold, may in enumerate(allowed):
@@ -198,7 +188,7 @@ def rechosen(
 def halves(labels: Sequence[object], generator: np.random.Generator) -> Flags:
     """Which questions are in the first half, bool, shape (questions,); questions of one label stay together.
 
-    Labels are drawn until they cover half of the questions; at least one label is left. Needs two different labels.
+    Labels are drawn until they cover half of the questions; at least one is left. There must be two.
 
     >>> int(halves(list("abcdef"), np.random.default_rng(0)).sum())
     3
@@ -222,8 +212,7 @@ def optimism(scores: Scores, labels: Sequence[str], *, splits: int = _SPLITS, se
         scores: float64, shape (questions, configurations); NaN is left out.
         labels: per question; questions of one label stay together.
 
-    Source: the split-half form of the optimism of Efron, Estimating the Error Rate of a Prediction Rule, Journal of the
-    American Statistical Association 78 (1983).
+    Source: the split-half form of Efron's optimism, Journal of the American Statistical Association 78 (1983).
 
     >>> noise = np.random.default_rng(0).random((40, 50))
     >>> flattered, shares = optimism(noise, list(map(str, range(40))))
@@ -353,14 +342,7 @@ class StrategyChoices:
         first = halves(labels, np.random.default_rng(seed)) if first is None else first
         clusters = [label for label, chose in zip(labels, first.tolist(), strict=True) if not chose]
 
-        def bounds(columns: Scores) -> tuple[Scores, Scores]:
-            return mean_intervals(columns, resamples=resamples, seed=seed, confidence=CONFIDENCE, clusters=clusters)
-
-        def own(scores: Scores) -> tuple[Scores, Scores]:
-            """Of a single mean: grids are of shares."""
-            return mean_intervals(
-                scores, resamples=resamples, seed=seed, confidence=CONFIDENCE, clusters=clusters, shares=True
-            )
+        bounds = partial(mean_intervals, resamples=resamples, seed=seed, confidence=CONFIDENCE, clusters=clusters)
 
         found: list[tuple[Choice, Scores]] = []
         for strategy, scored in candidates.items():
@@ -369,7 +351,7 @@ class StrategyChoices:
             picked = column_means(means[first])
             best = int(np.argmax(np.where(np.isnan(picked), -math.inf, picked)))
             later = means[~first][:, [best]]
-            low, high = own(later)
+            low, high = bounds(later, shares=True)  # grids are of shares
             flattered, shares = optimism(means, labels, seed=seed)
             by_k = column_means(scores[~first][:, best]).tolist()
             choice = Choice(
@@ -436,7 +418,7 @@ class StrategyChoices:
 
 def _gaps(
     found: Sequence[tuple[str, Scores]],
-    bounds: Callable[[Scores], tuple[Scores, Scores]],
+    bounds: Callable[..., tuple[Scores, Scores]],
     clusters: Sequence[str],
     seed: int,
 ) -> Iterator[Gap]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import yaml  # type: ignore[import-untyped,unused-ignore]
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker, strategies
@@ -31,7 +32,7 @@ from chunkcore.tuning.choosing import (
     hold_out,
     rechosen,
 )
-from chunkcore.tuning.space import Branch, Space, configuration
+from chunkcore.tuning.space import Space, configuration
 from chunkcore.tuning.trials import Goal, Trial, TuneOptions
 
 Stopped = Literal["", "time", "interrupted", "exhausted"]
@@ -146,15 +147,13 @@ class Tuning(Frame):
     @property
     def rule(self) -> str:
         """How the winner is chosen, in words."""
-        if not self.options.margin:
-            return (
-                f"the highest mean {_noun(self.goal)}; of equal ones the fewest retrieved tokens, then the lowest cost"
-            )
-        margin = self.options.margin
+        noun, margin = str(self.goal).removeprefix("mean "), self.options.margin
+        if not margin:
+            return f"the highest mean {noun}; of equal ones the fewest retrieved tokens, then the lowest cost"
         given = f"{100 * margin:g} points" if self.goal.points else f"{margin:g}"
         return (
-            f"of the configurations whose mean {_noun(self.goal)} is within {given} of the highest, the one with the "
-            "fewest retrieved tokens, then with the lowest cost"
+            f"of the configurations whose mean {noun} is within {given} of the highest, the one with the fewest "
+            "retrieved tokens, then with the lowest cost"
         )
 
     @property
@@ -220,15 +219,20 @@ class Tuning(Frame):
                     }
                     for branch in self.space.branches
                 ],
-                "configurations": [_measured(trial, self.space.branch(trial.branch)) for trial in self.configurations],
+                "configurations": [
+                    {
+                        "configuration": trial.spec,
+                        "values": {option: branch.written(option, trial.drawn[option]) for option in branch.varied},
+                        "chunks": trial.chunks,
+                        "means": {measure: trial.mean(measure) for measure in trial.measured},
+                        "scores": trial.measured,
+                    }
+                    for trial in self.configurations
+                    for branch in (self.space.branch(trial.branch),)
+                ],
             }
         plain: dict[str, Any] = plain_json(data)
         return plain
-
-
-def _noun(goal: Goal) -> str:
-    """The goal's name after the word "mean"."""
-    return str(goal).removeprefix("mean ")
 
 
 def conclude(
@@ -246,8 +250,11 @@ def conclude(
     baseline = next(trial for trial in trials if trial.number < 0)
     tried = [trial for trial in trials if trial.number >= 0]
     done = [trial for trial in tried if not trial.failure]
+    if not tried:
+        raise DataError("the time was over before any configuration was tried: give it more")
     if not done:
-        raise DataError(_nothing(tried))
+        first = f"the first, {tried[0].spec}, failed: {tried[0].failure}"
+        raise DataError(f"none of the {len(tried)} configurations could be run; {first}")
     outcomes = Outcomes(
         np.column_stack([trial.scores for trial in done]),
         np.column_stack([trial.tokens for trial in done]),
@@ -275,9 +282,18 @@ def conclude(
     ids = [query.id for query in benchmark.queries]
     strategies = None
     if space.exhaustive:
+        candidates: dict[str, dict[tuple[str, str], Trial]] = {}  # of equal configurations the first
+        for trial in done:
+            spec, retriever = configuration(trial.spec)
+            alike = candidates.setdefault(space.branch(trial.branch).strategy, {})
+            alike.setdefault((get_chunker(spec).label, retriever), trial)
+
+        def by_depth(trial: Trial) -> Scores:
+            return np.column_stack([trial.measured[measure] for measure in options.goal.measures])
+
         strategies = StrategyChoices.of(
             options.goal,
-            _candidates(done, space, options.goal),
+            {name: {each.spec: by_depth(each) for each in trials.values()} for name, trials in candidates.items()},
             ids,
             clusters or ids,
             seed=options.seed,
@@ -321,20 +337,6 @@ def pareto_trials(trials: Sequence[Trial]) -> tuple[Trial, ...]:
     return tuple(sorted(distinct.values(), key=lambda trial: (-trial.quality, trial.mean_tokens, trial.cost)))
 
 
-def _candidates(done: Sequence[Trial], space: Space, goal: Goal) -> dict[str, dict[str, Scores]]:
-    """By strategy, the scores of all configurations of its grids; of equal configurations the first."""
-    found: dict[str, dict[tuple[str, str], Trial]] = {}
-    for trial in done:
-        strategy = space.branch(trial.branch).strategy
-        spec, retriever = configuration(trial.spec)
-        found.setdefault(strategy, {}).setdefault((get_chunker(spec).label, retriever), trial)
-
-    def scores(trial: Trial) -> Scores:
-        return np.column_stack([trial.measured[measure] for measure in goal.measures])
-
-    return {name: {each.spec: scores(each) for each in trials.values()} for name, trials in found.items()}
-
-
 def _report(
     benchmark: Benchmark, goal: Goal, done: Sequence[Trial], held: HeldOut, fold_of: NDArray[np.int64]
 ) -> Report:
@@ -370,14 +372,6 @@ def _difference(scores: NDArray[np.float64], baseline: Trial, spread: Spread, hi
     )
 
 
-def _nothing(tried: Sequence[Trial]) -> str:
-    if not tried:
-        return "the time was over before any configuration was tried: give it more"
-    return (
-        f"none of the {len(tried)} configurations could be run; the first, {tried[0].spec}, failed: {tried[0].failure}"
-    )
-
-
 def _described(trial: Trial) -> dict[str, Any]:
     found: dict[str, Any] = {
         "number": trial.number,
@@ -391,16 +385,6 @@ def _described(trial: Trial) -> dict[str, Any]:
         "seconds": round(trial.seconds, 3),
     }
     return found | ({"failure": trial.failure} if trial.failure else {})
-
-
-def _measured(trial: Trial, branch: Branch) -> dict[str, Any]:
-    return {
-        "configuration": trial.spec,
-        "values": {option: branch.written(option, trial.drawn[option]) for option in branch.varied},
-        "chunks": trial.chunks,
-        "means": {measure: trial.mean(measure) for measure in trial.measured},
-        "scores": trial.measured,
-    }
 
 
 _ADAPTERS = {
@@ -450,8 +434,9 @@ def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
         if retriever in ("passages", "passages:lexical"):  # what the adapters' retrievers are, by themselves
             models = {each: f", {each}" if retriever == "passages" else "" for each in _MODELS}
             found[framework] = _PASSAGES[framework].format(spec=_escaped(spec), **models)
+    written: str = yaml.safe_dump([{"strategy": name, **options}], sort_keys=False, width=1_000)
     return found | {
-        "YAML, for compare --config": _yaml(name, options),
+        "YAML, for compare --config": written.rstrip("\n"),
         "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
     }
 
@@ -484,10 +469,3 @@ _MODELS = ("embeddings", "embed_model", "text_embedder")
 def _escaped(text: str) -> str:
     """Text for a Python string in double quotes: ASCII, without quotes or terminal controls."""
     return ascii(text + '"')[1:-1].removesuffix('"').replace("\\'", "'").replace('"', '\\"')
-
-
-def _yaml(name: str, options: Mapping[str, Any]) -> str:
-    import yaml  # type: ignore[import-untyped,unused-ignore]
-
-    text: str = yaml.safe_dump([{"strategy": name, **options}], sort_keys=False, width=1_000)
-    return text.rstrip("\n")

@@ -166,11 +166,7 @@ class Branch:
     @property
     def varied(self) -> Mapping[str, Values]:
         """The options with several values."""
-        return {
-            option: each
-            for option, each in self.parameters.items()
-            if isinstance(each, Values) and len(each.values) > 1
-        }
+        return {option: each for option, each in self.parameters.items() if isinstance(each, Values) and each.size > 1}
 
     def written(self, option: str, place: int) -> str:
         """An option's value at an index of its list, as written in a spec string."""

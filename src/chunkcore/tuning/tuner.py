@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -49,14 +49,12 @@ def tune(
 ) -> Tuning:
     """Search strategies and their options for the configuration that retrieves best.
 
-    Grids (``"recursive:size={50,100,200}"``) run every combination, each once on all questions. Any other space starts
-    with each strategy's defaults, then alternates random configurations and proposals of Optuna. A proposal belongs to
-    a fold and uses the scores of the *other* folds' questions only. Each fold is scored by the configuration that the
-    other folds choose. The mean of these held-out scores estimates the final choice on new questions, slightly low, as
-    each fold's choice uses fewer questions and candidates.
+    Grids (``"recursive:size={50,100,200}"``) run every combination. Any other space starts with each strategy's
+    defaults, then alternates random configurations and proposals of Optuna. A proposal belongs to a fold and uses the
+    scores of the *other* folds' questions only. The held-out score is the mean over the folds, each scored by the
+    configuration that the others choose: an estimate on new questions, slightly low.
 
-    Proposals depend only on earlier scores, the seed and Optuna's version. A stopped search resumes from its `study`
-    and gives the same result, up to the last digits of vectors, which depend on the batch.
+    A stopped search resumes from its `study` and gives the same result, up to the last digits of vectors.
 
     Args:
         benchmark: documents and questions. For evidence sentences pass ``whole_sentences(benchmark)``.
@@ -115,7 +113,6 @@ class _Search:
         self.benchmark = benchmark
         self.space = space
         self.options = options
-        self.counter = get_counter(options.counter)
         self.fold_of = assign_folds(benchmark, options.folds, by=options.by, seed=options.seed)
         model = get_embedder(embedder)
         if isinstance(model, CachedEmbedder) and cache is not None:
@@ -123,22 +120,16 @@ class _Search:
         if not isinstance(model, CachedEmbedder):
             model = CachedEmbedder(model, cache if isinstance(cache, EmbeddingCache) else EmbeddingCache(cache))
         self.embedder = model
-        self._check_paid()
+        asking = [each.strategy for each in space.branches if issubclass(strategies[each.strategy], LLMChunker)]
+        if asking and options.llm_tokens is None:
+            raise OptionError(
+                f"{asking[0]} asks a language model: say with llm_tokens how many tokens may be spent on it in all"
+            )
         self.keeping = keeping
         self.report = progress or (lambda step, done, total: None)
         self.trials: dict[int, Trial] = {}
         self._dead = 0
         self.log: TrialLog | None = None
-
-    def _check_paid(self) -> None:
-        """Refuse a search with language models but without a limit on their tokens."""
-        asking = [
-            branch.strategy for branch in self.space.branches if issubclass(strategies[branch.strategy], LLMChunker)
-        ]
-        if asking and self.options.llm_tokens is None:
-            raise OptionError(
-                f"{asking[0]} asks a language model: say with llm_tokens how many tokens may be spent on it in all"
-            )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -148,7 +139,7 @@ class _Search:
             "embedder": self.embedder.fingerprint,
             "space": self.space.digest(),
             "measure": str(self.options.goal),
-            "counter": self.counter.name,
+            "counter": get_counter(self.options.counter).name,
             "retriever": self.options.retriever,
             "baseline": self.options.baseline,
             "seed": self.options.seed,
@@ -161,15 +152,8 @@ class _Search:
         if log is not None:
             log.read(self._restore)
         stopped = self._try_all()
-        return conclude(
-            sorted(self.trials.values(), key=lambda trial: trial.number),
-            self.benchmark,
-            self.space,
-            self.fold_of,
-            self.options,
-            self.embedder.name,
-            stopped,
-        )
+        done = sorted(self.trials.values(), key=lambda trial: trial.number)
+        return conclude(done, self.benchmark, self.space, self.fold_of, self.options, self.embedder.name, stopped)
 
     @cached_property
     def _planned(self) -> list[Trial]:
@@ -180,42 +164,38 @@ class _Search:
         defaults = [Proposal(each.name, drawn) for each in branches if (drawn := each.default()) is not None]
         return [self._trial(number, "default", each) for number, each in enumerate(defaults)]
 
-    @property
-    def _wanted(self) -> int:
-        return len(self._planned) if self.space.exhaustive else self.options.trials
-
     def _try_all(self) -> Stopped:
+        wanted = len(self._planned) if self.space.exhaustive else self.options.trials
         deadline = math.inf if self.options.timeout is None else time.monotonic() + self.options.timeout
         try:
             if -1 not in self.trials:
                 self._keep(self._run(Trial(number=-1, origin="baseline", spec=self.options.baseline)))
-            for number in range(self._wanted):
-                self.report("trials", number, self._wanted)
+            for number in range(wanted):
+                self.report("trials", number, wanted)
                 if number in self.trials:
                     continue
-                if not self.space.exhaustive and self._tried >= self.space.size:
+                tried = {each.spec for each in self.trials.values() if each.number >= 0}
+                if not self.space.exhaustive and len(tried) >= self.space.size:
                     return "exhausted"
                 if time.monotonic() >= deadline:
                     return "time"
                 self._try(number)
         except KeyboardInterrupt:
-            if -1 not in self.trials or all(each.failure for number, each in self.trials.items() if number >= 0):
+            if -1 not in self.trials or all(each.failure for each in self.trials.values() if each.number >= 0):
                 raise
             return "interrupted"
-        self.report("trials", self._wanted, self._wanted)
+        self.report("trials", wanted, wanted)
         return ""
-
-    @property
-    def _tried(self) -> int:
-        return len({trial.spec for number, trial in self.trials.items() if number >= 0})
 
     def _try(self, number: int) -> None:
         """Run one trial and keep it. Raises `ModelError` if a model failed in several trials in a row."""
         trial = self._propose(number)
-        same = self._same(trial)
+        name, measured = _label(trial.spec), self.options.measured(trial.origin)
+        known = (each for each in self.trials.values() if not each.failure and len(each.measured) >= len(measured))
+        same = next((each for each in known if _label(each.spec) == name), None)
         if same is not None:
-            known = {"number": number, "origin": trial.origin, "spec": trial.spec, "branch": trial.branch}
-            self._keep(replace(same, **known, drawn=trial.drawn, seconds=0.0))  # type: ignore[arg-type]
+            names = "scores", "tokens", "measured", "embedded", "asked", "chunks", "chunk_tokens"
+            self._keep(replace(trial, **{each: getattr(same, each) for each in names}))
             return
         writing = True
         try:
@@ -232,19 +212,6 @@ class _Search:
             done = replace(trial, failure=str(error))
         self._keep(done, writing=writing)
 
-    def _same(self, trial: Trial) -> Trial | None:
-        """An earlier trial of an equal configuration that has all the scores needed."""
-        name = _label(trial.spec)
-        measured = self.options.measured(trial.origin)
-        return next(
-            (
-                each
-                for each in self.trials.values()
-                if not each.failure and len(each.measured) >= len(measured) and _label(each.spec) == name
-            ),
-            None,
-        )
-
     def _keep(self, trial: Trial, *, writing: bool = True) -> None:
         self.trials[trial.number] = trial
         if self.log is not None and writing:
@@ -258,9 +225,12 @@ class _Search:
             chunker = replace(chunker, embedder=get_embedder(chunker.embedder))  # type: ignore[call-arg, attr-defined]
         if isinstance(chunker, LLMChunker):
             trial = replace(trial, asked=self._estimate(chunker))
-        return run_trial(
-            trial, self.keeping(chunker), self.benchmark, self.embedder, self.options, self._progress_of_trial
-        )
+
+        def progress(step: str, done: int, total: int) -> None:  # chunking is the first half, embedding the second
+            if step in ("chunk", "embed") and 0 < done < total:
+                self.report("this trial, %", 50 * (step == "embed") + 50 * done // total, 100)
+
+        return run_trial(trial, self.keeping(chunker), self.benchmark, self.embedder, self.options, progress)
 
     def _estimate(self, chunker: LLMChunker) -> int:
         usage = chunker.estimate(self.benchmark.documents)
@@ -274,11 +244,6 @@ class _Search:
                 f"it would take about {tokens:,} tokens of a language model; {spent:,} of {most:,} are spent"
             )
         return tokens
-
-    def _progress_of_trial(self, step: str, done: int, total: int) -> None:
-        """Chunking is the first half of a trial, embedding the second."""
-        if step in ("chunk", "embed") and 0 < done < total:
-            self.report("this trial, %", 50 * (step == "embed") + 50 * done // total, 100)
 
     # ---- what comes next
 
@@ -385,7 +350,9 @@ def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Pr
     """
     optuna = require_optuna()
     known = {_spec(space, each.proposal) for each in seen}
-    with _quiet(optuna):
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
         if not blind:
             values = max((len(each.values) for each in seen if each.values), default=1)
             study = optuna.create_study(
@@ -396,12 +363,14 @@ def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Pr
             if _spec(space, found) not in known:
                 return found
         return _ask(optuna, optuna.create_study(sampler=optuna.samplers.RandomSampler(seed)), space, known)
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Proposal:
     for _ in range(_REDRAWS):
         trial = study.ask()
-        found = _draw(trial, space)
+        found = _draw(optuna, trial, space)
         if _spec(space, found) not in known:
             break
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -417,32 +386,20 @@ def require_optuna() -> Any:
     return optuna
 
 
-@contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
-
-
-def _draw(trial: optuna.Trial, space: Space) -> Proposal:
+def _draw(optuna: Any, trial: optuna.Trial, space: Space) -> Proposal:
     branch = trial.suggest_categorical(_BRANCH, [each.name for each in space.branches])
-    drawn = {}
+    drawn: dict[str, Any] = {}
     for option, parameter in space.branch(branch).parameters.items():
-        name = f"{branch}.{option}"
-        if not isinstance(parameter, Values):
-            suggest: Any = trial.suggest_int if parameter.whole else trial.suggest_float
-            drawn[option] = suggest(name, parameter.low, parameter.high, log=parameter.log)
-        elif parameter.ordered:
-            drawn[option] = trial.suggest_int(name, 0, len(parameter.values) - 1)
+        name, kind = f"{branch}.{option}", _distribution(optuna, parameter)
+        if hasattr(kind, "choices"):
+            drawn[option] = trial.suggest_categorical(name, kind.choices)
         else:
-            drawn[option] = trial.suggest_categorical(name, range(len(parameter.values)))
+            suggest: Any = trial.suggest_float if isinstance(kind.low, float) else trial.suggest_int
+            drawn[option] = suggest(name, kind.low, kind.high, log=kind.log)
     return Proposal(branch, drawn)
 
 
-def _trial(optuna: Any, space: Space, seen: Seen) -> optuna.trial.FrozenTrial:
+def _trial(optuna: Any, space: Space, seen: Seen) -> Any:
     """The trial as `_draw` leaves it in an Optuna study."""
     branch = space.branch(seen.proposal.branch)
     names = [each.name for each in space.branches]
@@ -451,12 +408,12 @@ def _trial(optuna: Any, space: Space, seen: Seen) -> optuna.trial.FrozenTrial:
     for option, parameter in branch.parameters.items():
         params[f"{branch.name}.{option}"] = seen.proposal.drawn[option]
         distributions[f"{branch.name}.{option}"] = _distribution(optuna, parameter)
-    if seen.values is None:
-        return optuna.trial.create_trial(  # type: ignore[no-any-return]
-            state=optuna.trial.TrialState.FAIL, params=params, distributions=distributions
-        )
-    return optuna.trial.create_trial(  # type: ignore[no-any-return]
-        values=list(seen.values), params=params, distributions=distributions
+    states = optuna.trial.TrialState
+    return optuna.trial.create_trial(
+        state=states.FAIL if seen.values is None else states.COMPLETE,
+        values=seen.values,
+        params=params,
+        distributions=distributions,
     )
 
 
