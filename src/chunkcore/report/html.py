@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from chunkcore.document import Document
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
@@ -110,18 +109,19 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
 
     def evidence(each: Evidence) -> list[Any]:
         """Document, start, end, excerpt, and the document's number in the viewer (-1: not listed)."""
-        excerpt = _excerpt(sources[each.document_id], each, longest)
-        return [
-            page_text(each.document_id),
-            each.span.start,
-            each.span.end,
-            excerpt,
-            documents.get(each.document_id, -1),
-        ]
+        span, text = each.span, sources[each.document_id].text
+        excerpt = page_text(text[span.start : min(span.end, span.start + longest)])
+        shown = f"{excerpt} […]" if len(span) > longest else excerpt
+        return [page_text(each.document_id), span.start, span.end, shown, documents.get(each.document_id, -1)]
 
     def found(query: Query, k: Depth) -> list[list[int | None]]:
-        pairs = zip(page.reports, rows, strict=True)
-        return [_shares(report.found.get(k, ()), places.get(query.id)) for report, places in pairs]
+        pairs = (
+            (report.found.get(k, ()), places.get(query.id)) for report, places in zip(page.reports, rows, strict=True)
+        )
+        return [
+            [whole_percent(share) for share in shares[row]] if row is not None and row < len(shares) else []
+            for shares, row in pairs
+        ]
 
     def question(query: Query) -> dict[str, Any]:
         answer = query.metadata.get("answer")
@@ -139,16 +139,6 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
         "ks": [str(k) for k in ks],
         "questions": [question(query) for query in asked],
     }
-
-
-def _excerpt(document: Document, evidence: Evidence, longest: int) -> str:
-    span = evidence.span
-    more = " […]" if len(span) > longest else ""
-    return page_text(document.text[span.start : min(span.end, span.start + longest)]) + more
-
-
-def _shares(rows: tuple[tuple[float, ...], ...], row: int | None) -> list[int | None]:
-    return [] if row is None or row >= len(rows) else [whole_percent(share) for share in rows[row]]
 
 
 def whole_percent(share: float) -> int | None:

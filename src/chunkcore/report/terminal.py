@@ -60,13 +60,10 @@ def print_advice(advice: Advice, console: Console) -> None:
     for title, text in {"": advice.command, **advice.pasted}.items():
         if text:
             console.print(Text(f"\n{title}:\n" if title else ""))
-            console.print(Text(indent(_printable(text), "    ")), soft_wrap=True)
+            # White space stays, what could steer a terminal does not.
+            code = "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+            console.print(Text(indent(code, "    ")), soft_wrap=True)
     console.print()
-
-
-def _printable(text: str) -> str:
-    """Code to paste: white space stays, what could steer a terminal does not."""
-    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
 
 
 def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> None:
@@ -122,19 +119,19 @@ def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
     """The columns that fit; the highest priority is dropped first."""
     from rich.cells import cell_len
 
+    def width_of(column: Column[Any]) -> int:
+        cells = [column.cell(row) for row in table.items]
+        lines = [*column.short.split("\n"), *(line for cell in cells for line in (cell.text, *cell.details))]
+        return max(map(len, lines))
+
     kept = [column for column in table.columns if column.short]
     lines = [line for row in table.items for line in _named(kept[0].cell(row)).plain.split("\n")]
     names = max([_NAME, *map(cell_len, lines)])
     for column in sorted(kept, key=lambda column: -column.priority):
-        if names + 4 + sum(_width(table, each) + 2 for each in kept[1:]) <= width or not column.priority:
+        if names + 4 + sum(width_of(each) + 2 for each in kept[1:]) <= width or not column.priority:
             break
         kept.remove(column)
     return kept
-
-
-def _width(table: Table[Any], column: Column[Any]) -> int:
-    cells = [column.cell(row) for row in table.items]
-    return max(map(len, [*column.short.split("\n"), *(line for cell in cells for line in (cell.text, *cell.details))]))
 
 
 def _laid_out(
@@ -147,10 +144,9 @@ def _laid_out(
 
     made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
-        heading = Text(column.short or column.title)
         right = column.kind == "number"
         made.add_column(
-            heading,
+            Text(column.short or column.title),
             justify="right" if right else "left",
             no_wrap=right or not fold,
             overflow="fold" if fold else "ellipsis",

@@ -76,6 +76,13 @@ def choice_table(tuning: Tuning) -> Table[Choice] | None:
         return None
     goal = found.goal
     group = "Questions that chose nothing"
+
+    def score(choice: Choice) -> Cell:
+        return Cell(percent(choice.score), (interval_text(choice.low, choice.high),), strong=True)
+
+    def flattery(choice: Choice) -> str:
+        return plots.signed(100 * choice.optimism) if choice.candidates > 1 else MISSING
+
     by_k: list[Column[Choice]] = [
         Column(f"{goal.kind}, {describe_depth(k)}", lambda choice, k=k: percent(choice.by_k[k]), group)  # type: ignore[misc]
         for k in goal.ks
@@ -84,20 +91,12 @@ def choice_table(tuning: Tuning) -> Table[Choice] | None:
         Column[Choice]("Chosen", lambda choice: choice.configuration, kind="text", short="Best configuration"),
         Column[Choice]("Of", lambda choice: amount(choice.candidates), short="Of"),
         *by_k,
-        Column[Choice]("Mean", _score, group, short="Mean"),
+        Column[Choice]("Mean", score, group, short="Mean"),
         Column[Choice]("Mean where chosen", lambda choice: percent(choice.picked), short="Where\nchosen"),
-        Column[Choice]("Choosing flatters by", _flattery, short="Choosing\nflatters by"),
+        Column[Choice]("Choosing flatters by", flattery, short="Choosing\nflatters by"),
         Column[Choice]("Chosen in", lambda choice: f"{percent(choice.share, 0)} %"),
     )
     return Table("Each strategy's best configuration", columns, found.choices)
-
-
-def _score(choice: Choice) -> Cell:
-    return Cell(percent(choice.score), (interval_text(choice.low, choice.high),), strong=True)
-
-
-def _flattery(choice: Choice) -> str:
-    return plots.signed(100 * choice.optimism) if choice.candidates > 1 else MISSING
 
 
 def gap_table(tuning: Tuning) -> Table[Gap] | None:
@@ -261,7 +260,16 @@ def write_tuning(
         MissingExtraError: jinja2 is not installed.
         OSError: the folder cannot be written to.
     """
-    shown = _facts(tuning) | dict(settings or {})
+    options = tuning.options
+    shown = {
+        "Questions": amount(len(tuning.held_out_report.query_ids)),
+        "Embedder": tuning.embedder,
+        "Retriever": options.retriever,
+        "Scores count tokens of": options.counter if isinstance(options.counter, str) else options.counter.name,
+        "Held out": f"{options.folds} parts, by {options.by}",
+        "Seed": str(options.seed),
+        **(settings or {}),
+    }
     advice = advice or Advice.of_search(tuning, embedder)
     pasted = advice.pasted
     data = {**tuning.to_dict(), "advice": dict(advice.lines), "snippets": dict(pasted), "settings": shown}
@@ -273,18 +281,6 @@ def write_tuning(
     }
     written = {file: write_text(Path(folder) / file, text) for file, text in texts.items()}
     return TuningFiles(written[f"{name}.html"], written[f"{name}.md"], written[f"{name}.json"], written["winner.yaml"])
-
-
-def _facts(tuning: Tuning) -> dict[str, str]:
-    options = tuning.options
-    return {
-        "Questions": amount(len(tuning.held_out_report.query_ids)),
-        "Embedder": tuning.embedder,
-        "Retriever": options.retriever,
-        "Scores count tokens of": options.counter if isinstance(options.counter, str) else options.counter.name,
-        "Held out": f"{options.folds} parts, by {options.by}",
-        "Seed": str(options.seed),
-    }
 
 
 def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -82,7 +82,9 @@ def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int =
 
     As a last resort the text is cut off; the note says so.
     """
-    density = _density(documents)
+    count, size = SAMPLE
+    texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
+    density = len(packed("", texts).text) / max(1, sum(map(len, texts)))
     whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
     if (found := _fitting(documents, whole, room, density)) is not None:
         return found
@@ -106,12 +108,6 @@ def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Wind
         number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
         for number, ranges in sorted(found.items())
     }
-
-
-def _density(documents: Sequence[Document]) -> float:
-    count, size = SAMPLE
-    texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
-    return len(packed("", texts).text) / max(1, sum(map(len, texts)))
 
 
 def _fitting(
@@ -206,18 +202,15 @@ def answers(
         documents: numbers of the listed documents.
     """
     deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
-    for share in _SHARES[1:] if _too_many(runs, documents) else _SHARES:
+    pools = [run.pool for run in runs if run and run.pool is not None]
+    too_many = (
+        sum(map(len, pools)) > POOL and sum(piece.document_id in documents for pool in pools for piece in pool) > POOL
+    )
+    for share in _SHARES[1:] if too_many else _SHARES:
         packs = list(_within(benchmark, runs, documents, share, room))
         if len(packs) == len(runs):
             return PackedAnswers(packs, share.note(deeper=deepest > share.depth))
     return PackedAnswers([None] * len(runs), "There are too many answers for one page: none is shown.")
-
-
-def _too_many(runs: Sequence[Run | None], documents: Mapping[str, int]) -> bool:
-    pools = [run.pool for run in runs if run and run.pool is not None]
-    if sum(map(len, pools)) <= POOL:
-        return False
-    return sum(piece.document_id in documents for pool in pools for piece in pool) > POOL
 
 
 def _within(
@@ -239,11 +232,21 @@ def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share
     elif run.pool is not None:
         pieces.number_pool(run.pool, {_place(piece) for each in run.results.values() for piece in each[: share.depth]})
     sources = {document.id: document for document in benchmark.documents}
-    hits = _HitColumns()
-    for query in benchmark.queries:
-        found = run.results.get(query.id, ())
-        hits.add([(pieces.number(piece, sources), piece) for piece in found[: share.depth]], len(found))
-    return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": hits.columns()}
+    results = [run.results.get(query.id, ()) for query in benchmark.queries]
+    hits = [piece for each in results for piece in each[: share.depth]]  # of all questions, one after another
+    numbers = [pieces.number(piece, sources) for piece in hits]
+    found, kept = [len(each) for each in results], [min(len(each), share.depth) for each in results]
+    hows, sure = [HOWS.index(piece.how) for piece in hits], [round(100 * piece.certainty) for piece in hits]
+    columns = {
+        "kept": kept,
+        "found": [] if found == kept else found,
+        "piece": numbers,
+        "score": [_rounded(piece.score) for piece in hits],
+        "how": hows if any(hows) else [],  # empty if each was located by its spans
+        "sure": [] if all(each == 100 for each in sure) else sure,
+        "parts": [[number, _parts_of(piece)] for number, piece in enumerate(hits) if piece.parts],
+    }
+    return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": columns}
 
 
 class _PieceRows:
@@ -308,43 +311,6 @@ class _PieceRows:
             "start": _steps(span.start for span in spans),
             "length": [span.end - span.start for span in spans],
             "text": [[at, text] for at, text in self._texts.items()],
-        }
-
-
-@dataclass
-class _HitColumns:
-    """The hits of each question, one after another."""
-
-    found: list[int] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
-    pieces: list[int] = field(default_factory=list)
-    scores: list[float | None] = field(default_factory=list)
-    hows: list[int] = field(default_factory=list)
-    sure: list[int] = field(default_factory=list)
-    parts: list[list[Any]] = field(default_factory=list)
-
-    def add(self, hits: Sequence[tuple[int, Retrieved]], found: int) -> None:
-        """Add the kept pieces of one question, best first, of `found` retrieved ones."""
-        self.kept.append(len(hits))
-        self.found.append(found)
-        for number, piece in hits:
-            if piece.parts:
-                self.parts.append([len(self.pieces), _parts_of(piece)])
-            self.pieces.append(number)
-            self.scores.append(_rounded(piece.score))
-            self.hows.append(HOWS.index(piece.how))
-            self.sure.append(round(100 * piece.certainty))
-
-    def columns(self) -> dict[str, Any]:
-        """Empty if every piece was located by its spans with certainty."""
-        return {
-            "kept": self.kept,
-            "found": [] if self.found == self.kept else self.found,
-            "piece": self.pieces,
-            "score": self.scores,
-            "how": self.hows if any(self.hows) else [],
-            "sure": [] if all(sure == 100 for sure in self.sure) else self.sure,
-            "parts": self.parts,
         }
 
 
