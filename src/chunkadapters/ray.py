@@ -43,7 +43,10 @@ class RayMap:
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """The answers, as they come."""
-        ray = _ray()
+        try:
+            ray = import_module("ray")
+        except ImportError as error:
+            raise MissingExtraError.of("ray", "ray", "spread work over its workers") from error
         held = ray.put(function)
         task = ray.remote(**self.options)(_call) if self.options else ray.remote(_call)
         waiting: list[Any] = []
@@ -69,10 +72,3 @@ def _first_done(ray: Any, waiting: list[Any]) -> Any:
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
     return function(item)
-
-
-def _ray() -> Any:
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise MissingExtraError.of("ray", "ray", "spread work over its workers") from error

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from chunkcore.document import Document
@@ -57,43 +57,30 @@ def document_later(name: str, size: int, read: Callable[[], str]) -> Document:
     >>> document_later("fox.txt", 6, lambda: "A fox.").text
     'A fox.'
     """
-    return _made(Document(name, ""), _Later(read), (0, 0), size)
+    return _made(Document(name, ""), size, lru_cache(maxsize=1)(read))
 
 
-class _Later:
-    def __init__(self, read: Callable[[], str]) -> None:
-        self._read = lru_cache(maxsize=1)(read)
-
-    def read(self, *_: int) -> str:
-        return self._read()
-
-
-def _made(document: Document, texts: _Later | _Texts, where: tuple[int, int], size: int) -> Document:
+def _made(document: Document, size: int, read: Callable[[], str]) -> Document:
     stored = object.__new__(_StoredDocument)
     for name in ("id", "metadata", "marks"):
         object.__setattr__(stored, name, getattr(document, name))
-    for name, value in (("_texts", texts), ("_where", where), ("_size", size)):
-        object.__setattr__(stored, name, value)
+    object.__setattr__(stored, "size", size)
+    object.__setattr__(stored, "_read", read)
     return stored
 
 
 class _StoredDocument(Document):
-    __slots__ = ("_size", "_texts", "_where")
+    __slots__ = ("_read", "size")
 
-    _texts: _Later | _Texts
-    _where: tuple[int, int]
-    _size: int
+    _read: Callable[[], str]
+    size: int
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         return Document(*args, **options)  # for `dataclasses.replace`
 
     @property
     def text(self) -> str:
-        return self._texts.read(*self._where)
-
-    @property
-    def size(self) -> int:
-        return self._size
+        return self._read()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Document):
@@ -121,9 +108,9 @@ class _Texts:
             return document
         self._file = self._file or ScratchFile()
         data = document.text.encode("utf-8", "surrogatepass")
-        return _made(document, self, (self._file.add(data), len(data)), document.size)
+        return _made(document, document.size, partial(self._text, self._file.add(data), len(data)))
 
-    def read(self, start: int, size: int) -> str:
+    def _text(self, start: int, size: int) -> str:
         if not size:
             return ""
         with self._lock:
@@ -133,14 +120,10 @@ class _Texts:
         assert self._file is not None
         text = self._file.read(start, size).decode("utf-8", "surrogatepass")
         with self._lock:
-            self._hold(start, text)
+            if start not in self._held:
+                self._held[start] = text
+                self._characters += len(text)
+            while self._characters > _HELD and len(self._held) > 1:
+                _, oldest = self._held.popitem(last=False)
+                self._characters -= len(oldest)
         return text
-
-    def _hold(self, start: int, text: str) -> None:
-        if start in self._held:
-            return
-        self._held[start] = text
-        self._characters += len(text)
-        while self._characters > _HELD and len(self._held) > 1:
-            _, oldest = self._held.popitem(last=False)
-            self._characters -= len(oldest)

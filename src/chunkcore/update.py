@@ -78,7 +78,14 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
     [('The fox naps.', 0, 13)]
     """
     new = chunker.chunk(new_document)
-    old = sorted(_checked(old_chunks, new_document.id), key=lambda chunk: chunk.index)
+    indexed = list(old_chunks)
+    for chunk in indexed:
+        if not isinstance(chunk, Chunk):
+            raise DataError(f"old_chunks are chunkcore Chunks, got {type(chunk).__name__}")
+        if chunk.document_id != new_document.id:
+            one, other = new_document.id, chunk.document_id
+            raise DataError(f"old_chunks are those of {one!r}, got one of {other!r}: plan each document apart")
+    old = sorted(indexed, key=lambda chunk: chunk.index)
     partners = _partners(old, new)
     gone = set(range(len(old))) - set(partners.values())
     return UpdatePlan(
@@ -86,17 +93,6 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
         tuple(old[place] for place in sorted(gone)),
         tuple(chunk for place, chunk in enumerate(new) if place not in partners),
     )
-
-
-def _checked(chunks: Iterable[Chunk], document_id: str) -> Iterable[Chunk]:
-    for chunk in chunks:
-        if not isinstance(chunk, Chunk):
-            raise DataError(f"old_chunks are chunkcore Chunks, got {type(chunk).__name__}")
-        if chunk.document_id != document_id:
-            raise DataError(
-                f"old_chunks are those of {document_id!r}, got one of {chunk.document_id!r}: plan each document apart"
-            )
-        yield chunk
 
 
 def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from chunkadapters.arrow.reading import METADATA, Columns, Reading
-from chunkadapters.arrow.writing import Row, Vectorizer, batched, chunk_rows, chunk_schema, error_row, spark_schema
+from chunkadapters.arrow.writing import Row, Vectorizer, batched, chunk_rows, chunk_schema, spark_schema
 from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters.models import secrets_within, without_secrets
 from chunkcore.chunkers import Chunker
@@ -199,7 +199,8 @@ class ArrowChunker:
 
     def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
         if not cut:
-            return [error_row(reading.id, "it has no chunks: its text is empty or white space alone")]
+            told = "it has no chunks: its text is empty or white space alone"
+            return [{"document_id": reading.id, "error": told}]
         problem = cut
         if isinstance(cut, list) and reading.document is not None:
             try:
@@ -211,7 +212,7 @@ class ArrowChunker:
         told = self._told(problem)
         if self.errors == "raise":
             raise DataError(f"the document {reading.id!r} cannot be cut: {told}") from problem
-        return [error_row(reading.id, told)]
+        return [{"document_id": reading.id, "error": told}]
 
     def _told(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
@@ -283,19 +284,15 @@ def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
         frame: a `pyspark.sql.DataFrame` with the chunker's columns.
         chunker: its `schema` is computed here, which may ask the embedder.
     """
+    # Spark has no lists of fixed sizes.
+    kinds = {field.name: field.type for field in chunker.schema}
+    lists = {name: pa.list_(kind.value_type) for name, kind in kinds.items() if pa.types.is_fixed_size_list(kind)}
+    schema = pa.schema([field.with_type(lists.get(field.name, field.type)) for field in chunker.schema])
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(_without_fixed_sizes, chunker.batches(batches))
+        return (batch.cast(schema) for batch in chunker.batches(batches))
 
     return frame.mapInArrow(cut, spark_schema(chunker.schema))
-
-
-def _without_fixed_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    fields = [
-        field.with_type(pa.list_(field.type.value_type)) if pa.types.is_fixed_size_list(field.type) else field
-        for field in batch.schema
-    ]
-    return batch.cast(pa.schema(fields))
 
 
 class _Actor:

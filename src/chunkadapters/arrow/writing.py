@@ -87,12 +87,8 @@ def _spark_type(kind: pa.DataType) -> str:
 _SPARK_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolean", pa.float32(): "float"}
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """One row per chunk: float32 vectors, and whether the model truncated the text (None: unknown)."""
-
-    vectors: Vectors
-    truncated: list[bool | None]
+# One row per chunk: float32 vectors, and whether the model truncated the text (None: unknown).
+Embedding = tuple[Vectors, list[bool | None]]
 
 
 @dataclass(frozen=True)
@@ -123,15 +119,12 @@ class Vectorizer:
                 f"the model {self.embedder.name!r} answered with {vectors.shape[1]} dimensions: expected "
                 f"{self.dimensions}"
             )
-        return Embedding(vectors, self._truncated(texts))
-
-    def _truncated(self, texts: list[str]) -> list[bool | None]:
         most = self.embedder.max_tokens
         if most is None:
-            return [False] * len(texts)
+            return vectors, [False] * len(texts)
         if not isinstance(self.embedder, TokenCountingEmbedder):
-            return [None] * len(texts)
-        return [bool(count > most) for count in self.embedder.count_tokens(texts)]
+            return vectors, [None] * len(texts)
+        return vectors, [bool(count > most) for count in self.embedder.count_tokens(texts)]
 
 
 Row = dict[str, Any]
@@ -178,13 +171,9 @@ def _rows(chunks: list[Chunk], metadata: list[str], embedding: Embedding | None)
             "content_hash": chunk.content_hash,
         }
         if embedding is not None:
-            row |= {"vector": embedding.vectors[place], "truncated": embedding.truncated[place]}
+            vectors, truncated = embedding
+            row |= {"vector": vectors[place], "truncated": truncated[place]}
         yield row
-
-
-def error_row(document_id: str | None, problem: str) -> Row:
-    """The row of a document without chunks."""
-    return {"document_id": document_id, "error": problem}
 
 
 def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

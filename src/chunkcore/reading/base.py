@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import islice
@@ -118,7 +119,8 @@ def read_file(path: Path | str, name: str = "") -> Reading:
         reader = _by_ending().get(path.suffix[1:].lower())
         if reader is None or reader.magic:  # else a web page that is called .pdf would be a broken PDF
             found = next((each for each in _by_ending().values() if each().recognises(head)), None)
-            reader = found or (reader if reader is not None and not _is_page(head) else None)
+            is_page = head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
+            reader = found or (None if is_page else reader)
         if reader is not None:
             return _read(reader(), path, name)
         if size > _LARGEST:
@@ -131,10 +133,6 @@ def read_file(path: Path | str, name: str = "") -> Reading:
     except DataError as error:  # damaged, or of an encoding that cannot be told
         raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
     return Reading(Document(name, text), (note,) if note else ())
-
-
-def _is_page(head: bytes) -> bool:
-    return head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
 
 
 def _read(reader: Reader, path: Path, name: str) -> Reading:
@@ -247,28 +245,21 @@ def _by_zeros(data: bytes) -> str | None:
 
 def _encoding_of(data: bytes) -> str | None:
     text = data.decode("utf-8", "replace")
-    if 2 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text)) - 1 or _is_surrogates(data):
+    if 2 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text)) - 1:
         return None  # damaged UTF-8
-    return _declared(data) or _by_letters(data[:_LOOKED_AT]) or _guessed(data[:_LOOKED_AT])
-
-
-def _is_surrogates(data: bytes) -> bool:
-    try:
+    with suppress(UnicodeDecodeError):
         data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return False
-    return True
+        return None  # UTF-8 with surrogates
+    return _declared(data) or _by_letters(data[:_LOOKED_AT]) or _guessed(data[:_LOOKED_AT])
 
 
 def _declared(data: bytes) -> str | None:
     found = _DECLARED.search(data[:2048])
-    try:
+    with suppress(LookupError, ValueError, TypeError):  # unknown, wrong, or no encoding of texts
         if found is not None:
             encoding = found[1].decode("ascii").lower()
             data.decode(encoding)
             return encoding
-    except (LookupError, ValueError, TypeError):  # unknown, wrong, or no encoding of texts
-        pass
     return None
 
 

@@ -21,7 +21,7 @@ _DEEPEST = 2_000  # elements in each other
 Attributes = Mapping[str, str]
 
 
-def _walk(data: bytes, start: Callable[[str, Attributes], None], end: Callable[[str], None], said: Any = None) -> None:
+def _walk(data: bytes, start: Callable[[str, Attributes], None], end: Any = None, said: Any = None) -> None:
     """Call `start`, `end` and `said` for the elements and texts of an XML document, by their names without namespaces.
 
     A document type is refused: it can define entities, which expand without limit or name other files. Neither format
@@ -39,7 +39,8 @@ def _walk(data: bytes, start: Callable[[str, Attributes], None], end: Callable[[
     def ends(name: str) -> None:
         nonlocal depth
         depth -= 1
-        end(_local(name))
+        if end is not None:
+            end(_local(name))
 
     def refuse(*_: Any) -> None:
         raise DataError("a document type, which could define entities, is refused")
@@ -282,7 +283,7 @@ class Epub(_Packed):
     def write(self, archive: ArchiveMembers, text: MarkdownText, notes: list[str]) -> dict[str, Any]:
         found: list[str] = []
         container = archive.read("META-INF/container.xml")
-        _walk(container, lambda name, at: found.append(at.get("full-path", "")) if name == "rootfile" else None, _pass)
+        _walk(container, lambda name, at: found.append(at.get("full-path", "")) if name == "rootfile" else None)
         if not found:
             raise DataError("names no content: it is damaged")
         chapters, metadata = _package(archive.read(found[0]), posixpath.dirname(found[0]))
@@ -300,10 +301,6 @@ class Epub(_Packed):
             if text.size > begin:
                 text.marks.append(Mark("chapter", Span(begin, text.size), {"number": number}))
         return metadata
-
-
-def _pass(name: str) -> None:
-    """Nothing to do at the end of an element."""
 
 
 def _package(data: bytes, folder: str) -> tuple[list[str], dict[str, str]]:
@@ -326,11 +323,11 @@ def _package(data: bytes, folder: str) -> tuple[list[str], dict[str, str]]:
         if key and text.strip():
             metadata[key] = f"{metadata.get(key, '')}{text}".strip()
 
-    _walk(data, start, _pass, said)
+    _walk(data, start, said=said)
     return list(dict.fromkeys(files[each] for each in order if each in files)), metadata
 
 
 def _encrypted(data: bytes) -> set[str]:
     found: set[str] = set()
-    _walk(data, lambda name, at: found.add(unquote(at.get("URI", ""))) if name == "CipherReference" else None, _pass)
+    _walk(data, lambda name, at: found.add(unquote(at.get("URI", ""))) if name == "CipherReference" else None)
     return found

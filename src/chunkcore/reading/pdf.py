@@ -242,20 +242,16 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 def _serve() -> None:
     """Read the files that standard input names, one a line, until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    _limit_memory()
-    output = sys.stdout.buffer
-    for line in sys.stdin.buffer:
-        for row in _told(json.loads(line)):
-            output.write(json.dumps(row).encode("ascii") + b"\n")
-            output.flush()
-
-
-def _limit_memory() -> None:
     with suppress(ImportError, OSError, ValueError):  # Windows has no limits, and macOS refuses this one
         import resource
 
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    output = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        for row in _told(json.loads(line)):
+            output.write(json.dumps(row).encode("ascii") + b"\n")
+            output.flush()
 
 
 def _told(path: str) -> Iterator[dict[str, Any]]:
@@ -277,17 +273,14 @@ def _told(path: str) -> Iterator[dict[str, Any]]:
         if len(pdf) > _PAGES:
             yield {"error": f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"}
             return
-        yield {"pages": len(pdf), "metadata": _metadata(pdf), "outline": _outline(pdf)}
+        named = {key.lower(): pdf.get_metadata_value(key).strip()[:1000] for key in ("Title", "Author")}
+        metadata = {key: _clean(value) for key, value in named.items() if value}
+        yield {"pages": len(pdf), "metadata": metadata, "outline": _outline(pdf)}
         for number in range(len(pdf)):
             yield {"number": number + 1, **_page_row(pdf, number)}
         yield {"end": True}
     finally:
         pdf.close()
-
-
-def _metadata(pdf: Any) -> dict[str, str]:
-    found = {key.lower(): pdf.get_metadata_value(key).strip()[:1000] for key in ("Title", "Author")}
-    return {key: _clean(value) for key, value in found.items() if value}
 
 
 def _outline(pdf: Any) -> dict[int, list[tuple[int, str]]]:
@@ -444,41 +437,30 @@ def _laid_out(words: Sequence[_Word]) -> tuple[str, _Boxes, list[tuple[int, int,
     """The text in reading order; each word's place in it with its box; and each line's, with its height and cells."""
     runs = _runs(words)
     level = [run for run in runs if not _is_upright(run)]
-    blocks = [*_columns(level, 0), *([run] for run in [[each] for each in runs if _is_upright(each)])]
-    parts: list[str] = []
+    blocks = [*_columns(level, 0), *([[run]] for run in runs if _is_upright(run))]
+    text = ""
     boxes: _Boxes = []
     lines: list[tuple[int, int, float, int]] = []
-    size = 0
     before = ""
-
-    def add(text: str) -> None:
-        nonlocal size
-        parts.append(text)
-        size += len(text)
-
     for block in blocks:
         pitch = median_low([b[0].top - a[0].top for a, b in pairwise(block)]) if len(block) > 1 else 0.0
         for turn, row in enumerate(block):
             first = row[0].words[0].text
             if before:
-                above = block[turn - 1] if turn else None
-                add(
-                    "\n"
-                    if above is not None and not _is_gap(above, row, pitch)
-                    else _joint(before, first)
-                    if not turn
-                    else "\n\n"
-                )
-            begin = size
+                if not turn:
+                    text += _joint(before, first)
+                else:
+                    text += "\n\n" if _is_gap(block[turn - 1], row, pitch) else "\n"
+            begin = len(text)
             for number, run in enumerate(row):
-                add("  " if number else "")
+                text += "  " if number else ""
                 for place, word in enumerate(run.words):
-                    add(" " if place else "")
-                    boxes.append((size, size + len(word.text), word.left, word.top, word.right, word.bottom))
-                    add(word.text)
+                    text += " " if place else ""
+                    boxes.append((len(text), len(text) + len(word.text), word.left, word.top, word.right, word.bottom))
+                    text += word.text
             before = row[-1].words[-1].text
-            lines.append((begin, size, round(2 * row[0].words[0].height) / 2, len(row)))
-    return "".join(parts), boxes, lines
+            lines.append((begin, len(text), round(2 * row[0].words[0].height) / 2, len(row)))
+    return text, boxes, lines
 
 
 def _is_gap(above: _Row, row: _Row, pitch: float) -> bool:

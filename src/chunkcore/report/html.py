@@ -115,9 +115,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
         return [page_text(each.document_id), span.start, span.end, shown, documents.get(each.document_id, -1)]
 
     def found(query: Query, k: Depth) -> list[list[int | None]]:
-        pairs = (
-            (report.found.get(k, ()), places.get(query.id)) for report, places in zip(page.reports, rows, strict=True)
-        )
+        pairs = [(report.found.get(k, ()), at.get(query.id)) for report, at in zip(page.reports, rows, strict=True)]
         return [
             [whole_percent(share) for share in shares[row]] if row is not None and row < len(shares) else []
             for shares, row in pairs

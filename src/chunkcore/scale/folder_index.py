@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
-import zlib
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,17 +34,6 @@ _VERSION = 1
 _WHOLE = 2**62  # bytes: no file is cut in parts
 _BATCH = 8_000_000  # bytes of files that are read together
 _ENTRY = 1000  # bytes of text that take as long as opening a file
-_BROKEN: tuple[type[Exception], ...] = (
-    ChunkcoreError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    OSError,
-    EOFError,
-)
-_BROKEN += (MemoryError, RecursionError, zipfile.BadZipFile, zlib.error)
 _UNREAD = -2
 _ARRAYS = {"units": 2, "keys": 1, "begins": 1, "texts": 1, "counts": 1, "lengths": 1}  # and their dimensions
 
@@ -89,18 +76,15 @@ class _Entry(NamedTuple):
 
     def read(self) -> Document:
         """The document. Raises `DataError`: it is no longer what was indexed."""
-        document = next(iter(piece_documents(_with_data(self.piece), _WHOLE)), None)
+        piece = self.piece
+        if piece.kind == "line":
+            with Path(piece.path).open("rb") as file:
+                file.seek(piece.begin)
+                piece = piece._replace(data=file.read(piece.end - piece.begin))
+        document = next(iter(piece_documents(piece, _WHOLE)), None)
         if document is None or _digest(document.text) != self.digest:
             raise DataError(f"{self.piece.path} has changed since it was indexed: search again")
         return document
-
-
-def _with_data(piece: Piece) -> Piece:
-    if piece.kind != "line" or piece.data is not None:
-        return piece
-    with Path(piece.path).open("rb") as file:
-        file.seek(piece.begin)
-        return piece._replace(data=file.read(piece.end - piece.begin))
 
 
 def _digest(text: str) -> str:
@@ -268,7 +252,7 @@ class FolderIndex:
             _check(entries, found, table)
         except FileNotFoundError as error:
             raise DataError(f"there is no {file}") from error
-        except _BROKEN as error:
+        except Exception as error:  # a damaged file may fail NumPy in any way
             raise DataError(f"{file} is damaged, or no index of a folder ({error})") from error
         units = found.pop("units")
         return cls(settings, entries, units, Postings(**found))

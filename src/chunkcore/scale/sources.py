@@ -160,19 +160,12 @@ class Sources:
         for argument, path in enumerate(self.paths):
             if path == STANDARD_INPUT:
                 yield from self._piped(Piece("text", "-", "standard input", argument), sys.stdin.buffer)
-            elif path.is_dir() and not (path / "documents.jsonl").is_file():
+            elif lines := lines_file(path):
+                yield from self._lines(argument, lines)
+            elif path.is_dir():
                 yield from self._folder(argument, path)
-            elif path.is_dir() or path.suffix == ".jsonl":
-                yield from self._lines(argument, path / "documents.jsonl" if path.is_dir() else path)
             else:
                 yield from self._file(argument, as_utf8(path.as_posix()), path)
-
-    def is_lines(self, argument: int) -> bool:
-        """Whether an argument is a file with a document, including its id, on each line."""
-        path = self.paths[argument]
-        return path != STANDARD_INPUT and (
-            (path / "documents.jsonl").is_file() if path.is_dir() else path.suffix == ".jsonl"
-        )
 
     def _folder(self, argument: int, root: Path) -> Iterator[Piece]:
         failed: list[Piece] = []
@@ -196,7 +189,7 @@ class Sources:
                 with path.open("rb") as stream:
                     yield from self._piped(Piece("text", name, place, argument), stream)
                 return
-            stamp = _stamp(path)
+            stamp = file_stamp(path)
             whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
             if not stamp[0]:
                 raise empty(path)
@@ -231,7 +224,7 @@ class Sources:
     def _lines(self, argument: int, path: Path) -> Iterator[Piece]:
         try:
             refuse_device(path)
-            stamp = _stamp(path)
+            stamp = file_stamp(path)
             with path.open("rb") as file:
                 begin = number = 0
                 while data := file.readline(LONGEST_LINE + 1):
@@ -266,6 +259,13 @@ class Sources:
             yield _failed(whole.argument, whole.place, error, whole.id)
 
 
+def lines_file(path: Path) -> Path | None:
+    """The file with a document, including its id, on each line, that an input names; None for any other input."""
+    if path.is_dir():
+        return path / "documents.jsonl" if (path / "documents.jsonl").is_file() else None
+    return path if path.suffix == ".jsonl" else None
+
+
 def check_text(path: Path) -> None:
     """Check that a whole file is UTF-8 before any of it is chunked, in bounded memory.
 
@@ -297,7 +297,8 @@ def check_text(path: Path) -> None:
             lines += block.count(b"\n")
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def file_stamp(path: Path) -> tuple[int, int]:
+    """The file's size, and its modification time in nanoseconds."""
     told = os.stat(path)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
     return told.st_size, told.st_mtime_ns
 

@@ -24,7 +24,7 @@ from chunkcore.evaluation.benchmarks.documents import FolderWalk, LeftOut, tell_
 from chunkcore.files import AppendLog, NoTextError
 from chunkcore.reading import UnreadError
 from chunkcore.registry import check_number
-from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources
+from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 
 _BATCH_BYTES = 1_000_000
@@ -211,9 +211,8 @@ class Stream:
                 yield batch
                 batch, size = [], 0
             batch.append(piece)
-            size += (
-                most_bytes if piece.part is not None else length
-            )  # parts are large enough, and one may be waited for
+            # Parts are large enough, and one may be waited for.
+            size += most_bytes if piece.part is not None else length
         if batch:
             yield batch
 
@@ -271,20 +270,17 @@ class Stream:
         """The error if an earlier document has the id of this piece's document."""
         if not piece.part:
             may_repeat = len(self.sources.paths) > 1 or piece.kind == "line"  # paths in one folder differ
-            self._repeats = self._second(name, piece) if name and piece.error is None and may_repeat else None
+            self._repeats = None
+            if name and piece.error is None and may_repeat:
+                key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+                paths, first = self.sources.paths, self._seen.get(key)
+                if first is None:
+                    self._seen[key] = piece.argument
+                elif first == piece.argument and piece.kind == "line":
+                    self._repeats = DataError(f"{piece.place}: the id {name!r} was given before; make ids unique")
+                else:
+                    self._repeats = DataError(_two_of_one_id(name, paths[first], paths[piece.argument]))
         return self._repeats
-
-    def _second(self, name: str, piece: Piece) -> DataError | None:
-        """None if the id is new, else the error."""
-        key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        first = self._seen.get(key)
-        if first is None:
-            self._seen[key] = piece.argument
-            return None
-        paths = self.sources.paths
-        if first == piece.argument and piece.kind == "line":
-            return DataError(f"{piece.place}: the id {name!r} was given before; make ids unique")
-        return DataError(_two_of_one_id(name, paths[first], paths[piece.argument]))
 
     def _finish(self) -> None:
         """Report skipped files. Raises `DataError` if an input has no documents."""
@@ -292,7 +288,11 @@ class Stream:
             key = str(argument)
             left_out = self._left_out.get(argument, LeftOut())
             if not self.tally.found.get(key) and not self.tally.skipped:
-                raise DataError(_nothing_in(path, left_out, is_lines=self.sources.is_lines(argument)))
+                if lines_file(path):
+                    raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
+                raise DataError(
+                    f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
+                )
             tell_written(path, self.sources.written.get(argument, []))
             left_out.tell(path, self.tally.left_out.get(key, 0))
 
@@ -323,12 +323,12 @@ def total_bytes(paths: Sequence[Path]) -> int | None:
 
 def input_files(path: Path) -> Iterator[Path]:
     """The files that are read of an input: none of standard input."""
-    if not path.is_dir():
-        yield from () if path == STANDARD_INPUT else (path,)
-    elif (path / "documents.jsonl").is_file():
-        yield path / "documents.jsonl"
-    else:
+    if lines := lines_file(path):
+        yield lines
+    elif path.is_dir():
         yield from (file for _, file in FolderWalk(path, lambda *_: None))
+    elif path != STANDARD_INPUT:
+        yield path
 
 
 def _size(path: Path) -> int:
@@ -336,12 +336,6 @@ def _size(path: Path) -> int:
         return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0
-
-
-def _nothing_in(path: Path, left_out: LeftOut, *, is_lines: bool) -> str:
-    if is_lines:
-        return f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}'
-    return f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
 
 
 def _two_of_one_id(name: str, first: Path, second: Path) -> str:
@@ -416,7 +410,12 @@ class ResumableOutput:
     def _begin(self, *, fresh: bool) -> None:
         if not self.partial.exists():
             self._log.clear()  # the output was moved already; a kill left the journal
-        lines = [self._line(number, entry) for number, entry in self._log.entries]
+        lines = []
+        for number, entry in self._log.entries:
+            tally, sizes = Tally.from_dict(entry.get("tally")), (entry.get("output"), entry.get("errors"))
+            if tally is None or any(type(size) is not int for size in sizes):
+                raise DataError(f"{self.journal}, line {number}: damaged: {_ADVICE}")
+            lines.append(_Line(tally, *sizes))  # type: ignore[arg-type]
         size = os.fstat(self._open(self.partial).fileno()).st_size
         if size and not fresh and self._log.is_new:
             self._log.close()
@@ -435,13 +434,6 @@ class ResumableOutput:
         _cut_off(self._files[self.partial], self._done.output if self._done else 0)
         if self.errors.exists():
             _cut_off(self._open(self.errors), self._done.errors if self._done else 0)
-
-    def _line(self, number: int, entry: dict[str, Any]) -> _Line:
-        tally = Tally.from_dict(entry.get("tally"))
-        sizes = entry.get("output"), entry.get("errors")
-        if tally is None or any(type(size) is not int for size in sizes):
-            raise DataError(f"{self.journal}, line {number}: damaged: {_ADVICE}")
-        return _Line(tally, *sizes)  # type: ignore[arg-type]
 
     def _check(self, head: dict[str, Any]) -> None:
         changed = [

@@ -29,7 +29,7 @@ from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerErro
 from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.files import NoTextError, decoded, json_object, unreadable
 from chunkcore.reading import read_file
-from chunkcore.scale.sources import Piece, parts
+from chunkcore.scale.sources import Piece, file_stamp, parts
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
 # UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
@@ -158,7 +158,11 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
             return
     if piece.kind != "line":
         document, notes = read_file(piece.path, piece.id)
-        if _stamp(Path(piece.path)) != piece.stamp:
+        try:
+            stamp = file_stamp(Path(piece.path))
+        except OSError as error:
+            raise unreadable(Path(piece.path), error) from error
+        if stamp != piece.stamp:
             raise _ChangedError(_CHANGED.format(piece.path))
         yield from (part._replace(notes=notes) for part in _parted(document, part_size))
         return
@@ -240,14 +244,6 @@ class _ChangedError(DataError):
 
 
 _CHANGED = "{} has changed while it was read: let nobody write to it, and cut it again"
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        told = path.stat()
-    except OSError as error:
-        raise unreadable(path, error) from error
-    return told.st_size, told.st_mtime_ns
 
 
 T = TypeVar("T")
