@@ -73,16 +73,22 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters = []
+    keyword = inspect.Parameter.KEYWORD_ONLY
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
-            parameters += _parameters(groups[name])
+            group = groups[name]
+            options = get_type_hints(group, include_extras=True)
+            for field in fields(group):
+                kind, option = options[field.name].__origin__, copy(options[field.name].__metadata__[0])
+                option.rich_help_panel = group.panel
+                made = inspect.Parameter(field.name, keyword, default=field.default, annotation=Annotated[kind, option])
+                parameters.append(made)
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(annotation=hints[name], kind=keyword))
     own = "quiet" in hints
     if not own:
-        keyword = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter("quiet", keyword, default=False, annotation=_QUIET))
 
     @functools.wraps(command)
@@ -103,17 +109,6 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _parameters(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    found = []
-    for field in fields(group):
-        kind, option = hints[field.name].__origin__, copy(hints[field.name].__metadata__[0])
-        option.rich_help_panel = group.panel
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        found.append(inspect.Parameter(field.name, keyword, default=field.default, annotation=Annotated[kind, option]))
-    return found
-
-
 @dataclass(frozen=True)
 class Data:
     """Documents and questions; by default the collection that ships with the package."""
@@ -132,17 +127,7 @@ class Data:
         return f"chunkcore questions label {docs} --output {shlex.quote(str(self.questions or 'questions.jsonl'))}"
 
     def benchmark(self, output: Path, written: Sequence[str] = (), *, require_evidence: bool = True) -> Benchmark:
-        """Read them.
-
-        Args:
-            output: the folder to write into. Files of an earlier run in it are no documents.
-            written: names of such files, besides those of a report.
-            require_evidence: whether a question must have evidence.
-
-        Raises:
-            OptionError: questions or a layout without documents, or no such collection.
-            DataError: the files cannot be read.
-        """
+        """Read them; what an earlier run wrote into `output`, a report or `written`, is no document."""
         from chunkcore.datasets import load_dataset
         from chunkcore.evaluation.benchmarks import load_benchmark
         from chunkcore.files import REPORT_NAMES
@@ -192,9 +177,7 @@ class ScoringOptions:
     counter: Counter = "cl100k_base"
 
     def depths(self, default: Sequence[str]) -> tuple[tuple[Depth, ...], Measure]:
-        """The depths, with that of the verdict's measure; and this measure. Raises `OptionError`: a k or the measure is
-        malformed.
-        """
+        """The depths, with that of the verdict's measure; and this measure."""
         from chunkcore.evaluation.measures import get_measure
 
         ks = read_depths(self.k or default)
@@ -202,13 +185,7 @@ class ScoringOptions:
         return tuple(dict.fromkeys([*ks, *([] if wanted.k is None else [wanted.k])])), wanted
 
     def gate(self) -> Gate:
-        """What every strategy is held to.
-
-        Raises:
-            OptionError: a requirement is malformed.
-            DataError: the baseline is no report.
-            OSError: the baseline cannot be read.
-        """
+        """What every strategy is held to."""
         from chunkcore.cli.running import Gate
         from chunkcore.evaluation.statistics.gate import parse_requirement
         from chunkcore.report import read_reports
@@ -218,7 +195,7 @@ class ScoringOptions:
 
 
 def read_depths(texts: Sequence[str]) -> list[Depth]:
-    """The values of ``--k``. Raises `OptionError`: one is malformed."""
+    """The values of ``--k``."""
     from chunkcore.evaluation.measures import parse_depth
 
     try:
@@ -239,9 +216,7 @@ class Statistics:
     resamples: Resamples = 10_000
 
     def clusters(self, benchmark: Benchmark) -> dict[str, str] | None:
-        """By question, the document that it is resampled with; None where each question is resampled alone. Raises
-        `OptionError`: `by` is neither question nor document, or the questions are about one document, or none.
-        """
+        """By question, the document that it is resampled with; None where each question is resampled alone."""
         from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
         if self.by not in ("question", "document"):
@@ -284,7 +259,7 @@ class LlmPrices(DryRun):
     ] = None
 
     def prices(self) -> Prices | None:
-        """The prices; None where none are given. Raises `OptionError`: one without the other, or out of range."""
+        """The prices; None where none are given."""
         from chunkcore.models.llm import Prices
 
         if self.input_price is None and self.output_price is None:
@@ -346,12 +321,7 @@ _NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
 
 
 def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
-    """The strategies by their specs; those that embed use this model unless they name another.
-
-    Raises:
-        OptionError: a strategy is malformed, or given twice.
-        MissingExtraError: what loads the model that a strategy names is not installed.
-    """
+    """The strategies by their specs; those that embed use this model unless they name another."""
     from chunkcore.chunkers import get_chunker
     from chunkcore.models import get_embedder
 
@@ -370,19 +340,14 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
 
 
 def optional_embedder(name: str) -> Embedder | None:
-    """The model over the user's cache; None for "none". Raises `MissingExtraError`: what loads it is not installed."""
+    """The model over the user's cache; None for "none"."""
     from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 
     return None if name == "none" else CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache(), private=True))
 
 
 def check_output(output: Path) -> None:
-    """Check before long work that a report can be written.
-
-    Raises:
-        OSError: a file is where a folder is needed, or the folder cannot be written to.
-        MissingExtraError: jinja2 is not installed.
-    """
+    """Check before long work that a report can be written."""
     from chunkcore.report.rendering import require_jinja2
 
     require_jinja2()
@@ -390,9 +355,7 @@ def check_output(output: Path) -> None:
 
 
 def check_file(file: Path) -> None:
-    """Check before long work that a file can be written. Raises `OSError`: it is a folder, its folder cannot be written
-    to, or it is a pipe that cannot.
-    """
+    """Check before long work that a file or a pipe can be written."""
     if file.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
     if not file.exists() or file.is_file():  # a file is written anew beside the old one
@@ -402,9 +365,7 @@ def check_file(file: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Check before long work that files can be written into a folder. Raises `OSError`: a file is where a folder is
-    needed, or the folder cannot be written to.
-    """
+    """Check before long work that files can be written into a folder."""
     place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
     code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
     if code:

@@ -17,9 +17,6 @@ from chunkcore.cli import options, running
 from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 
 if TYPE_CHECKING:
-    from chunkcore.document import Document
-    from chunkcore.models import Embedder
-    from chunkcore.models.llm import Prices
     from chunkcore.questions import Generated
     from chunkcore.questions.filters import Threshold
     from chunkcore.questions.page import GenerationFiles
@@ -151,7 +148,9 @@ def generate(
         )
         write_generated(files, made)
         unanswered = journal.unanswered
-    for line in _summary(made, documents, files, unanswered, model.name, prices):
+    lost = f", {unanswered:,} of them without an answer" if unanswered else ""
+    used = f"{model.name}, all runs: {running.spent(made.usage, prices)}{lost}"
+    for line in _summary(made, len(documents), used, files):
         running.say(line)
     if made.stopped == INTERRUPTED:
         raise running.StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
@@ -189,20 +188,13 @@ def _check_outside(docs: Path, output: Path) -> None:
         )
 
 
-def _summary(
-    made: Generated,
-    documents: list[Document],
-    files: GenerationFiles,
-    unanswered: int,
-    model: str,
-    prices: Prices | None,
-) -> Iterator[str]:
+def _summary(made: Generated, documents: int, used: str, files: GenerationFiles) -> Iterator[str]:
     """What was written and rejected, and what it cost, line by line."""
     from chunkcore.questions.generate import INTERRUPTED
 
     represented = {row["document_id"] for row in made.rows}
     yield (
-        f"{len(made.rows):,} questions about {len(represented):,} of {len(documents):,} documents; "
+        f"{len(made.rows):,} questions about {len(represented):,} of {documents:,} documents; "
         f"{len(made.rejections):,} rejected"
     )
     for stage, what in _STAGES.items():
@@ -211,8 +203,7 @@ def _summary(
             yield f"rejected {count:,}: {what}"
     if made.filtered is not None:
         yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
-    lost = f", {unanswered:,} of them without an answer" if unanswered else ""
-    yield f"{model}, all runs: {running.spent(made.usage, prices)}{lost}"
+    yield used
     if made.unfinished and made.stopped != INTERRUPTED:
         yield (
             f"Stopped: {made.stopped}. Raise it and run the same command: it goes on where it is, and what was "
@@ -295,46 +286,31 @@ def check(
     fix: Annotated[bool, typer.Option("--fix", help="First write the places that were found into FILE.")] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence."""
-    from chunkcore.questions.validate import ValidationOptions, fix_questions, validate_benchmark
+    from chunkcore.questions.validate import KINDS, ValidationOptions, fix_questions, validate_benchmark
 
-    ignored = _kinds(ignore or [])
+    for each in ignore or ():
+        if each not in KINDS:
+            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(each)}")
     if fix:
         count = fix_questions(docs, questions)
         running.say(f"places written into {count:,} question{'' if count == 1 else 's'}", err=True)
     validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
-    found = validate_benchmark(docs, questions, options=validation, embedder=_embedder(embedder))
-    found = [each for each in found if each.kind not in ignored]
+    model = None
+    try:
+        model = options.optional_embedder(embedder)
+    except MissingExtraError as error:
+        sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
+    found = validate_benchmark(docs, questions, options=validation, embedder=model)
+    found = [each for each in found if each.kind not in (ignore or ())]
     if as_json:
-        typer.echo(json.dumps({"findings": [_record(each) for each in found]}, indent=2))
+        lines = [re.search(r"line (\d+)$", each.place) if each.query_id else None for each in found]
+        rows = [{**asdict(each), "line": line and int(line[1])} for each, line in zip(found, lines, strict=True)]
+        typer.echo(json.dumps({"findings": rows}, indent=2))
     else:
         for line in _lines(found, limit):
             running.say(line)
     if any(each.kind != "respelled" for each in found):
         raise typer.Exit(1)
-
-
-def _kinds(given: Sequence[str]) -> frozenset[str]:
-    """The kinds to leave out."""
-    from chunkcore.questions.validate import KINDS
-
-    for each in given:
-        if each not in KINDS:
-            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(each)}")
-    return frozenset(given)
-
-
-def _embedder(name: str) -> Embedder | None:
-    """The model; None if none is wanted, or if it is not installed, which is said."""
-    try:
-        return options.optional_embedder(name)
-    except MissingExtraError as error:
-        sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
-        return None
-
-
-def _record(found: Finding) -> dict[str, object]:
-    line = re.search(r"line (\d+)$", found.place)
-    return {**asdict(found), "line": int(line[1]) if line and found.query_id else None}
 
 
 def _lines(found: Sequence[Finding], limit: int) -> Iterator[str]:

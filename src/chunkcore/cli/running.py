@@ -118,11 +118,7 @@ def rate(
 ) -> Iterator[Rate]:
     """Show how far a stream is, and how fast: one changing line in a terminal, a line now and then in a log.
 
-    Args:
-        stream: standard error.
-        total: the bytes to read; None if unknown. Called in a thread: a million files take a while to count.
-        quiet: show nothing.
-        clock: in seconds.
+    `total` gives the bytes to read, None if unknown; it is called in a thread: a million files take a while to count.
     """
     if quiet:
         yield Rate(StringIO(), lambda: None, clock)
@@ -347,12 +343,7 @@ def spent(usage: Usage, prices: Prices | None) -> str:
 
 @dataclass(frozen=True)
 class Gate:
-    """What every strategy is held to.
-
-    Attributes:
-        requirements: each holds for each strategy.
-        earlier: reports whose quality must be kept; None for no baseline.
-    """
+    """What every strategy is held to: requirements, and earlier reports (None: no baseline)."""
 
     requirements: tuple[Requirement, ...]
     earlier: Sequence[Report] | None
@@ -368,8 +359,7 @@ class Gate:
         return [requirement.measure for requirement in self.requirements]
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline has one of these strategies. Raises `DataError`: it has none of
-        them.
+        """Check before long work that the baseline has one of these strategies.
 
         A single strategy is compared with a single earlier one, whatever their names.
         """
@@ -410,9 +400,7 @@ class Gate:
 
 
 def check_savable(benchmark: Benchmark) -> None:
-    """Check before long work that TREC's columns can hold the questions' ids. Raises `OptionError`: an id has white
-    space, or a character that cannot be printed.
-    """
+    """Check before long work that TREC's columns can hold the questions' ids."""
     from chunkcore.evaluation.run_files import is_column
 
     for query in benchmark.queries:
@@ -430,10 +418,6 @@ def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> 
     """Write each report's run as JSON lines and in TREC's columns, and the chunks that they name.
 
     The files of a system are its number and name with the endings ``.jsonl``, ``.trec`` and ``.chunks.jsonl``.
-
-    Raises:
-        DataError: a query's id has white space.
-        OSError: the folder cannot be written to.
     """
     from chunkcore.evaluation.run_files import write_pool, write_run
 
@@ -468,9 +452,7 @@ def report_page(
 
 
 def finish(page: ReportPage, html: Path, checks: Sequence[Check], lines: Iterable[str] = ()) -> None:
-    """Print the report, the lines, the checks, and last the path of the page. Raises `Exit`: a check failed: exit code
-    1.
-    """
+    """Print the report, the lines, the checks, and last the path of the page; exit with 1 if a check failed."""
     from rich.console import Console
 
     from chunkcore.report.terminal import print_report
