@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError, echo
-
-if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -104,7 +101,17 @@ def verify(
     layout: options.Layout = "auto",
 ) -> None:
     """Check every question's evidence against the documents."""
-    benchmark = _load(collection, questions, layout)
+    from chunkcore.datasets import dataset_path, list_datasets
+    from chunkcore.evaluation.benchmarks import load_benchmark
+
+    names = [info.name for info in list_datasets()]
+    if collection in names and questions is None:
+        benchmark = load_benchmark(dataset_path(collection), name=collection)
+    elif Path(collection).exists():
+        benchmark = load_benchmark(collection, questions, layout=layout, require_evidence=False)
+    else:
+        known = ", ".join(names)
+        raise DataError(f"{echo(collection)} is neither a shipped collection ({known}) nor a file or folder")
     for problem in benchmark.problems:
         running.say(f"{problem.query_id}: {problem.reason}")
     spans = sum(len(query.evidence) for query in benchmark.queries)
@@ -121,18 +128,6 @@ def verify(
         raise typer.Exit(1)
 
 
-def _load(collection: str, questions: Path | None, layout: str) -> Benchmark:
-    from chunkcore.datasets import dataset_path, list_datasets
-    from chunkcore.evaluation.benchmarks import load_benchmark
-
-    names = [info.name for info in list_datasets()]
-    if collection in names and questions is None:
-        return load_benchmark(dataset_path(collection), name=collection)
-    if not Path(collection).exists():
-        raise DataError(f"{echo(collection)} is neither a shipped collection ({', '.join(names)}) nor a file or folder")
-    return load_benchmark(collection, questions, layout=layout, require_evidence=False)
-
-
 @app.command(help=_STITCH)
 @options.grouped
 def stitch(
@@ -145,8 +140,12 @@ def stitch(
     from chunkcore.evaluation.benchmarks.benchmark import parts_of
     from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
     from chunkcore.evaluation.benchmarks.stitching import write_benchmark
+    from chunkcore.files import BENCHMARK_NAMES
 
-    _check_output(output, data)
+    given = [path.resolve() for path in (data.docs, data.questions) if path is not None]
+    for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
+        if any(file == path or path in file.parents for path in given):
+            raise OptionError(f"--output {output} is where the documents or questions are: name another folder")
     options.check_folder(output)
     benchmark = data.benchmark(output)
     long = stitched(benchmark, sentences=sentences, seed=seed)
@@ -161,13 +160,3 @@ def stitch(
         summary += f"; {len(benchmark.problems):,} left out"
     running.say(summary)
     running.say(str(output))
-
-
-def _check_output(output: Path, data: options.Data) -> None:
-    """Check that no input is replaced."""
-    from chunkcore.files import BENCHMARK_NAMES
-
-    given = [path.resolve() for path in (data.docs, data.questions) if path is not None]
-    for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
-        if any(file == path or path in file.parents for path in given):
-            raise OptionError(f"--output {output} is where the documents or questions are: name another folder")

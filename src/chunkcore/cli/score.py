@@ -14,7 +14,6 @@ from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.run import Run
 
@@ -40,12 +39,14 @@ def score(
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
     """Score what any system retrieved, and compare systems."""
+    from chunkcore.evaluation.measures import measures_at
     from chunkcore.evaluation.scoring import Scorer
     from chunkcore.report import write_report
 
     ks, verdict_by = scores.depths(("5", "10"))
     gate = scores.gate()
     options.check_output(output)
+    depths = tuple(dict.fromkeys([*ks, *gate.ks]))
     names = _names(runs)
     gate.check_names(names)
     benchmark = data.benchmark(output)
@@ -55,7 +56,9 @@ def score(
         reports = []
         for number, run in enumerate(_read(runs, names, chunks or [], benchmark)):
             progress("score", number, len(runs))
-            reports.append(scorer.score(run, _measures(run, (*ks, *gate.ks), (verdict_by, *gate.measures))))
+            # PrecisionOmega only of a run whose chunks are known.
+            usual = [each for each in measures_at(depths) if run.pool is not None or each.k is not None]
+            reports.append(scorer.score(run, list(dict.fromkeys([*usual, verdict_by, *gate.measures]))))
         progress("score", len(runs), len(runs))
         comparison = statistics.compare(reports, verdict_by, clusters)
         settings = {
@@ -92,11 +95,3 @@ def _read(paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], b
         read_run(path, benchmark, chunks=pool, name=name, aligner=aligner)
         for path, name, pool in zip(paths, names, own, strict=True)
     ]
-
-
-def _measures(run: Run, ks: Sequence[Depth], others: Sequence[Measure]) -> list[Measure]:
-    """What is scored of a run; PrecisionOmega only if its chunks are known."""
-    from chunkcore.evaluation.measures import measures_at
-
-    usual = [each for each in measures_at(tuple(dict.fromkeys(ks))) if run.pool is not None or each.k is not None]
-    return list(dict.fromkeys([*usual, *others]))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from chunkcore.document import Document
     from chunkcore.evaluation.segmentation import SegmentReport, SegmentUnit
-    from chunkcore.segmenters.tagger import Tagger
     from chunkcore.training import Parts
 
 DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_size=200")
@@ -153,14 +152,15 @@ def train(
 ) -> None:
     """Train the segmenter of the strategy hierarchical."""
     from rich.console import Console
+    from rich.table import Table
 
     from chunkcore.models.loading import get_embedder
-    from chunkcore.training import Training, save_tagger, train_tagger
+    from chunkcore.training import Training, compare_on, save_tagger, train_tagger
 
     given: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
     training = Training(seed=seed, **{name: value for name, value in given.items() if value is not None})
     console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
-    name = get_embedder(embedder).name.rpartition(":")[2]
+    named = get_embedder(embedder).name.rpartition(":")[2]
     collections = _collections(files, embedder, cache, seed)
     count = sum(len(parts.train) for parts in collections.values())
     log.print(f"{count} {'text' if count == 1 else 'texts'} to train on")
@@ -168,14 +168,19 @@ def train(
         [text for parts in collections.values() for text in parts.train],
         [text for parts in collections.values() for text in parts.dev],
         training,
-        embedder=name,
+        embedder=named,
         checkpoint=checkpoint,
         progress=lambda member, epoch, loss, dev: log.print(
             f"network {member + 1}, epoch {epoch}: loss {loss:.4f}, on development texts {dev:.4f}"
         ),
     )
     save_tagger(tagger, output)
-    console.print(_test_table(tagger, collections, seed))
+    table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
+    for name, parts in collections.items():
+        for segmenter, scores in compare_on(parts, tagger, seed).items():
+            table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
+        table.add_section()
+    console.print(table)
 
 
 def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
@@ -193,17 +198,3 @@ def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed:
         name: split_texts(embed_texts(load_labelled(file), model), seed)
         for name, file in zip(names, files, strict=True)
     }
-
-
-def _test_table(tagger: Tagger, collections: dict[str, Parts], seed: int) -> Table:
-    """Pk and WindowDiff on the test texts of each file."""
-    from rich.table import Table
-
-    from chunkcore.training import compare_on
-
-    table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
-    for name, parts in collections.items():
-        for segmenter, scores in compare_on(parts, tagger, seed).items():
-            table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
-        table.add_section()
-    return table

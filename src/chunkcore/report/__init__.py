@@ -62,7 +62,6 @@ def write_report(
         folder: created if missing.
         benchmark: shows its questions, documents and chunks on the page.
         measure: for the verdict on reports; see `compare`.
-        settings: names and values to show.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -80,18 +79,11 @@ def write_report(
         found = compare(found, measure)
     page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
     texts = {
-        "report.md": markdown_report(page),
-        "report.json": json_report(page),
+        "markdown": ("report.md", markdown_report(page)),
+        "json": ("report.json", json_report(page)),
         # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
-        "scores.csv": f"\ufeff{score_csv(page)}",
-        "questions.csv": f"\ufeff{question_csv(page)}",
-        "report.html": html_report(page),
+        "scores": ("scores.csv", f"\ufeff{score_csv(page)}"),
+        "questions": ("questions.csv", f"\ufeff{question_csv(page)}"),
+        "html": ("report.html", html_report(page)),
     }
-    written = {name: write_text(Path(folder) / name, text) for name, text in texts.items()}
-    return ReportFiles(
-        html=written["report.html"],
-        markdown=written["report.md"],
-        json=written["report.json"],
-        scores=written["scores.csv"],
-        questions=written["questions.csv"],
-    )
+    return ReportFiles(**{kind: write_text(Path(folder) / name, text) for kind, (name, text) in texts.items()})

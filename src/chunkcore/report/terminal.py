@@ -66,19 +66,8 @@ def print_advice(advice: Advice, console: Console) -> None:
     console.print()
 
 
-def print_choices(tuning: Tuning, console: Console, *, gaps: bool = True) -> None:
-    """Print each strategy's best configuration of a grid, with its scores on the other half of the questions."""
-    table = choice_table(tuning)
-    if table is None or tuning.strategies is None:
-        return
-    console.print(_laid_out(table, [column for column in table.columns if column.short], _named))
-    if gaps:
-        _print_gaps(tuning, console)
-    console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
-
-
 def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None) -> None:
-    """Print what to do, the Pareto front, the winner with its held-out score, the verdict, and failures."""
+    """Print what to do, the Pareto front, the winner with its held-out score, failures, and a grid's choices."""
     from rich.text import Text
 
     print_advice(advice or Advice.of_search(tuning), console)
@@ -93,26 +82,22 @@ def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None)
         "best; model tokens: what models read (and language models write) to cut and embed all documents once"
     )
     console.print(Text(legend), style="dim")
-    _print_gaps(tuning, console)
-    console.print()
-    for line in winner_facts(tuning):
-        console.print(Text(terminal_text(line)), soft_wrap=True)
-    console.print()
-    console.print(Text(terminal_text(tuning.verdict)), style="dim")
-    if tuning.strategies is not None:
-        console.print()
-        print_choices(tuning, console, gaps=False)
-
-
-def _print_gaps(tuning: Tuning, console: Console) -> None:
-    from rich.text import Text
-
     if tuning.stopped:
         text = _STOPPED[tuning.stopped].format(done=len(tuning.trials), wanted=tuning.wanted)
         console.print(Text(text), style="yellow")
     for reason, count in Counter(trial.failure for trial in tuning.failed).most_common(3):
         many = "one configuration" if count == 1 else f"{count} configurations"
         console.print(Text(terminal_text(f"! {many} failed: {reason}")), style="yellow")
+    console.print()
+    for line in winner_facts(tuning):
+        console.print(Text(terminal_text(line)), soft_wrap=True)
+    console.print()
+    console.print(Text(terminal_text(tuning.verdict)), style="dim")
+    choices = choice_table(tuning)
+    if choices is not None and tuning.strategies is not None:
+        console.print()
+        console.print(_laid_out(choices, [column for column in choices.columns if column.short], _named))
+        console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
 
 
 def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:

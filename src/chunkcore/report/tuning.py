@@ -251,7 +251,6 @@ def write_tuning(
 
     Args:
         folder: created if missing.
-        settings: names and values to show.
         embedder: the model's name for `get_embedder`, for the snippets; its own name by default.
         name: of the first three files.
         advice: what to do, first; that of `Advice.of_search` by default.
@@ -274,13 +273,12 @@ def write_tuning(
     pasted = advice.pasted
     data = {**tuning.to_dict(), "advice": dict(advice.lines), "snippets": dict(pasted), "settings": shown}
     texts = {
-        f"{name}.md": tuning_markdown(tuning, shown, advice),
-        f"{name}.json": json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n",
-        "winner.yaml": pasted["YAML, for compare --config"] + "\n",
-        f"{name}.html": tuning_html(tuning, shown, advice),
+        "markdown": (f"{name}.md", tuning_markdown(tuning, shown, advice)),
+        "json": (f"{name}.json", json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n"),
+        "winner": ("winner.yaml", pasted["YAML, for compare --config"] + "\n"),
+        "html": (f"{name}.html", tuning_html(tuning, shown, advice)),
     }
-    written = {file: write_text(Path(folder) / file, text) for file, text in texts.items()}
-    return TuningFiles(written[f"{name}.html"], written[f"{name}.md"], written[f"{name}.json"], written["winner.yaml"])
+    return TuningFiles(**{kind: write_text(Path(folder) / file, text) for kind, (file, text) in texts.items()})
 
 
 def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:

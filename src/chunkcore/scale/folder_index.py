@@ -130,7 +130,6 @@ class FolderIndex:
         processes: int = 1,
     ) -> FolderIndex:
         """The index of a folder, a file or a ``documents.jsonl``; what `earlier` has of equal content is taken over.
-        Raises `DataError`: no documents there, or a file that cannot be read.
 
         A file is read if its size or time of change is another than before; its document is cut and counted if its text
         is. Over 8 MB are read by several processes, if they may be. `progress` gets the bytes that were read.
@@ -215,9 +214,7 @@ class FolderIndex:
         return next(entry.piece.path for entry in self._entries if entry.id == document_id)
 
     def save(self, file: Path) -> None:
-        """Write the index as NumPy arrays with a table in JSON, replacing the file at once. Raises `OSError`: it cannot
-        be written.
-        """
+        """Write the index as NumPy arrays with a table in JSON, replacing the file at once."""
         table = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -240,9 +237,7 @@ class FolderIndex:
 
     @classmethod
     def load(cls, file: Path) -> FolderIndex:
-        """The saved index. Nothing in the file is executed; checksums and every number are checked. Raises `DataError`:
-        no file, another one, or damaged.
-        """
+        """The saved index. Nothing in the file is executed; checksums and every number are checked."""
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 table = json.loads(bytes(arrays["table"]))

@@ -111,8 +111,7 @@ class Piece(NamedTuple):
         place: the name in messages.
         argument: index of the input.
         listed: found in a folder; then a file without text is skipped, else it is an error.
-        begin: first byte in the file.
-        end: byte after the last.
+        begin: first byte in the file; `end`: the byte after the last.
         offset: code points of the document before this piece.
         part: index among the document's parts; None if it is the whole document.
         stamp: the file's size, and its modification time in nanoseconds.
@@ -269,10 +268,7 @@ def lines_file(path: Path) -> Path | None:
 def check_text(path: Path) -> None:
     """Check that a whole file is UTF-8 before any of it is chunked, in bounded memory.
 
-    Raises:
-        NoTextError: it is binary.
-        DataError: it is in another encoding; names the byte and the line.
-        OSError: it cannot be read.
+    Raises `NoTextError`: it is binary; `DataError`: another encoding; names the byte and the line.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     before, lines = 0, 1

@@ -65,12 +65,9 @@ class Tally:
 
     Attributes:
         pieces: pieces done, in the order of the sources.
-        documents: documents chunked, each counted with its first part.
-        parted: documents cut in parts.
-        chunks: chunks written.
+        documents: documents chunked, each counted with its first part; `found` by argument, `parted` cut in parts.
         read: bytes of input.
         skipped: documents or parts skipped for an error.
-        found: documents by argument.
         left_out: files without text by argument.
         unread: those of them that should have text: encrypted, broken, of an unknown encoding.
         index: chunks so far of the document in parts.
@@ -130,9 +127,6 @@ class Stream:
     A document over ``options.part_size`` bytes is cut in parts that end at paragraphs (`cut_place`), and each part is
     chunked like a document; spans, indices and ids are those of the whole document. The output is the same for any
     number of processes and threads.
-
-    Args:
-        paths: files, folders, and ``-`` for standard input.
 
     Iterating raises:
         DataError: a document cannot be read or two share an id (unless errors are skipped), or an input is empty.
@@ -369,13 +363,9 @@ class ResumableOutput:
     """Writes lines to a file so that a killed run resumes.
 
     Lines go to ``NAME.partial``. Every few seconds, after a sync to disk, ``NAME.journal`` records its length. `finish`
-    moves the file to its name. The next run after a kill truncates the file to the journal's last whole line. Skipped
-    documents are listed in ``NAME.errors.jsonl``, if there are any.
-
-    Args:
-        path: the final file.
-        identity: inputs and options as plain values; a run with another identity does not resume.
-        fresh: start anew and ignore an earlier run.
+    moves the file to its name. The next run after a kill truncates the file to the journal's last whole line; one of
+    another identity (inputs and options as plain values) is refused, unless it begins `fresh`. Skipped documents are
+    listed in ``NAME.errors.jsonl``, if there are any.
 
     Raises:
         OptionError: the earlier run had other options, or another process is writing.

@@ -39,14 +39,9 @@ _OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
 
 
 class Cut(NamedTuple):
-    """What came of a piece.
+    """What came of a piece: the document's id ("": it was none), its chunks, or the error; notes on reading the file.
 
-    Attributes:
-        id: the document's; "" where the piece was none.
-        lines: each chunk in two halves, between which its index belongs; or all numbered lines as one first half.
-        chunks: how many there are.
-        error: why there are none.
-        notes: on how the file was read.
+    `lines` are each chunk in two halves, between which its index belongs; or all numbered lines as one first half.
     """
 
     id: str = ""
@@ -269,11 +264,8 @@ def cut_batches(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) 
     """What comes of each batch, in order.
 
     With one process, strategies that wait for models run in the cutter's threads, a batch each. With several, each
-    builds the strategy from its name and options; at most two batches a process are under way.
-
-    Raises:
-        OptionError: the strategy holds an object that cannot be named to another process.
-        ChunkcoreError: a process died, or an error is not that of one document.
+    builds the strategy from its name and options; at most two batches a process are under way. Raises `OptionError`:
+    the strategy holds an object that cannot be named to another process.
     """
     if processes > 1:
         yield from _in_processes(cutter, batches, processes)
@@ -368,20 +360,14 @@ class _Answer(NamedTuple):
 
 
 class _Worker:
-    """A process, seen from its parent.
-
-    Attributes:
-        pipe: brings its answers.
-        numbers: the batches that it has, in order.
-        dead: whether writing or reading failed.
-    """
+    """A process, seen from its parent."""
 
     def __init__(self, *settings: Any) -> None:
         # Spawned, not forked: models, their threads and open caches do not survive a fork.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.numbers: deque[int] = deque()
-        self.dead = False
+        self.numbers: deque[int] = deque()  # of the batches that it has, in order
+        self.dead = False  # whether writing or reading failed
         # No daemon: daemons may have no processes, and some models' loaders start some.
         self._process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
         self._process.start()

@@ -38,12 +38,9 @@ _SPLITS = 200  # random halvings that `optimism` averages over
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Scores and costs of some configurations.
+    """Quality and retrieved tokens, of shape (queries, configurations); cost, of shape (configurations,).
 
-    Attributes:
-        quality: float64, shape (queries, configurations), higher is better; NaN where undefined.
-        tokens: retrieved tokens, same shape; all NaN if the measure uses no ranking.
-        cost: float64, shape (configurations,).
+    All are float64. Quality is NaN where undefined, tokens if the measure uses no ranking.
     """
 
     quality: Scores
@@ -241,17 +238,11 @@ def _subset_means(scores: Scores, chosen: Flags) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A strategy's best configuration by the choosing half of the questions.
+    """A strategy's best of `candidates` configurations by the choosing half of the questions.
 
     Attributes:
-        strategy: the strategy's name.
-        configuration: the chosen one.
-        candidates: number of configurations to choose from.
         picked: its mean on the choosing half: too high.
-        score: its mean on the other half.
-        low: lower end of the interval of `score`.
-        high: upper end.
-        by_k: mean on the other half at each k.
+        score: its mean on the other half, with an interval from `low` to `high`; `by_k` at each k.
         optimism: mean excess of the choosing half's score over 200 splits (see `optimism`).
         share: share of the halves of those splits that chose this configuration.
     """
@@ -270,19 +261,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A choice's lead over another configuration, on questions that did not choose it.
+    """The lead of a choice (`a`) over another configuration (`b`), on questions that did not choose it.
 
     Attributes:
-        a: a strategy, or the tuned choice.
-        b: a strategy, or the baseline.
-        mean: of a - b over the questions.
-        low: lower end of its interval.
-        high: upper end.
+        mean: of a - b over the questions, with an interval from `low` to `high`.
         distinct: the data supports a difference.
         p_value: of the randomisation test, Holm-corrected over all pairs; NaN if not tested.
         equivalent: the data supports a difference under two points.
-        wins: questions on which a scores higher.
-        losses: questions on which b scores higher.
+        wins: questions on which a scores higher; `losses`: on which b does.
     """
 
     a: str
@@ -302,10 +288,8 @@ class StrategyChoices:
     """Each strategy's best of a grid by one half of the questions, compared on the other half.
 
     Attributes:
-        choices: one per strategy, highest score on the reporting half first.
-        gaps: of every pair of choices.
-        choosing: ids of the questions that chose.
-        reporting: ids of the others.
+        choices: one per strategy, highest score on the reporting half first; `gaps` of every pair.
+        choosing: ids of the questions that chose; `reporting`: of the others.
     """
 
     goal: Goal
@@ -332,8 +316,6 @@ class StrategyChoices:
             candidates: by strategy and configuration, scores of shape (questions, depths).
             labels: per question, the unit that stays on one side, such as its document.
             first: which questions choose, bool, shape (questions,); drawn by the seed by default.
-            seed: of the halves, the resamples and the tests.
-            resamples: of the bootstrap.
 
         Source: Qu et al. (2024), section 4.1 (the best configuration by the average F1 over k), appendix B (the grids).
         The paper does not say whether the queries that choose and report differ; here they do.

@@ -45,14 +45,7 @@ _RESAMPLES = 2_000  # enough for a standard error; each makes every choice anew
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """The choice made without one fold's questions.
-
-    Attributes:
-        spec: the configuration chosen by all other questions.
-        training: its mean on those.
-        held_out: its mean on the fold's questions.
-        candidates: number of configurations to choose from.
-    """
+    """The configuration that all other questions choose of `candidates`: its mean on those, and on the fold's."""
 
     spec: str
     training: float
@@ -66,8 +59,6 @@ class Tuning(Frame):
     """The result of a search.
 
     Attributes:
-        benchmark: its name.
-        embedder: its name.
         trials: all trials in order; a failed one has a reason.
         baseline: the configuration to beat.
         winner: the configuration to take.
@@ -244,9 +235,7 @@ def conclude(
     embedder: str,
     stopped: Stopped,
 ) -> Tuning:
-    """Choose the winner, hold out and compare. `trials` are all that ran, with the baseline, by number. Raises
-    `DataError`: every configuration failed.
-    """
+    """Choose the winner, hold out and compare. `trials` are all that ran, with the baseline, by number."""
     baseline = next(trial for trial in trials if trial.number < 0)
     tried = [trial for trial in trials if trial.number >= 0]
     done = [trial for trial in tried if not trial.failure]

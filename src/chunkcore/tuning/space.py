@@ -227,11 +227,7 @@ class Branch:
             yield dict(zip(self.parameters, drawn, strict=True))
 
     def check(self) -> None:
-        """Build the strategy at the corners, where options that bound each other would fail.
-
-        Raises:
-            OptionError: unknown strategy or option, or options that do not fit together.
-        """
+        """Build the strategy at the corners, where options that bound each other would fail."""
         strategies.get(self.strategy)  # which knows the name, or raises
         for option, parameter in self.parameters.items():
             self._check_parameter(option, parameter)
@@ -337,9 +333,9 @@ class Space:
 
 
 def parse_grid(spec: str) -> Branch:
-    """The grid of a string: a strategy as `get_chunker` reads it, with ``{a,b}`` for values that vary.
+    """The grid of a string: a strategy as `get_chunker` reads it, with ``{a,b}`` for values that vary, numbers sorted.
 
-    A JSON object in braces is one value. Without braces the grid has one configuration. Numbers are sorted.
+    A JSON object in braces is one value. Without braces the grid has one configuration.
 
     Raises:
         OptionError: malformed strategy, braces that are empty or repeat a value, or over a thousand combinations.

@@ -172,18 +172,13 @@ class TuneOptions:
 
     Attributes:
         trials: configurations to try, without the baseline. Grids run all.
-        timeout: seconds after which no new trial begins; None for no limit.
-        seed: of the proposals, the folds and the bootstrap.
-        folds: parts of the questions for held-out scores.
-        by: unit of folds and resamples: "question", or "document" with all its questions.
+        timeout: seconds after which no new trial begins.
+        folds: parts of the questions for held-out scores, by "question" or by "document" with all its questions.
         measure: one to maximise, or several that differ in depth and are averaged. A token budget (``Recall@1000tok``)
             compares chunks of all sizes fairly; at a number of chunks, retrieved tokens are minimised too.
-        counter: counts the scored tokens.
-        retriever: as in `run_experiment`: "dense", "bm25", "hybrid" and others. Of a space that searches retrievers,
-            only the baseline's.
+        retriever: as in `run_experiment`. Of a space that searches retrievers, only the baseline's.
         baseline: the configuration to beat, as `get_chunker` reads it.
         margin: quality to give up for fewer retrieved tokens, then for a lower cost.
-        resamples: of the bootstrap.
         llm_tokens: limit on what language models read and write in all, by the strategies' estimates. Required for
             strategies that use a language model.
 
@@ -246,11 +241,10 @@ class Trial:
         scores: per question, by the search's goal; float64, shape (queries,).
         tokens: retrieved per question; NaN if the goal uses no ranking.
         measured: scores per question by each measure of a mean; of a grid, by every plotted measure.
-        embedded: tokens that the embedder reads of distinct texts, cached or not: chunks, and what a strategy embeds
-            (`Cost.embedded_tokens`). Chunks are counted by the scores' counter if the embedder counts none.
+        embedded: tokens that the embedder reads of distinct texts, cached or not (`Cost.embedded_tokens`); without a
+            count of the embedder's, those of the chunks by the scores' counter.
         asked: estimated tokens that language models read and write.
-        chunks: number of chunks.
-        chunk_tokens: of all chunks together, by the scores' counter.
+        chunks: number of chunks; `chunk_tokens` of all together, by the scores' counter.
         seconds: chunking and embedding; low with cached embeddings.
         failure: why there are no scores; "" if there are.
     """
@@ -307,11 +301,7 @@ class Trial:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], queries: int, measures: Sequence[Measure] = ()) -> Trial:
-        """The inverse of `to_dict`, for `queries` questions and a grid's measures.
-
-        Raises:
-            DataError: a part is missing or of the wrong kind.
-        """
+        """The inverse of `to_dict`, for `queries` questions and a grid's measures."""
         found = {name: data.get(name) for name in _PLAIN}
         found["chunk_tokens"] = data.get("chunk_tokens", 0)  # logs of 0.1 lack it
         for name, value in found.items():
@@ -408,16 +398,7 @@ _SHOWN = ("measure", "counter", "retriever", "seed", "folds", "by", "baseline")
 
 
 class TrialLog(AppendLog):
-    """The log of a search's trials.
-
-    Args:
-        path: created if missing.
-        identity: of the search, as names and plain values; the log of another search is refused.
-
-    Raises:
-        DataError: the log is of another search, malformed, or cannot be read or written.
-        OptionError: another process is writing it.
-    """
+    """The log of a search's trials; the log of a search of another identity is refused."""
 
     def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
         def check(header: Mapping[str, Any]) -> None:
@@ -432,7 +413,7 @@ class TrialLog(AppendLog):
         super().__init__(path, header, what="study that chunkcore tune wrote", advice=_ADVICE, check=check)
 
     def read(self, take: Callable[[dict[str, Any]], None]) -> None:
-        """Call `take` with each trial, in order. Raises `DataError` with the line for what `take` raised."""
+        """Call `take` with each trial, in order."""
         for number, data in self.entries:
             try:
                 take(data)
