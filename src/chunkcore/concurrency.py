@@ -1,10 +1,11 @@
-"""Threads: results in order, work that is cancelled, work with a time limit."""
+"""Work in batches; threads: results in order, work that is cancelled, work with a time limit."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -40,6 +41,26 @@ def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: i
         effort.wanted = False
         for each in waiting:
             each.cancel()
+
+
+def batches_of(
+    items: Iterable[T], weight: Callable[[T], int], most: int, count: int = sys.maxsize
+) -> Iterator[list[T]]:
+    """Consecutive items in lists, each ended by the item at which its weights reach `most` or its length `count`.
+
+    >>> list(batches_of("abcde", lambda each: 1 + (each == "b"), most=3))
+    [['a', 'b'], ['c', 'd', 'e']]
+    """
+    batch: list[T] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += weight(item)
+        if size >= most or len(batch) == count:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def check_wanted() -> None:

@@ -17,6 +17,7 @@ from chunkadapters.arrow.writing import Row, Vectorizer, batched, chunk_rows, ch
 from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters.models import secrets_within, without_secrets
 from chunkcore.chunkers import Chunker
+from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
@@ -28,23 +29,14 @@ _CHARACTERS = 100_000
 
 def _cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[tuple[Reading, list[Chunk] | Exception]]:
     """Each row with its chunks, in order, lazily; or with the error. An empty document gives []."""
-    for group in _groups(readings, _TOGETHER if chunker.tokens_only else 1):
+
+    def characters(reading: Reading) -> int:
+        return len(reading.document.text) if reading.document else 0
+
+    for group in batches_of(readings, characters, _CHARACTERS, _TOGETHER if chunker.tokens_only else 1):
         cut = _cut(chunker, [each.document for each in group if each.document is not None])
         for reading in group:
             yield reading, next(cut) if reading.problem is None else reading.problem
-
-
-def _groups(readings: Iterable[Reading], most: int) -> Iterator[list[Reading]]:
-    group: list[Reading] = []
-    characters = 0
-    for reading in readings:
-        group.append(reading)
-        characters += len(reading.document.text) if reading.document else 0
-        if len(group) == most or characters >= _CHARACTERS:
-            yield group
-            group, characters = [], 0
-    if group:
-        yield group
 
 
 def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:

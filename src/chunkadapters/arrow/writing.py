@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from chunkadapters.arrow.reading import as_json
 from chunkadapters.places import unused_id
+from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed
@@ -178,17 +180,12 @@ def _rows(chunks: list[Chunk], metadata: list[str], embedding: Embedding | None)
 
 def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """All rows in order, in batches of bounded size."""
-    waiting: list[Row] = []
-    characters = 0
-    for rows in answers:
-        for row in rows:
-            waiting.append(row)
-            characters += sum(len(row.get(column) or "") for column in _LONG)
-            if len(waiting) == _ROWS or characters >= _CHARACTERS:
-                yield pa.RecordBatch.from_pylist(waiting, schema=schema)
-                waiting, characters = [], 0
-    if waiting:
-        yield pa.RecordBatch.from_pylist(waiting, schema=schema)
+
+    def characters(row: Row) -> int:
+        return sum(len(row.get(column) or "") for column in _LONG)
+
+    for rows in batches_of(chain.from_iterable(answers), characters, _CHARACTERS, _ROWS):
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def _beside(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
+from chunkcore.concurrency import batches_of
 from chunkcore.document import Document, Mark
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
@@ -144,25 +145,17 @@ class FolderIndex:
         sources = Sources([path], _WHOLE)
         left_out = LeftOut()
 
-        def unread() -> Iterator[list[Piece]]:
-            batch: list[Piece] = []
-            size = 0
+        def unread() -> Iterator[Piece]:
             for piece in sources:
                 entry = _Entry(piece._replace(data=None, error=None), piece.id)
                 origin = -1 if piece.error is not None else known.get(entry.key, -1)
-                if origin < 0:
-                    waiting.append(len(entries))
-                    batch.append(piece)
-                    size += _ENTRY + piece.end - piece.begin
                 entries.append(entry if origin < 0 else before[origin]._replace(piece=entry.piece))
                 origins.append(origin)
-                if size > _BATCH:
-                    yield batch
-                    batch, size = [], 0
-            if batch:
-                yield batch
+                if origin < 0:
+                    waiting.append(len(entries) - 1)
+                    yield piece
 
-        batches = unread()
+        batches = batches_of(unread(), lambda piece: _ENTRY + piece.end - piece.begin, _BATCH)
         first = list(islice(batches, processes))
         new: list[_Counted] = []
         read = 0

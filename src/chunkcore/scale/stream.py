@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from chunkcore.chunkers import Chunker
+from chunkcore.concurrency import batches_of
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, LeftOut, tell_written
@@ -197,18 +198,11 @@ class Stream:
         cheap = self.chunker.tokens_only
         most = _BATCH_PIECES if cheap or self.options.processes > 1 else 1
         most_bytes = _BATCH_BYTES if cheap else _BATCH_BYTES // 10
-        batch: list[Piece] = []
-        size = 0
-        for piece in self._pieces:
-            length = piece.end - piece.begin
-            if batch and (size + length > most_bytes or len(batch) >= most):
-                yield batch
-                batch, size = [], 0
-            batch.append(piece)
-            # Parts are large enough, and one may be waited for.
-            size += most_bytes if piece.part is not None else length
-        if batch:
-            yield batch
+
+        def size(piece: Piece) -> int:  # parts are large enough, and one may be waited for
+            return most_bytes if piece.part is not None else piece.end - piece.begin
+
+        return batches_of(self._pieces, size, most_bytes, most)
 
     def _pass(self, piece: Piece) -> None:
         self._note(piece)
