@@ -173,7 +173,7 @@ def test_the_file_goes_with_its_documents() -> None:
     try:
         documents = store_documents([Document("a", "A fox."), Document("b", "A hen.")], memory_bytes=0)
         assert documents[0].text == "A fox."
-        number = documents[0]._texts._file._file.fileno()
+        number = documents[0]._read.func.__self__._file._file.fileno()
         one = documents[1]
         del documents
         os.fstat(number)

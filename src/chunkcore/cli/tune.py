@@ -74,6 +74,7 @@ def tune(
     """Search strategies and their options for the configuration that retrieves best on your questions."""
     from rich.console import Console
 
+    from chunkcore.evaluation.benchmarks.benchmark import question_documents
     from chunkcore.models import get_embedder
     from chunkcore.report import write_tuning
     from chunkcore.report.advice import Advice
@@ -87,11 +88,15 @@ def tune(
     grids = searched.exhaustive
     measures = _measures(measure, k, cast("Unit", unit), grids=grids)
     benchmark = _prepared(data.benchmark(output, TUNE_NAMES), measures, queries, seed)
+    usual_folds = 5
+    if grids:  # whose choices halves of the questions hold out
+        units = set(question_documents(benchmark).values()) if by == "document" else benchmark.queries
+        usual_folds = max(2, min(5, len(units)))
     tuning = TuneOptions(
         trials=trials,
         timeout=timeout,
         seed=seed,
-        folds=folds or _folds(benchmark, by, grids=grids),
+        folds=folds or usual_folds,
         by=cast("By", by),
         measure=measures,
         counter=counter,
@@ -186,14 +191,6 @@ def _prepared(benchmark: Benchmark, measures: Sequence[Measure], queries: int, s
     if queries:
         benchmark = sample_queries(benchmark, queries, seed=seed)
     return whole_sentences(benchmark) if measures[0].unit == "sentence" else benchmark
-
-
-def _folds(benchmark: Benchmark, by: str, *, grids: bool) -> int:
-    """Five; of grids, whose choices halves of the questions hold out, fewer where there are fewer questions."""
-    from chunkcore.evaluation.benchmarks.benchmark import question_documents
-
-    units = len(set(question_documents(benchmark).values())) if by == "document" else len(benchmark.queries)
-    return max(2, min(5, units)) if grids else 5
 
 
 def _listed(space: Space, benchmark: Benchmark, trials: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -77,7 +78,14 @@ class Advice:
             lines.append(("Next", more))
         elif settled := _settled(page, use, tied, asked):
             lines.append(("To settle it", settled))
-        return cls(use, tuple(lines), _pasted(page, use), page.more_questions if few else "")
+        spec, *ways = use.split(JOINT)
+        models = [page.embedders[way] for way in ways if way in page.embedders] or list(page.embedders.values())
+        own = JOINT.join([spec, *(way for way in ways if way not in page.embedders)])
+        pasted: Mapping[str, str] = {}
+        with suppress(ChunkcoreError):  # a deployed system is no strategy
+            get_chunker(configuration(own)[0])
+            pasted = snippets(own, models[0] if len(models) == 1 else DEFAULT_MODEL)
+        return cls(use, tuple(lines), pasted, page.more_questions if few else "")
 
     @classmethod
     def of_search(cls, tuning: Tuning, embedder: str = "", more_questions: str = "") -> Advice:
@@ -85,12 +93,16 @@ class Advice:
         show, suffix, points = tuning.goal.show, tuning.goal.suffix, tuning.goal.points
         winner, lead = tuning.winner, tuning.difference
         asked = len(tuning.held_out_report.query_ids)
-        low, high = map(show, tuning.interval)
+        likely = " to ".join(map(show, tuning.interval))
         few = asked < FEW
-        expected = f"expect a {tuning.goal} of {show(tuning.held_out)}{suffix} on other questions ({low} to {high})."
+        expected = f"expect a {tuning.goal} of {show(tuning.held_out)}{suffix} on other questions ({likely})."
         lines = [("For now" if few else "Use", f"{winner.spec}: {expected}")]
         others = [each for each in tuning.front if each.spec != winner.spec and each.quality <= winner.quality]
-        tied = [each for each in others if _level(winner.scores - each.scores)]
+        tied = []
+        for each in others:
+            low, high = mean_intervals((winner.scores - each.scores)[:, None], resamples=2_000)
+            if low[0] <= 0 <= high[0]:
+                tied.append(each)
         if tied:
             lines.append(("As good", f"{_listed([each.spec for each in tied])}: its lead over them may be chance."))
             cheapest = min(tied, key=lambda each: each.cost)
@@ -125,12 +137,6 @@ def _fenced(text: str) -> str:
     while fence in text:
         fence += "`"
     return f"{fence}\n{text}\n{fence}"
-
-
-def _level(apart: np.ndarray) -> bool:
-    """Whether the paired interval of a difference holds 0."""
-    low, high = mean_intervals(apart[:, None], resamples=2_000)
-    return bool(low[0] <= 0 <= high[0])
 
 
 def _worse(found: Comparison, name: str, other: str) -> bool:
@@ -215,17 +221,6 @@ def _settled(page: ReportPage, use: str, tied: Sequence[str], asked: int) -> str
         return ""
     low, high = (f"{max(0, int(float(f'{each:.1e}')) - asked):,}" for each in found.questions_needed)
     return f"{low} to {high} more questions; so many show a difference of {within} in 8 of 10 cases."
-
-
-def _pasted(page: ReportPage, name: str) -> Mapping[str, str]:
-    spec, *ways = name.split(JOINT)
-    models = [page.embedders[way] for way in ways if way in page.embedders] or list(page.embedders.values())
-    own = JOINT.join([spec, *(way for way in ways if way not in page.embedders)])
-    try:
-        get_chunker(configuration(own)[0])
-        return snippets(own, models[0] if len(models) == 1 else DEFAULT_MODEL)
-    except ChunkcoreError:  # a deployed system, no strategy
-        return {}
 
 
 def _listed(names: Sequence[str]) -> str:

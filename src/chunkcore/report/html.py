@@ -60,6 +60,12 @@ def html_report(page: ReportPage) -> str:
     axis = cost_axis(page)
     views = [_view(page, k, unit, axis) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
+    benchmark = page.benchmark
+    facts = [("Collection", benchmark.name if benchmark else page.reports[0].benchmark)]
+    if benchmark:
+        facts.append(("Documents", amount(len(benchmark.documents))))
+    facts.append(("Questions", amount(len(page.reports[0].query_ids))))
+    facts += [("Strategies", amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
     return str(
         template("page.html.jinja").render(
             policy=policy(style, script),
@@ -71,7 +77,7 @@ def html_report(page: ReportPage) -> str:
             page=page,
             version=installed_version(),
             advice=Advice.of(page),
-            facts=_facts(page),
+            facts=facts,
             warnings=warnings(page),
             views=views,
             axis=axis,
@@ -153,7 +159,7 @@ def whole_percent(share: float) -> int | None:
 
 
 def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    columns = [column for view in views for column in view["scores"].columns]
+    columns = (column for view in views for column in view["scores"].columns)
     found = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
     if "min" in page.ks:
         found.append(("k = min", "For each question, as many pieces as there are chunks that hold its evidence."))
@@ -205,7 +211,7 @@ def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis, width: int)
 
 
 def _means(page: ReportPage, width: int) -> str:
-    """Plot of every system's mean and interval by the verdict's measure; filled marks may be the best."""
+    """Every system's mean and interval by the verdict's measure; filled marks may be the best."""
     found = page.comparison
     rows, notes = [], []
     for number, report in page.systems:
@@ -303,12 +309,3 @@ def _histograms(page: ReportPage) -> list[dict[str, Any]]:
         }
         for number, name, chunks in known
     ]
-
-
-def _facts(page: ReportPage) -> list[tuple[str, str]]:
-    benchmark = page.benchmark
-    facts = [("Collection", benchmark.name if benchmark else page.reports[0].benchmark)]
-    if benchmark:
-        facts.append(("Documents", amount(len(benchmark.documents))))
-    facts.append(("Questions", amount(len(page.reports[0].query_ids))))
-    return [*facts, ("Strategies", amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]

@@ -225,7 +225,7 @@ class Stream:
     def _take(self, step: Step, piece: Piece, cut: Cut) -> ChunkcoreError | None:
         """Add a piece to a step. Returns the error, if any, that ends the stream before it."""
         argument = str(piece.argument)
-        left_out = cut.has_no_text and piece.listed
+        left_out = piece.listed and isinstance(cut.error, NoTextError)
         begins = not piece.part
         repeats = self._repeated(cut.id, piece)
         error = None if left_out else cut.error or repeats

@@ -27,7 +27,7 @@ from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
 from chunkcore.evaluation.benchmarks.documents import document_of
-from chunkcore.files import NoTextError, decoded, json_object, unreadable
+from chunkcore.files import decoded, json_object, unreadable
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, file_stamp, parts
 
@@ -49,11 +49,6 @@ class Cut(NamedTuple):
     chunks: int = 0
     error: ChunkcoreError | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def has_no_text(self) -> bool:
-        """Whether the file is empty, or no text in any encoding."""
-        return isinstance(self.error, NoTextError)
 
     def numbered(self, first: int) -> bytes:
         """The lines, the first of them with this index."""

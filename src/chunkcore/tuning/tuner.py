@@ -20,12 +20,12 @@ from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.statistics.resampling import column_means
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.registry import split_spec
 from chunkcore.tokens import get_counter
-from chunkcore.tuning.choosing import Outcomes
 from chunkcore.tuning.result import Stopped, Tuning, conclude
 from chunkcore.tuning.space import Parameter, Space, Values, configuration, default_space, parse_space
 from chunkcore.tuning.trials import Trial, TrialLog, TuneOptions, assign_folds, run_trial
@@ -267,18 +267,14 @@ class _Search:
         """The trials with their means over all folds but this one."""
         others = self.fold_of != fold
         for trial in trials:
-            proposal = Proposal(trial.branch, dict(trial.drawn))
-            if trial.failure or fold is None:
-                yield Seen(proposal, None)
-                continue
-            outcomes = Outcomes(trial.scores[:, None], trial.tokens[:, None], np.array([float(trial.cost)]))
-            quality, tokens = (float(each[0]) for each in outcomes.means(others))
-            if math.isnan(quality):
-                yield Seen(proposal, None)
-            elif not self.options.goal.has_tokens:  # equal for all
-                yield Seen(proposal, (quality, float(trial.cost)))
-            else:
-                yield Seen(proposal, (quality, tokens, float(trial.cost)))
+            values = None
+            if not trial.failure and fold is not None:
+                quality, tokens = (
+                    float(column_means(each[others][:, None])[0]) for each in (trial.scores, trial.tokens)
+                )
+                prices = (tokens, float(trial.cost)) if self.options.goal.has_tokens else (float(trial.cost),)
+                values = None if math.isnan(quality) else (quality, *prices)
+            yield Seen(Proposal(trial.branch, dict(trial.drawn)), values)
 
     def _restore(self, data: dict[str, Any]) -> None:
         """Take over a trial of the log. Raises `DataError` if it is not of this space."""
@@ -329,11 +325,7 @@ class Proposal(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A trial that proposals are made from.
-
-    Attributes:
-        values: quality, to maximise, then prices, to minimise; None if the trial failed.
-    """
+    """A trial: quality, to maximise, then prices, to minimise; None if it failed."""
 
     proposal: Proposal
     values: tuple[float, ...] | None
