@@ -57,13 +57,11 @@ _PROBLEM_LENGTH = 1000
 
 @dataclass(frozen=True)
 class ArrowChunker:
-    """A function from a record batch of documents to a record batch of chunks (see `chunk_schema`).
+    """A function from a record batch or table of documents to one of chunks (see `chunk_schema`).
 
-    It takes and returns a `pyarrow.RecordBatch` or a `pyarrow.Table`. Rows are in the documents' order, and do not
-    depend on the other documents of the batch. Every document gives at least one row: a document that is empty, white
-    space or cannot be chunked (null, no UTF-8, too long, refused by the strategy or its model) gives one with the
-    reason in ``error``. A pickle holds the configuration, no model and no key; each worker process loads the model on
-    first use.
+    Rows are in the documents' order, and do not depend on the other documents of the batch. A document that is empty,
+    white space or cannot be chunked gives one row with the reason in ``error``. A pickle holds the configuration, no
+    model and no key; each worker process loads the model on first use.
 
     Attributes:
         chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
@@ -128,13 +126,7 @@ class ArrowChunker:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The rows' schema: `chunk_schema`. An embedder without stated dimensions is asked for a vector.
-
-        Raises:
-            OptionError: unknown embedder.
-            MissingExtraError: a package of the embedder is not installed.
-            ModelError: the embedder does not answer.
-        """
+        """The rows' schema: `chunk_schema`. An embedder without stated dimensions is asked for a vector."""
         if self.dimensions is not None or self._vectorizer is None:
             return chunk_schema(self.dimensions)
         return chunk_schema(self._vectorizer.dimensions)
@@ -187,7 +179,8 @@ class ArrowChunker:
         columns = Columns(
             id=self.id_column, text=self.text_column, metadata=self.metadata_column, longest=self.max_characters
         )
-        return starmap(self._rows, _cut_each(self._strategy, columns.read(batch)))
+        assert isinstance(self.chunker, Chunker)
+        return starmap(self._rows, _cut_each(self.chunker, columns.read(batch)))
 
     def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
         if not cut:
@@ -209,26 +202,19 @@ class ArrowChunker:
     def _told(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
         name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
-        clean = without_secrets(f"{name}{problem}", self._secrets, longest=_PROBLEM_LENGTH)
+        secrets = secrets_within(self.embedder, self.chunker)
+        clean = without_secrets(f"{name}{problem}", secrets, longest=_PROBLEM_LENGTH)
         return clean.encode("utf-8", "backslashreplace").decode("utf-8")
-
-    @property
-    def _strategy(self) -> Chunker:
-        assert isinstance(self.chunker, Chunker)
-        return self.chunker
 
     @cached_property
     def _loaded(self) -> None:
         """Load tokenizer and models, so that their failure is not reported as a document's error."""
-        _ = self._vectorizer, self._strategy.fingerprint, self._strategy.token_counter.count("a")
+        assert isinstance(self.chunker, Chunker)
+        _ = self._vectorizer, self.chunker.fingerprint, self.chunker.token_counter.count("a")
 
     @cached_property
     def _vectorizer(self) -> Vectorizer | None:
         return None if self.embedder is None else Vectorizer(get_embedder(self.embedder), self.dimensions)
-
-    @cached_property
-    def _secrets(self) -> tuple[str, ...]:
-        return secrets_within(self.embedder, self.chunker)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
@@ -236,10 +222,9 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any) -> Any:
-    """The chunks of a Ray dataset of documents, as a lazy Ray dataset.
+    """The chunks of a Ray dataset with the chunker's columns, as a lazy Ray dataset.
 
     Args:
-        dataset: a `ray.data.Dataset` with the chunker's columns.
         actors: worker processes; each loads the model once and takes one of Ray's cores, unless ``num_cpus`` says less.
             Leave cores for reading.
         batch_size: documents per call of an actor.
@@ -270,11 +255,9 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
 
 
 def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
-    """The chunks of a Spark data frame of documents, as a lazy data frame. Vectors become arrays of floats.
+    """The chunks of a Spark data frame with the chunker's columns, lazily. Vectors become arrays of floats.
 
-    Args:
-        frame: a `pyspark.sql.DataFrame` with the chunker's columns.
-        chunker: its `schema` is computed here, which may ask the embedder.
+    The chunker's `schema` is computed here, which may ask the embedder.
     """
     # Spark has no lists of fixed sizes.
     kinds = {field.name: field.type for field in chunker.schema}

@@ -35,7 +35,7 @@ class Advice:
         use: the strategy to use, as its report names it; "" if none can be advised.
         lines: labels and sentences, the most important first.
         pasted: by title, code that builds the strategy; empty for a system that is no strategy.
-        command: what to run next; "" for nothing.
+        command: what to run next.
     """
 
     use: str

@@ -48,12 +48,9 @@ EXCERPTS = 3_000_000  # characters of all excerpts; with many questions each get
 
 
 def html_report(page: ReportPage) -> str:
-    """The page as a string of HTML.
+    """The page as a string of HTML. Raises `MissingExtraError`: jinja2 is not installed.
 
     Its content security policy forbids every connection, and all scripts and styles but its own, named by SHA-256.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
@@ -101,10 +98,7 @@ def html_report(page: ReportPage) -> str:
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     """The data that the page's script reads first: questions, evidence, and shares found in percent.
 
-    It has no questions if no system has per-depth results.
-
-    Args:
-        documents: each listed document's number in the viewer.
+    It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     benchmark = page.benchmark
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]

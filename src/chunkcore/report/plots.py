@@ -171,10 +171,7 @@ def intervals(
 ) -> str:
     """One line per system: mean and interval in percent, a filled mark if `distinct`.
 
-    Args:
-        title: for screen readers.
-        differences: in points, with a line at zero.
-        notes: at the end of each line, if the width allows.
+    `differences` are in points, with a line at zero; `notes` stand at the ends of the lines, if the width allows.
     """
     if not rows:
         return ""
@@ -242,13 +239,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One option's values, the others fixed.
-
-    Attributes:
-        option: on the horizontal axis.
-        labels: the option's values.
-        fixed: the other options' values, in words.
-    """
+    """An option on the horizontal axis with its values, and the other options' values, in words."""
 
     option: str
     labels: tuple[str, ...]

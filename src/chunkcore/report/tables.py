@@ -30,11 +30,7 @@ STEPS = ("chunk", "embed", "search")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value, with qualifiers in smaller type.
-
-    Attributes:
-        number: of the system that the cell names, from 1; 0 for none.
-    """
+    """A value, with qualifiers in smaller type; `number` is that of the system that it names, from 1; 0 for none."""
 
     text: str
     details: tuple[str, ...] = ()
@@ -374,15 +370,9 @@ def _highest(page: ReportPage, shown: Mapping[str, Measure], name: str) -> Cell:
 def chunk_table(page: ReportPage) -> Table[System] | None:
     """Lengths of each system's chunks, in tokens; None if unknown."""
     known = tuple(row for row in page.systems if row.report.chunks is not None)
-    columns = (
-        _strategy(),
-        _chunks("Number", "count"),
-        _chunks("Mean tokens", "mean"),
-        _chunks("Std", "std"),
-        _chunks("Shortest", "minimum"),
-        _chunks("Median", "median"),
-        _chunks("Longest", "maximum"),
-    )
+    shown = {"Number": "count", "Mean tokens": "mean", "Std": "std"}
+    shown |= {"Shortest": "minimum", "Median": "median", "Longest": "maximum"}
+    columns = (_strategy(), *(_chunks(title, name) for title, name in shown.items()))
     return Table("Chunks", columns, known) if known else None
 
 
@@ -480,14 +470,7 @@ def _located(how: MatchKind, row: System) -> Cell:
 
 @dataclass(frozen=True)
 class CostAxis:
-    """A cost of each report, NaN if unknown.
-
-    Attributes:
-        title: follows "Quality against " in a section's title.
-        label: of the axis.
-        unit: follows a point's value.
-        values: in the order of the reports.
-    """
+    """A cost of each report, NaN if unknown; `title` follows "Quality against " and `unit` a point's value."""
 
     title: str
     label: str

@@ -163,10 +163,8 @@ def tuning_tables(tuning: Tuning) -> list[Table]:  # type: ignore[type-arg]
 def option_plot(tuning: Tuning, name: str | None = None, *, width: int) -> str:
     """A grid's measures against each varied option, the others fixed; "" if none varied.
 
-    Args:
-        name: Recall, Precision, F1 or the goal's measure, with one line per k. None draws Recall, Precision and F1,
-            each averaged over k, as in Qu et al. (2024), figures 2 to 5.
-        width: in pixels.
+    A `name` draws that measure with one line per k. None draws Recall, Precision and F1, each averaged over k, as in Qu
+    et al. (2024), figures 2 to 5.
     """
     groups = []
     for branch in tuning.space.branches if tuning.strategies else ():
@@ -296,7 +294,7 @@ def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice 
 
 
 def tuning_html(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:
-    """The page: no script, no connection; text from the data is inert. Raises `MissingExtraError` without jinja2."""
+    """The page: no script, no connection; text from the data is inert."""
     style = assets("page.css")
     return str(
         template("tuning.html.jinja").render(

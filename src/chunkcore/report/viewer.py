@@ -38,14 +38,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Excerpts:
-    """The kept text of documents.
+    """The kept text of documents: the numbers of the listed ones, ascending, and of each the ranges that are kept.
 
-    Attributes:
-        numbers: of the listed documents, ascending.
-        ranges: per listed document, what is kept.
-        shelves: the packs: each a list of documents, each document a list of start, text, start, text …
-        firsts: index in `numbers` of each shelf's first document.
-        note: what was left out; "" for nothing.
+    A shelf packs a list of documents, each a list of start, text, start, text …; `firsts` has the index in `numbers` of
+    each shelf's first document.
     """
 
     numbers: list[int]
@@ -196,10 +192,7 @@ def answers(
 ) -> PackedAnswers:
     """Every run's chunks and hits, as many as fit into `room` characters of the page.
 
-    Args:
-        benchmark: sets the order of questions.
-        runs: one per system.
-        documents: numbers of the listed documents.
+    `documents` has the numbers of the listed ones.
     """
     deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
     pools = [run.pool for run in runs if run and run.pool is not None]
