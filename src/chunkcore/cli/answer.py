@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from chunkcore.answers import AnswerRun
-    from chunkcore.concurrency import Progress
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth, Scores
     from chunkcore.evaluation.results import Report
-    from chunkcore.models import Embedder
-    from chunkcore.models.llm import LLM, CachedLLM, Prices
+    from chunkcore.models.llm import LLM, CachedLLM
     from chunkcore.report import ReportPage
 
 DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
@@ -61,11 +59,13 @@ def answer(
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer questions from each strategy's chunks, and compare the answers."""
-    from chunkcore.answers.answering import answerable, check_measures, retrieve
+    from chunkcore.answers import answer_questions, score_answers
+    from chunkcore.answers.answering import answerable, check_measures, judged, retrieve
     from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.measures import get_measure
     from chunkcore.models import CachedEmbedder, get_embedder
+    from chunkcore.models.llm import Estimator
     from chunkcore.report.rendering import require_jinja2
 
     require_jinja2()
@@ -83,8 +83,7 @@ def answer(
     specs = [sized_spec(each.strip(), model) for each in strategy or DEFAULT_STRATEGIES]
     chunkers = options.build_chunkers(specs, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):
-        for line in running.estimates(chunkers, benchmark.documents, prices):
-            running.say(line)
+        running.say(*running.estimates(chunkers, benchmark.documents, prices))
         running.say("What answers take is known once these have cut the documents: leave them out to see the others'.")
         return
     if not costs.dry_run:
@@ -97,14 +96,40 @@ def answer(
     with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
         cached = CachedEmbedder(model, vectors)
         found = retrieve(benchmark, chunkers, cached, depth, retrievers=[retriever], progress=progress)
-        work = _Work(asked, names, depth, bert_model or model, model, retries, progress)
+
+        def ask(report: Report, names: Sequence[str], llm: LLM, judge: LLM) -> tuple[AnswerRun, Report]:
+            assert report.run is not None
+
+            def named(step: str, done: int, total: int) -> None:
+                progress(f"{step}: {report.name}", done, total)
+
+            run = answer_questions(asked, report.run, llm, depth, retries=retries, progress=named)
+            return run, score_answers(
+                asked,
+                run,
+                names,
+                embedder=model,
+                bert_model=bert_model or model,
+                judge=judge,
+                retries=retries,
+                progress=named,
+            )
+
         if costs.dry_run:
-            for line in work.estimate(found, answering, judging, prices):
-                running.say(line)
+            answers_of, verdicts_of, by_judge = Estimator(), Estimator(), judged(names)
+            for report in found:
+                ask(report, by_judge, answers_of, verdicts_of)
+            running.say(f"answers by {answering.name}: {running.spent(answers_of.usage, prices)}")
+            if by_judge:
+                running.say(f"verdicts by {judging.name}: {running.spent(verdicts_of.usage, prices)}")
+            running.say(
+                "Tokens are counted as cl100k_base. Answers of 20 words are assumed, and verdicts on two statements; "
+                "questions that must be repeated and answers that are kept already are not foreseen. Nothing was asked."
+            )
             return
         try:
             for report in found:
-                run, own = work.done(report, answering, judging)
+                run, own = ask(report, names, answering, judging)
                 scored.append(replace(report, scores={**report.scores, **own.scores}, unanswered=own.unanswered))
                 runs.append(run)
         except KeyboardInterrupt:
@@ -123,65 +148,6 @@ def answer(
     typer.echo(f"\n{output / ANSWERS}\n{html}")
     if stopped:
         raise running.StoppedError(f"{stopped}; {how_on}")
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What is done with each strategy's run."""
-
-    benchmark: Benchmark
-    names: Sequence[str]
-    depth: Depth
-    bert_model: Embedder | str
-    embedder: Embedder
-    retries: int
-    progress: Progress
-
-    def done(self, report: Report, answering: LLM, judging: LLM) -> tuple[AnswerRun, Report]:
-        """The answers, and their scores."""
-        from chunkcore.answers import answer_questions, score_answers
-
-        assert report.run is not None
-
-        def progress(step: str, done: int, total: int) -> None:
-            self.progress(f"{step}: {report.name}", done, total)
-
-        run = answer_questions(
-            self.benchmark,
-            report.run,
-            answering,
-            self.depth,
-            retries=self.retries,
-            progress=progress,
-        )
-        scores = score_answers(
-            self.benchmark,
-            run,
-            self.names,
-            embedder=self.embedder,
-            bert_model=self.bert_model,
-            judge=judging,
-            retries=self.retries,
-            progress=progress,
-        )
-        return run, scores
-
-    def estimate(self, reports: Sequence[Report], answering: LLM, judging: LLM, prices: Prices | None) -> Iterator[str]:
-        """What the models would be asked, a line each, and what the estimate assumes."""
-        from chunkcore.answers.answering import judged
-        from chunkcore.models.llm import Estimator
-
-        answers, verdicts = Estimator(), Estimator()
-        names = judged(self.names)
-        for report in reports:
-            replace(self, names=names).done(report, answers, verdicts)
-        yield f"answers by {answering.name}: {running.spent(answers.usage, prices)}"
-        if names:
-            yield f"verdicts by {judging.name}: {running.spent(verdicts.usage, prices)}"
-        yield (
-            "Tokens are counted as cl100k_base. Answers of 20 words are assumed, and verdicts on two statements; "
-            "questions that must be repeated and answers that are kept already are not foreseen. Nothing was asked."
-        )
 
 
 @dataclass(frozen=True, eq=False)

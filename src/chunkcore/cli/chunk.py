@@ -71,16 +71,14 @@ def chunk(
     streaming = StreamOptions(processes=processes, workers=workers, part_size=part_bytes, errors=errors.value)
     if costs.dry_run:
         spec = strategy or str(config or chunker.name)
-        for line in running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices):
-            running.say(line)
+        running.say(*running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices))
         return 0
     if processes > 1 and isinstance(chunker, LLMChunker):
         raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
     chunker = running.keeping(chunker, costs.answers)
     stream = Stream(files, chunker, streaming)
     _write(stream, output, fresh=fresh, quiet=quiet)
-    for line in running.used([chunker], prices):
-        running.say(line, err=True)
+    running.say(*running.used([chunker], prices), err=True)
     return 1 if stream.tally.skipped or stream.tally.unread else 0
 
 

@@ -111,8 +111,7 @@ def compare(
     # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.
     chunkers = options.build_chunkers(specs, models[0])
     if costs.dry_run:
-        for line in running.estimates(chunkers, benchmark.documents, prices):
-            running.say(line)
+        running.say(*running.estimates(chunkers, benchmark.documents, prices))
         return
     answers = costs.answers if any(isinstance(each, LLMChunker) for each in chunkers.values()) else None
     made: list[Chunker] = []

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.statistics.comparison import Comparison
-    from chunkcore.models import Embedder, EmbeddingCache
+    from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
     from chunkcore.models.llm import Prices
 
 
@@ -339,11 +339,11 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
     return made
 
 
-def optional_embedder(name: str) -> Embedder | None:
-    """The model over the user's cache; None for "none"."""
+def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
+    """The model over the user's cache; where nothing is to be kept, over one in memory."""
     from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 
-    return None if name == "none" else CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache(), private=True))
+    return CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache() if keep else None, private=True))
 
 
 def check_output(output: Path) -> None:

@@ -133,7 +133,7 @@ def generate(
             "200 tokens; rejections and answers that a journal holds are not foreseen. Nothing was asked."
         )
         return
-    vectors = options.optional_embedder(embedder)
+    vectors = None if embedder == "none" else options.cached_embedder(embedder)
     how_on = f"what was answered is kept in {files.journal}: the same command goes on with it"
     with running.reporting(sys.stderr) as progress, Journal(files.journal) as journal, running.stoppable(how_on):
         made = generate_benchmark(
@@ -150,8 +150,7 @@ def generate(
         unanswered = journal.unanswered
     lost = f", {unanswered:,} of them without an answer" if unanswered else ""
     used = f"{model.name}, all runs: {running.spent(made.usage, prices)}{lost}"
-    for line in _summary(made, len(documents), used, files):
-        running.say(line)
+    running.say(*_summary(made, len(documents), used, files))
     if made.stopped == INTERRUPTED:
         raise running.StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
     if made.stopped:
@@ -297,7 +296,7 @@ def check(
     validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
     model = None
     try:
-        model = options.optional_embedder(embedder)
+        model = None if embedder == "none" else options.cached_embedder(embedder)
     except MissingExtraError as error:
         sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
     found = validate_benchmark(docs, questions, options=validation, embedder=model)
@@ -307,8 +306,7 @@ def check(
         rows = [{**asdict(each), "line": line and int(line[1])} for each, line in zip(found, lines, strict=True)]
         typer.echo(json.dumps({"findings": rows}, indent=2))
     else:
-        for line in _lines(found, limit):
-            running.say(line)
+        running.say(*_lines(found, limit))
     if any(each.kind != "respelled" for each in found):
         raise typer.Exit(1)
 

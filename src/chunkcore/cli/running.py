@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from chunkcore.scale import Tally
 
 
-def say(line: str, *, err: bool = False) -> None:
-    """Print a line that may quote hostile text."""
-    typer.echo(terminal_text(line), err=err)
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines that may quote hostile text."""
+    for line in lines:
+        typer.echo(terminal_text(line), err=err)
 
 
 def strategy_table(title: str | None, headings: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Table:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from chunkcore.concurrency import Progress
     from chunkcore.document import Document
-    from chunkcore.models import CachedEmbedder
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
@@ -74,7 +73,8 @@ def search(
             running.say(f"chunkcore: none of {index.documents:,} documents has a word of the question", err=True)
             return
         kinds = ("dense", "lexical") if dense else ("lexical",)
-        vectors = TextVectors(_model(embedder, keep=not no_cache), [corpus], progress=progress) if dense else None
+        model = options.cached_embedder(embedder, keep=not no_cache) if dense else None
+        vectors = TextVectors(model, [corpus], progress=progress) if model else None
         retriever = Passages(kinds=kinds, words=_FORM).index(corpus, vectors)
         (passages,) = retriever.answers([question], k, max_tokens, counter=tokens)
     documents = {document.id: document for document in corpus.documents}
@@ -125,12 +125,6 @@ def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:
         except OSError as error:
             warnings.warn(f"the index is not kept: {error.filename or file}: {error.strerror or error}", stacklevel=2)
     return index
-
-
-def _model(name: str, *, keep: bool) -> CachedEmbedder:
-    from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-
-    return CachedEmbedder(get_embedder(name), EmbeddingCache(options.default_cache() if keep else None, private=True))
 
 
 def _row(passage: Retrieved, document: Document, index: FolderIndex) -> dict[str, Any]:

@@ -87,8 +87,7 @@ def score(
         if chunker.token_counter == EmbedderCounter():
             chunkers[spec] = replace(chunker, counter=EmbedderCounter(model))
     if costs.dry_run:
-        for line in running.estimates(chunkers, documents, prices):
-            running.say(line)
+        running.say(*running.estimates(chunkers, documents, prices))
         return
     chunkers = {spec: running.keeping(chunker, costs.answers) for spec, chunker in chunkers.items()}
     reports = []
@@ -99,8 +98,7 @@ def score(
         progress("strategies", len(specs), len(specs))
     reports += score_baselines(documents, segmentation, seed=seed)
     Console(highlight=False).print(_score_table(documents, reports, segmentation.unit, resamples, seed))
-    for line in running.used(chunkers.values(), prices):
-        running.say(line)
+    running.say(*running.used(chunkers.values(), prices))
     if output is not None:
         rows = [
             {

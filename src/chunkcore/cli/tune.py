@@ -107,8 +107,7 @@ def tune(
         llm_tokens=sys.maxsize if grids and llm_tokens is None else llm_tokens,  # a grid says itself what is run
     )
     if costs.dry_run:
-        for line in _listed(searched, benchmark, trials):
-            running.say(line)
+        running.say(*_listed(searched, benchmark, trials))
         return
     options.check_output(output)
     store = costs.embeddings()
@@ -141,8 +140,7 @@ def tune(
     advice = Advice.of_search(found, embedder, data.more_questions)
     files = write_tuning(found, output, settings, embedder=embedder, advice=advice)
     print_tuning(found, Console(highlight=False), advice)
-    for line in running.used(chunkers, None):
-        running.say(line)
+    running.say(*running.used(chunkers, None))
     typer.echo()
     running.say(str(files.json))
     if found.stopped == "interrupted":
