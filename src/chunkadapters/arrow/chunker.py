@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from chunkadapters.arrow.reading import METADATA, Columns, Reading
+from chunkadapters.arrow.reading import METADATA, Reading, read_rows
 from chunkadapters.arrow.writing import Row, Vectorizer, batched, chunk_rows, chunk_schema, spark_schema
 from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters.models import secrets_within, without_secrets
@@ -176,11 +176,9 @@ class ArrowChunker:
                 "batch_format='pyarrow'"
             )
         _ = self._loaded
-        columns = Columns(
-            id=self.id_column, text=self.text_column, metadata=self.metadata_column, longest=self.max_characters
-        )
+        names = (self.id_column, self.text_column, self.metadata_column)
         assert isinstance(self.chunker, Chunker)
-        return starmap(self._rows, _cut_each(self.chunker, columns.read(batch)))
+        return starmap(self._rows, _cut_each(self.chunker, read_rows(batch, names, self.max_characters)))
 
     def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
         if not cut:

@@ -6,8 +6,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from typing import Any, NamedTuple
 
@@ -214,65 +213,52 @@ class Reading(NamedTuple):
     problem: DataError | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """The names of the id, text and metadata columns, and the maximum length of a text in characters."""
+def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) -> Iterator[Reading]:
+    """The rows of the id, text and metadata columns, in order; texts have at most `longest` characters.
 
-    id: str
-    text: str
-    metadata: str
-    longest: int
-
-    def read(self, batch: pa.RecordBatch) -> Iterator[Reading]:
-        """The batch's rows, in order. Raises `DataError` for a missing or duplicate column."""
-        if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
-            return
-        ids, texts = self._column(batch, self.id), self._column(batch, self.text)
-        absent = self.metadata == METADATA and METADATA not in batch.schema.names
-        metadata = None if absent else self._column(batch, self.metadata)
-        for row in range(batch.num_rows):
-            yield self._reading(ids[row], texts[row], None if metadata is None else metadata[row])
-
-    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+    Raises `DataError` for a missing or duplicate column.
+    """
+    if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
+        return
+    columns = []
+    for name, what in zip(names, ("ids", "texts", "metadata"), strict=True):
         places = batch.schema.get_all_field_indices(name)
-        if len(places) != 1:
+        if len(places) == 1:
+            columns.append(batch.column(places[0]))
+        elif places or (name, what) != (METADATA, "metadata"):
             raise DataError(
-                f"expected one column {name!r} with the documents' "
-                f"{'ids' if name == self.id else 'texts' if name == self.text else 'metadata'}, got "
-                f"{len(places) or 'none'} among {', '.join(map(repr, batch.schema.names)) or 'no columns'}: "
-                "rename yours, or say its name by id_column, text_column or metadata_column"
+                f"expected one column {name!r} with the documents' {what}, got {len(places) or 'none'} among "
+                f"{', '.join(map(repr, batch.schema.names)) or 'no columns'}: rename yours, or say its name by "
+                "id_column, text_column or metadata_column"
             )
-        return batch.column(places[0])
-
-    def _reading(self, name: pa.Scalar, text: pa.Scalar, metadata: pa.Scalar | None) -> Reading:
-        found: str | None = None
-        try:
-            found = _id(name)
-            known: dict[str, Any] = {} if metadata is None else read_metadata(metadata)
-            return Reading(found, Document(found, _text(text, self.longest), known))
-        except Exception as error:  # noqa: BLE001  # the other rows are read
-            problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
-            return Reading(found, None, problem)
+    for row in range(batch.num_rows):
+        yield _reading([column[row] for column in columns], longest)
 
 
-def _id(scalar: pa.Scalar) -> str:
-    value = innermost(scalar)
-    if value is None:
-        raise DataError("its id is null: expected a string")
-    if pa.types.is_integer(value.type):
+def _reading(values: Sequence[pa.Scalar], longest: int) -> Reading:
+    found: str | None = None
+    try:
+        found = _id(innermost(values[0]))
+        metadata = read_metadata(values[2]) if len(values) > 2 else {}
+        text = _string(innermost(values[1]), longest, "text", "a string, or binary that is UTF-8")
+        return Reading(found, Document(found, text, metadata))
+    except Exception as error:  # noqa: BLE001  # the other rows are read
+        problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
+        return Reading(found, None, problem)
+
+
+def _id(value: pa.Scalar | None) -> str:
+    if value is not None and pa.types.is_integer(value.type):
         return str(value.as_py())
-    if not isinstance(value, pa.BinaryScalar):
-        raise DataError(f"its id is of the type {value.type}: expected a string or an integer")
-    found = decoded(value, _LONGEST_ID, "id")
+    found = _string(value, _LONGEST_ID, "id", "a string or an integer")
     if not found:
         raise DataError("its id is empty: expected a name")
     return found
 
 
-def _text(scalar: pa.Scalar, longest: int) -> str:
-    value = innermost(scalar)
+def _string(value: pa.Scalar | None, longest: int, what: str, expected: str) -> str:
     if value is None:
-        raise DataError("its text is null: expected a string")
+        raise DataError(f"its {what} is null: expected a string")
     if not isinstance(value, pa.BinaryScalar):
-        raise DataError(f"its text is of the type {value.type}: expected a string, or binary that is UTF-8")
-    return decoded(value, longest, "text")
+        raise DataError(f"its {what} is of the type {value.type}: expected {expected}")
+    return decoded(value, longest, what)

@@ -296,12 +296,10 @@ def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Tabl
     """A table of all measures per document collection; none for a single collection."""
     if len(page.collections) < 2:
         return []
+    measures = [*page.measures(k, unit), *page.measures(None, unit)]
     found = {
-        measure: {
-            report.name: report.by_collection(measure) if measure in report.scores else {} for report in page.reports
-        }
-        for depth in (k, None)
-        for measure in page.measures(depth, unit)
+        each: {report.name: report.by_collection(each) if each in report.scores else {} for report in page.reports}
+        for each in measures
     }
     return [
         Table(
@@ -318,21 +316,19 @@ def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Tabl
 
 def difference_table(page: ReportPage) -> Table[System]:
     """Row minus column, in points, with its interval; `pairs_note` explains the signs."""
-    columns = (
-        Column(str(other.number), partial(_difference, page, other), number=other.number) for other in page.systems
-    )
+
+    def difference(other: System, row: System) -> Cell:
+        if row == other:
+            return Cell("·")
+        found = page.comparison.between(row.report.name, other.report.name)
+        if not math.isfinite(found.mean):
+            return Cell(MISSING)
+        alike = "≈ " if found.equivalent else ""
+        interval = f"{signed(100 * found.low)} to {signed(100 * found.high)}"
+        return Cell(f"{alike}{signed(100 * found.mean)}", (interval,), strong=found.distinct)
+
+    columns = (Column(str(other.number), partial(difference, other), number=other.number) for other in page.systems)
     return Table(f"Differences of {page.comparison.measure}", (_strategy("Row minus column"), *columns), page.systems)
-
-
-def _difference(page: ReportPage, other: System, row: System) -> Cell:
-    if row == other:
-        return Cell("·")
-    found = page.comparison.between(row.report.name, other.report.name)
-    if not math.isfinite(found.mean):
-        return Cell(MISSING)
-    alike = "≈ " if found.equivalent else ""
-    interval = f"{signed(100 * found.low)} to {signed(100 * found.high)}"
-    return Cell(f"{alike}{signed(100 * found.mean)}", (interval,), strong=found.distinct)
 
 
 def pairs_note(page: ReportPage) -> str:

@@ -200,22 +200,16 @@ def answers(
         sum(map(len, pools)) > POOL and sum(piece.document_id in documents for pool in pools for piece in pool) > POOL
     )
     for share in _SHARES[1:] if too_many else _SHARES:
-        packs = list(_within(benchmark, runs, documents, share, room))
-        if len(packs) == len(runs):
+        packs, left = [], room
+        for number, run in enumerate(runs):
+            pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
+            packs.append(pack)
+            left -= len(pack.text) if pack else 0
+            if left < 0:
+                break
+        else:
             return PackedAnswers(packs, share.note(deeper=deepest > share.depth))
     return PackedAnswers([None] * len(runs), "There are too many answers for one page: none is shown.")
-
-
-def _within(
-    benchmark: Benchmark, runs: Sequence[Run | None], documents: Mapping[str, int], share: _Share, room: int
-) -> Iterable[Pack | None]:
-    """A pack per run, until the room is used up."""
-    for number, run in enumerate(runs):
-        pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
-        room -= len(pack.text) if pack else 0
-        if room < 0:
-            return
-        yield pack
 
 
 def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share: _Share) -> dict[str, Any]:
