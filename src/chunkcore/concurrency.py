@@ -102,8 +102,7 @@ def with_timeout(seconds: float | None, work: Callable[[], T]) -> T:
 
     Work over its time continues in a daemon thread, which does not keep the process alive.
 
-    Raises:
-        TimeoutExpired: no result in time.
+    Raises `TimeoutExpired`: no result in time.
 
     >>> with_timeout(5, lambda: 2 + 2)
     4

@@ -63,10 +63,7 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
     (`fixed_token`), or all of it (thresholds taken from the whole text). Not for late chunking: there the vectors of
     kept chunks change too.
 
-    Args:
-        old_chunks: all indexed chunks of the document, in any order.
-        new_document: the new text under the same id.
-        chunker: usually the one that made the old chunks.
+    `old_chunks` are all indexed ones of the document, in any order; `chunker` is usually the one that made them.
 
     Cost: one run of the chunker, then linear time and memory. Raises `DataError` for a chunk of another document.
 

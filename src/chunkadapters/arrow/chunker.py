@@ -75,8 +75,7 @@ class ArrowChunker:
         max_characters: longer documents are not chunked; at most 500,000,000.
         errors: "row", or "raise" for a `DataError` at the first document that fails.
 
-    Raises:
-        OptionError: an unknown strategy or option, or a value out of range.
+    Raises `OptionError`: an unknown strategy or option, or a value out of range.
 
     >>> batch = pa.RecordBatch.from_pylist([{"id": "tea", "text": "Green tea. Black tea."}, {"id": "none"}])
     >>> for row in ArrowChunker("recursive:size=11,overlap=0,counter=characters")(batch).to_pylist():

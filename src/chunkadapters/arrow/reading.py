@@ -99,8 +99,7 @@ def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
     Dates and times become ISO 8601 in microseconds, in UTC if they have a zone; binary becomes base64; NaN and infinity
     become strings.
 
-    Raises:
-        DataError: not a JSON object, a struct or a map; a duplicate key; too long or nested too deeply.
+    Raises `DataError`: not a JSON object, a struct or a map; a duplicate key; too long or nested too deeply.
     """
     value = innermost(scalar)
     if value is None:

@@ -43,8 +43,7 @@ def chunk_schema(dimensions: int | None = None) -> pa.Schema:
     - ``truncated``: bool; the model read only the chunk's beginning; null if unknown.
     - ``error``: string.
 
-    Raises:
-        OptionError: dimensions is under 1.
+    Raises `OptionError`: dimensions is under 1.
 
     >>> chunk_schema(384).field("vector").type
     FixedSizeListType(fixed_size_list<item: float>[384])
@@ -142,8 +141,7 @@ _LONG = ("document_id", "text", "context", "metadata")
 def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
     """A document's chunks as rows, lazily; errors come before the first row.
 
-    Raises:
-        ModelError: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
+    Raises `ModelError`: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
     """
     for chunk in chunks:
         if found := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):

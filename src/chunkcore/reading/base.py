@@ -91,9 +91,7 @@ def read_file(path: Path | str, name: str = "") -> Reading:
     PDF, plain text (``metadata["format"]``), with marks: ``page``, ``heading``, ``table``. Nothing in a file is
     executed, and nothing is fetched.
 
-    Args:
-        path: the file.
-        name: the document's id; by default the file's name.
+    `name` becomes the document's id; by default it is the file's.
 
     Raises:
         UnreadError: a file of a known kind that cannot be read, or a text whose encoding cannot be told.

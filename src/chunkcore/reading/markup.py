@@ -91,8 +91,7 @@ def add_html(text: MarkdownText, html: str) -> None:
 
     Scripts and styles are left out, links lose their targets, and nothing is fetched.
 
-    Raises:
-        MissingExtraError: justhtml is not installed.
+    Raises `MissingExtraError`: justhtml is not installed.
     """
     _HtmlWriter(text).write(parse_html(_INSTRUCTION.sub("", html)))
 

@@ -38,13 +38,11 @@ class StreamOptions:
     """How inputs are streamed. Only `part_size` and `errors` change the output.
 
     Attributes:
-        processes: at least 1.
-        workers: threads per process; at least 1.
+        workers: threads per process.
         part_size: bytes; larger documents are cut in parts; at least 64.
         errors: stop at the first document that cannot be read or chunked, or skip and report it.
 
-    Raises:
-        OptionError: an option is out of range.
+    Raises `OptionError`: an option is out of range.
     """
 
     processes: int = 1
@@ -288,8 +286,7 @@ class Stream:
 def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document]:
     """The inputs as documents; each part of a large document is one.
 
-    Raises:
-        DataError: an input cannot be read, or a named file holds no text.
+    Raises `DataError`: an input cannot be read, or a named file holds no text.
     """
     for piece in Sources(paths, part_size):
         try:

@@ -400,9 +400,7 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
 def snippets(spec: str, embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
     """Code to paste, by title; each makes the same chunks; the first names the retriever, if any.
 
-    Args:
-        spec: the configuration; see `configuration`.
-        embedder: the model of the search, as `get_embedder` reads it.
+    `spec` is read by `configuration`, and the search's embedder by `get_embedder`.
 
     >>> print(snippets("sentence:size=100")["LangChain"])
     from chunkadapters.langchain import ChunkcoreTextSplitter

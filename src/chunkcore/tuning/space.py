@@ -40,8 +40,7 @@ class Values:
         values: ascending numbers are searched as neighbours.
         share_of: an option; the values are shares of it, rounded down to whole numbers.
 
-    Raises:
-        OptionError: no values, a duplicate, or a share that is no number from 0 to 1.
+    Raises `OptionError`: no values, a duplicate, or a share that is no number from 0 to 1.
 
     >>> Values(values=(50, 100, 200)).ordered, Values(values=("start", "end")).ordered
     (True, False)
@@ -88,8 +87,7 @@ class Range:
         log: sample evenly by order of magnitude; suits sizes.
         share_of: an option; the number is a share of it, rounded down to a whole number.
 
-    Raises:
-        OptionError: the ends are not finite, not in order, or out of range for `log` or a share.
+    Raises `OptionError`: the ends are not finite, not in order, or out of range for `log` or a share.
 
     >>> Range(low=50, high=800).whole, Range(low=0.0, high=1.0).whole
     (True, False)
@@ -337,8 +335,7 @@ def parse_grid(spec: str) -> Branch:
 
     A JSON object in braces is one value. Without braces the grid has one configuration.
 
-    Raises:
-        OptionError: malformed strategy, braces that are empty or repeat a value, or over a thousand combinations.
+    Raises `OptionError`: malformed strategy, braces that are empty or repeat a value, or over a thousand combinations.
 
     >>> grid = parse_grid("recursive:size={100,50},overlap=0")
     >>> [grid.spec(drawn) for drawn in grid.combinations()]
@@ -370,8 +367,7 @@ def configuration(spec: str) -> tuple[str, str]:
 def retriever_values(specs: Sequence[str]) -> Values:
     """The retrievers of some strings, options with several values in braces.
 
-    Raises:
-        OptionError: a malformed string, a retriever that is given twice, or over a thousand of them.
+    Raises `OptionError`: a malformed string, a retriever that is given twice, or over a thousand of them.
 
     >>> retriever_values(["dense", "bm25:words={whole,first5}"]).values
     ('dense', 'bm25:words=whole', 'bm25:words=first5')
@@ -433,8 +429,7 @@ def _is_object(text: str) -> bool:
 def grid_space(grids: Sequence[Branch | str]) -> Space:
     """The exhaustive space of some grids. Grids of one strategy compete with each other.
 
-    Raises:
-        OptionError: no grid, or an error of `parse_grid`.
+    Raises `OptionError`: no grid, or an error of `parse_grid`.
 
     >>> grid_space(["recursive:size={100,50}", "sentence"]).specs
     ['recursive:size=50', 'recursive:size=100', 'sentence']
@@ -449,8 +444,7 @@ def parse_space(specs: Sequence[str]) -> Space:
     If one string has values in braces, all are grids (`grid_space`), and a strategy without braces is one
     configuration. Otherwise each strategy is searched over the options that its string leaves open (`known_space`).
 
-    Raises:
-        OptionError: a strategy or an option is wrong, or no space is known for it.
+    Raises `OptionError`: a strategy or an option is wrong, or no space is known for it.
 
     >>> parse_space(["recursive:size={50,100}", "sentence"]).size, parse_space(["fixed_token:overlap=0"]).size
     (3, 9)
@@ -616,8 +610,7 @@ def default_space() -> Space:
 def known_space(spec: str) -> Space:
     """The usual space of the strategy that a string names; the string's options stay fixed.
 
-    Raises:
-        OptionError: unknown strategy, no usual space for it, or options that do not fit together.
+    Raises `OptionError`: unknown strategy, no usual space for it, or options that do not fit together.
 
     >>> known_space("sentence:minimum=0").branch("sentence").parameters["minimum"].values
     (0,)

@@ -52,8 +52,7 @@ class Goal:
     Attributes:
         measures: one or more, which differ only in depth.
 
-    Raises:
-        OptionError: no measure, measures of several names or units, or a measure of answers.
+    Raises `OptionError`: no measure, measures of several names or units, or a measure of answers.
 
     >>> str(Goal.of("Recall@1000tok")), str(Goal.of(["F1@1[part]", "F1@5[part]"]))
     ('Recall@1000tok', 'mean F1[part] over k = 1, 5')
@@ -140,8 +139,7 @@ def assign_folds(benchmark: Benchmark, folds: int, *, by: By = "question", seed:
             first evidence) together: largest documents first, each to the smallest fold.
         seed: of the shuffling.
 
-    Raises:
-        OptionError: fewer than two folds, or more than questions or documents with questions.
+    Raises `OptionError`: fewer than two folds, or more than questions or documents with questions.
 
     >>> from chunkcore.datasets import load_dataset
     >>> np.bincount(assign_folds(load_dataset("lochmere"), 5)).tolist()
@@ -182,8 +180,7 @@ class TuneOptions:
         llm_tokens: limit on what language models read and write in all, by the strategies' estimates. Required for
             strategies that use a language model.
 
-    Raises:
-        OptionError: an option is out of range.
+    Raises `OptionError`: an option is out of range.
     """
 
     trials: int = 60

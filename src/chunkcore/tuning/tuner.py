@@ -54,18 +54,15 @@ def tune(
     scores of the *other* folds' questions only. The held-out score is the mean over the folds, each scored by the
     configuration that the others choose: an estimate on new questions, slightly low.
 
-    A stopped search resumes from its `study` and gives the same result, up to the last digits of vectors.
+    A stopped search resumes from its `study` and gives the same result, up to the last digits of vectors. After Ctrl-C
+    or the time limit the result is that of the finished trials.
 
     Args:
         benchmark: documents and questions. For evidence sentences pass ``whole_sentences(benchmark)``.
         space: a `Space`, or strategies as `parse_space` reads them; `default_space` by default.
-        study: file that keeps the trials; None keeps nothing.
-        cache: of embeddings, or its file; in memory by default.
+        study: file that keeps the trials; `cache` keeps embeddings, in memory by default.
         keeping: wraps each strategy before it runs, for instance to keep language models' answers.
         progress: called with "trials", done and total; and with "this trial, %", percent done and 100.
-
-    Returns:
-        The result; after Ctrl-C or the time limit, of the finished trials.
 
     Raises:
         OptionError: an option is out of range, or another process uses the study.
