@@ -350,6 +350,22 @@ def test_binary_files_are_no_text(tmp_path):
             read_file(tmp_path / "a.bin")
 
 
+def test_a_text_that_speaks_of_the_mark_of_pdf_is_a_text(tmp_path):
+    text = "A header such as %PDF-1.7 begins each file, then “âãÏÓ”.\n" * 40
+    (tmp_path / "notes.txt").write_text(text, encoding="utf-8")
+    assert read_file(tmp_path / "notes.txt").document.text == text
+    (file,) = load_documents(tmp_path)
+    assert file.text == text
+
+
+def test_a_pdf_of_any_name_may_begin_with_other_bytes(tmp_path):
+    (tmp_path / "plain").write_bytes(b"\r\n" + pdf_bytes([lines_of("Green tea is not.")]))
+    assert read_file(tmp_path / "plain").document.text == "Green tea is not."
+    data = pdf_bytes([lines_of("Green tea is not.")]).replace(b"%PDF-1.4\n", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
+    (tmp_path / "sent").write_bytes(b"HTTP/1.1 200 OK\r\n\r\n" + data)
+    assert read_file(tmp_path / "sent").document.text == "Green tea is not."
+
+
 # ---- Folders
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -239,6 +240,15 @@ def _by_zeros(data: bytes) -> str | None:
         if len(text) > 3 and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]:
             return encoding
     return None
+
+
+def is_utf8(head: bytes) -> bool:
+    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character."""
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _encoding_of(data: bytes) -> str | None:

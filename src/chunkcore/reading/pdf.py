@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from chunkcore.document import Document, Mark, Span, pack_boxes
 from chunkcore.errors import MissingExtraError
-from chunkcore.reading.base import Reader, Reading, UnreadError, readers
+from chunkcore.reading.base import Reader, Reading, UnreadError, is_utf8, readers
 
 SECONDS = 60.0  # of one page
 MEMORY = 2 * 1024**3  # bytes
@@ -48,7 +48,9 @@ class Pdf(Reader):
     magic = b"%PDF-"
 
     def recognises(self, head: bytes) -> bool:
-        return self.magic in head  # some begin with other bytes
+        # Some begin with other bytes. A text that speaks of the mark is UTF-8, which a PDF's second line is not.
+        begin = head.find(self.magic)
+        return begin >= 0 and (not head[:begin].strip() or not is_utf8(head))
 
     def read(self, path: Path, name: str) -> Reading:
         if find_spec("pypdfium2") is None:
