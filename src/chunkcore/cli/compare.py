@@ -148,7 +148,11 @@ def compare(
         settings = {
             "Documents": data.docs or f"shipped: {benchmark.name}",
             "Questions": data.questions,
-            "Embedder": "; ".join(map(_described, models)),
+            "Embedder": "; ".join(
+                f"{each.name}, which reads "
+                + (f"its first {each.max_tokens} tokens of a text" if each.max_tokens else "whole texts")
+                for each in models
+            ),
             "Retrievers": ", ".join(retrievers) if retrievers != ["dense"] else "",
             "Scores count tokens of": scores.counter,
             # With all options, so that somebody else can repeat the run.
@@ -168,8 +172,3 @@ def compare(
     running.finish(page, html, checks, running.used(made, prices))
     if stopped:
         raise running.StoppedError(f"{stopped}; {how_on}")
-
-
-def _described(model: Embedder) -> str:
-    reads = f"its first {model.max_tokens} tokens of a text" if model.max_tokens else "whole texts"
-    return f"{model.name}, which reads {reads}"

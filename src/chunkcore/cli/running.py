@@ -163,7 +163,11 @@ class Rate:
         now = self._clock()
         if now - self._written >= (_PAUSE if self._show is None else 0.1):
             self._written = now
-            line = self._line(tally)
+            speed = self._speed(tally)
+            line = f"{done_so_far(tally)}, {speed / _MB:,.1f} MB/s"
+            if self._total and speed and tally.read <= self._total:
+                share, left = tally.read / self._total, (self._total - tally.read) / speed
+                line += f", {share:.0%} of {self._total / _MB:,.0f} MB, about {_hours(left)} left"
             _write(self._stream, line) if self._show is None else self._show(line)
 
     def end(self, tally: Tally) -> None:
@@ -175,14 +179,6 @@ class Rate:
 
     def _speed(self, tally: Tally) -> float:
         return (tally.read - self._before) / max(1e-9, self._clock() - self._began)
-
-    def _line(self, tally: Tally) -> str:
-        speed = self._speed(tally)
-        line = f"{done_so_far(tally)}, {speed / _MB:,.1f} MB/s"
-        if self._total and speed and tally.read <= self._total:
-            share, left = tally.read / self._total, (self._total - tally.read) / speed
-            line += f", {share:.0%} of {self._total / _MB:,.0f} MB, about {_hours(left)} left"
-        return line
 
 
 def done_so_far(tally: Tally) -> str:

@@ -68,7 +68,12 @@ class ReportPage:
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
         seen = {measure.k for report in self.reports for measure in report.scores if measure.k is not None}
-        return tuple(sorted(seen, key=_order)) or (5,)  # every depth's table also shows the scores of whole rankings
+
+        def order(k: Depth) -> tuple[int, int]:
+            budget = budget_of(k)
+            return (0, k) if isinstance(k, int) else (2, 0) if budget is None else (1, budget)
+
+        return tuple(sorted(seen, key=order)) or (5,)  # every depth's table also shows the scores of whole rankings
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -113,8 +118,3 @@ def mean(report: Report, measure: Measure) -> float:
 def std(report: Report, measure: Measure) -> float:
     """The report's standard deviation; NaN without the measure."""
     return report.std(measure) if measure in report.scores else math.nan
-
-
-def _order(k: Depth) -> tuple[int, int]:
-    budget = budget_of(k)
-    return (0, k) if isinstance(k, int) else (2, 0) if budget is None else (1, budget)

@@ -287,8 +287,6 @@ def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
     """The entry with its text's digest and size, and its document; None for a file without text, and the error."""
     entry = _Entry(piece._replace(data=None, error=None), piece.id)
     try:
-        if piece.error is not None:
-            raise piece.error
         document = next(iter(piece_documents(piece, _WHOLE)), None)
     except NoTextError as error:
         if not piece.listed:
