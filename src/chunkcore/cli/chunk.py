@@ -150,7 +150,8 @@ def _resumable(stream: Stream, output: Path, progress: running.Rate, *, fresh: b
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
     """Check that no input is replaced, and that the output is no document the next time."""
-    from chunkcore.scale import beside, input_files
+    from chunkcore.scale import beside
+    from chunkcore.scale.sources import input_files
 
     if str(output) == "-":
         return

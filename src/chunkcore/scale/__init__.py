@@ -8,16 +8,7 @@ stream.py     the results in order, and a file that a killed run resumes
 from __future__ import annotations
 
 from chunkcore.scale.sources import Piece, Sources, cut_place, parts
-from chunkcore.scale.stream import (
-    ResumableOutput,
-    Stream,
-    StreamOptions,
-    Tally,
-    beside,
-    input_files,
-    stream_documents,
-    total_bytes,
-)
+from chunkcore.scale.stream import ResumableOutput, Stream, StreamOptions, Tally, beside, stream_documents, total_bytes
 from chunkcore.scale.workers import line_parts
 
 __all__ = [
@@ -29,7 +20,6 @@ __all__ = [
     "Tally",
     "beside",
     "cut_place",
-    "input_files",
     "line_parts",
     "parts",
     "stream_documents",

@@ -265,6 +265,16 @@ def lines_file(path: Path) -> Path | None:
     return path if path.suffix == ".jsonl" else None
 
 
+def input_files(path: Path) -> Iterator[Path]:
+    """The files that are read of an input: none of standard input."""
+    if lines := lines_file(path):
+        yield lines
+    elif path.is_dir():
+        yield from (file for _, file in FolderWalk(path, lambda *_: None))
+    elif path != STANDARD_INPUT:
+        yield path
+
+
 def check_text(path: Path) -> None:
     """Check that a whole file is UTF-8 before any of it is chunked, in bounded memory.
 

@@ -21,11 +21,11 @@ from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks.documents import FolderWalk, LeftOut, tell_written
+from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import AppendLog, NoTextError
 from chunkcore.reading import UnreadError
 from chunkcore.registry import check_number
-from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, lines_file
+from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 
 _BATCH_BYTES = 1_000_000
@@ -304,16 +304,6 @@ def total_bytes(paths: Sequence[Path]) -> int | None:
     if any(path == STANDARD_INPUT or not (path.is_file() or path.is_dir()) for path in paths):
         return None
     return sum(_size(file) for path in paths for file in input_files(path))
-
-
-def input_files(path: Path) -> Iterator[Path]:
-    """The files that are read of an input: none of standard input."""
-    if lines := lines_file(path):
-        yield lines
-    elif path.is_dir():
-        yield from (file for _, file in FolderWalk(path, lambda *_: None))
-    elif path != STANDARD_INPUT:
-        yield path
 
 
 def _size(path: Path) -> int:
