@@ -330,6 +330,10 @@ def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(language: str
     check_promises(Code(size=100, minimum=10, language=language), mark * 500)
 
 
+def test_a_bare_text_without_a_stated_language_is_cut_at_blank_lines() -> None:
+    assert Code(size=3, counter="words").split_text("a = one\n\nb = two") == ["a = one", "b = two"]
+
+
 def test_an_unknown_language_is_refused() -> None:
     with pytest.raises(OptionError, match=r"language is auto or one of .*python.*; got 'pyhton'"):
         Code(language="pyhton")

@@ -145,6 +145,11 @@ def test_headings_open_chunks_wherever_they_stand() -> None:
     assert found[2].text == "<div><h2>Green</h2>Steamed.<p>From Japan.</div></section>"
 
 
+def test_chunks_of_the_visible_text_tell_their_headings() -> None:
+    page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
+    assert headings(page, 5, content="text") == [["Tea"], ["Tea", "Green"]]
+
+
 def test_only_headings_down_to_the_level_open_chunks() -> None:
     page = "<h1>A</h1>a<h2>B</h2>b<h3>C</h3>c"
     assert words(page, 9, heading_level=2) == ["<h1>A</h1>a", "<h2>B</h2>b<h3>C</h3>c"]

@@ -285,8 +285,10 @@ def test_it_reads_the_vectors_of_the_model_that_it_was_trained_for(monkeypatch):
     other = FakeEmbedder(8, name="another")
     assert tagger.starts(["a b", "c d", "e f"], other).tolist() == first.tolist()
     assert (other.calls, own.calls) == (0, 1)
-    with pytest.raises(ModelError, match="reads vectors of 16 dimensions"):
+    with pytest.raises(ModelError, match=r"which vectors of 16 dimensions .* use the model that it was trained for"):
         tagger.find(rows_of(np.zeros((3, 8), dtype=np.float32)))
+    with pytest.raises(ModelError, match=r"was given 16 columns: make them by sentence_rows\(sentences, vectors\)"):
+        tagger.find(np.zeros((3, 16), dtype=np.float32))
 
 
 def test_weights_come_back_from_their_file(tmp_path):

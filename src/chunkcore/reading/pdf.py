@@ -40,8 +40,9 @@ class Pdf(Reader):
 
     Marks: ``page`` with ``number``, ``label``, ``width``, ``height`` and ``boxes``; ``heading`` for titles of the
     outline that stand on their page, or without an outline for short lines in larger letters than most of the text;
-    ``table`` for three or more lines of equally many cells. Pages without text, such as scanned ones, keep their
-    numbers and are told in a note. Memory grows with the text and some 10 bytes a word, not with the file.
+    ``table`` for three or more lines of equally many cells (a footer's, too). Pages without text, such as scanned
+    ones, keep their numbers and are told in a note. Memory grows with the text and some 10 bytes a word, not with the
+    file.
     """
 
     endings = ("pdf",)

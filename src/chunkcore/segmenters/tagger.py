@@ -197,13 +197,15 @@ class Tagger:
 
     def probabilities(self, rows: Vectors) -> Vectors:
         """The probability that a segment begins at each of the `sentence_rows`, the networks' mean. Raises
-        `ModelError` for vectors of other dimensions.
+        `ModelError` for rows of other vectors, or for bare vectors.
         """
-        expected, found = _dimensions(self.tensors, self.settings), rows.shape[1] - EXTRA
-        if found != expected:
+        expected, found = _dimensions(self.tensors, self.settings), rows.shape[1]
+        if found != expected + EXTRA:
+            made = "make them by sentence_rows(sentences, vectors)"
             raise ModelError(
-                f"the segmenter {self.name!r} reads vectors of {expected} dimensions ({self.settings.embedder}), and "
-                f"was given {found}: give it those of the model that it was trained for"
+                f"the segmenter {self.name!r} reads sentence_rows of {expected + EXTRA} columns, which vectors of "
+                f"{expected} dimensions ({self.settings.embedder}) give, and was given {found} columns: "
+                f"{made if found == expected else 'use the model that it was trained for'}"
             )
         features = sentence_features(rows, self.settings.windows)
         answers = [boundary_probabilities(features, weights) for weights in self._networks]
