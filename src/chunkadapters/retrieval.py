@@ -170,15 +170,6 @@ def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measu
     return found
 
 
-def _depth_measures(k: Depth | Sequence[Depth], *, pooled: bool) -> list[Measure]:
-    """The usual measures at `k`, and with a pool those that need one."""
-    from chunkcore.evaluation.measures import measures_at
-
-    depths = [k] if isinstance(k, int | str) else _listed("k", k)
-    usual = measures_at(depths, ["token"])
-    return [each for each in usual if pooled or not each.needs_pool]
-
-
 def _listed(option: str, values: Any) -> list[Any]:
     try:
         return list(values)
@@ -271,7 +262,9 @@ class AnswersFile:
             try:
                 entry = json.loads(line)
                 if number == 1:
-                    system, settings = _header(entry)
+                    if entry["format"] != _FORMAT:
+                        raise ValueError  # noqa: TRY301
+                    system, settings = _text(entry["system"]), _text(entry["settings"])
                 else:
                     self._known[_text(entry["question"])] = [_hit(each) for each in entry["pieces"]]
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -292,12 +285,6 @@ class AnswersFile:
             f"{self._path}, line {line}: expected a retriever's kept answers, found something else{reason}; "
             "name another file, or delete this one to ask again"
         )
-
-
-def _header(entry: Any) -> tuple[str, str]:
-    if entry["format"] != _FORMAT:
-        raise ValueError
-    return _text(entry["system"]), _text(entry["settings"])
 
 
 def _plain(hit: Hit) -> dict[str, Any]:
@@ -700,8 +687,12 @@ def _scoring(
     counter: str,
     how: Mapping[str, Any],
 ) -> tuple[Scorer, list[Measure]]:
+    from chunkcore.evaluation.measures import measures_at
     from chunkcore.evaluation.scoring import Scorer
 
-    pooled = how.get("pool") is not None
-    wanted = _depth_measures(k, pooled=pooled) if measures is None else measures_of(measures)
+    if measures is None:
+        usual = measures_at([k] if isinstance(k, int | str) else _listed("k", k), ["token"])
+        wanted = [each for each in usual if not each.needs_pool or how.get("pool") is not None]
+    else:
+        wanted = measures_of(measures)
     return Scorer(_benchmark(benchmark), counter=counter), wanted

@@ -126,14 +126,10 @@ class LangChainCharacter(Joined):
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
-        gap = source.counter.count(self._merged_by)
+        around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
+        gap = source.counter.count(self.separator_text if self.keep == "drop" and not around else "")
         packed = pack(running_sizes(sizes, gap), self.size, self.overlap, gap=gap)
         return self._drafts(source.text, pieces.tolist(), packed, strip=self.strip)
-
-    @property
-    def _merged_by(self) -> str:
-        around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
-        return self.separator_text if self.keep == "drop" and not around else ""
 
     def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not self.separator_text:

@@ -191,17 +191,9 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
         """The merged hits. The query is not used."""
         return self.transform_documents(documents)
 
-    async def acompress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        return self.transform_documents(documents)
-
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """The merged hits. Raises `DataError` for anything but documents."""
         return [_merged(each, documents) for each in self._merging.merge(list(map(hit_of, documents)))]
-
-    async def atransform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        return self.transform_documents(documents)
 
 
 def merge_overlaps(documents: Sequence[Document], *, max_gap: int = GAP, separator: str = SEPARATOR) -> list[Document]:
