@@ -52,6 +52,16 @@ def rows(capfd) -> list[dict]:
     return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
+def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, capfd):
+    page = "<div class='wrap'><p>The tariff is two <b>crowns</b>, if 3 < 4.</p></div>"
+    (docs / "tariff.html").write_text(page)
+    assert main(["search", str(docs), "tariff crowns", "--json"]) == 0
+    (start, end), *_ = rows(capfd)[0]["spans"]
+    assert "two <b>crowns</b>, if 3 < 4." in page[start:end]
+    assert main(["search", str(docs), "div class wrap"]) == 0
+    assert "none of 4 documents has a word" in capfd.readouterr().err
+
+
 # --- what is printed ------------------------------------------------------------------------------------
 
 
