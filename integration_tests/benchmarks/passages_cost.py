@@ -35,6 +35,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks import Query
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Postings, TextVectors, cut, get_retriever, word_keys
+from chunkcore.retrieval.corpus import Titles
 from chunkcore.run import Retrieved
 from integration_tests.benchmarks.passages_table import COLLECTIONS, benchmark_of
 from integration_tests.benchmarks.passages_table import UNITS as STRATEGY
@@ -109,7 +110,7 @@ def grown(name: str, units: int, shared: Path) -> tuple[ChunkedCorpus, TextVecto
     names = text_keys(keys)
     rank = np.argsort(np.argsort(names))
     postings = Postings.counted(np.sort(names), rank[np.concatenate(words)], np.array(counts, dtype=np.int64))
-    corpus = ChunkedCorpus.of_columns(documents, np.concatenate(columns).T, {"first5": postings})
+    corpus = ChunkedCorpus.of_columns(documents, np.concatenate(columns).T, {"first5": postings}, Titles(()))
     return corpus, _Known(model, np.concatenate(vectors)), list(first.queries)
 
 

@@ -202,14 +202,15 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, values: Reals, ranges: Ranges, largest: float) -> Moments:
-        """Of one value of each unit, or of each range, for all of its units."""
+        """Of one value of each unit, or of each range, for all of its units; the mean is taken off `values`."""
         size = len(ranges)
         if len(values) == size:
             mean = float(values.mean())
-            apart = values - mean
-            return cls(size, mean, float(apart @ apart), largest)
+            values -= mean
+            return cls(size, mean, float(values @ values), largest)
         mean = float(values @ ranges.lengths) / size
-        return cls(size, mean, float((values - mean) ** 2 @ ranges.lengths), largest)
+        values -= mean
+        return cls(size, mean, float(values**2 @ ranges.lengths), largest)
 
     @classmethod
     def together(cls, parts: Sequence[Moments]) -> Moments:
@@ -246,9 +247,12 @@ def standardised(asked: Asked, ranges: Ranges, told: Sequence[Moments] | None = 
     scales = ((values, largest) for kind, question in asked for values, largest in kind.values(question, ranges))
     for place, (values, largest) in enumerate(scales):
         wide = values.astype(np.float64, copy=False)
-        own = Moments.of(wide, ranges, largest) if told is None else told[place]
-        if own.deviation:
+        if told is None:
+            own = Moments.of(wide, ranges, largest)
+        else:
+            own = told[place]
             wide -= own.mean
+        if own.deviation:
             wide *= np.abs(wide)
             wide *= 1 / own.deviation**2
             scores += wide if len(wide) == len(scores) else np.repeat(wide, ranges.lengths)
