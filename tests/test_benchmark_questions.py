@@ -240,3 +240,11 @@ def test_an_excerpt_of_a_web_page_is_written_as_the_page_is_read():
     assert len(finder.notes) == 1
     with pytest.raises(DataError, match="not found"):
         finder.find("Salt eats the pump within weeks.")
+
+
+def test_a_list_of_questions_without_evidence_is_told_where_to_go(tmp_path):
+    (tmp_path / "asked.txt").write_text("Is tea hot?\nIs it green?\n")
+    with pytest.raises(DataError, match=r"without evidence: mark it with chunkcore questions label DOCS --questions"):
+        load_benchmark([DOCUMENT], tmp_path / "asked.txt")
+    (tmp_path / "asked.txt").write_text('{"question": "Is it hot?", "evidence": ["very hot"]}\n')
+    assert len(load_benchmark([DOCUMENT], tmp_path / "asked.txt").queries) == 1

@@ -147,6 +147,11 @@ def question_rows(questions: Questions) -> Iterable[Row]:
         return ((f"question {number}", row) for number, row in enumerate(questions, start=1))
     if Path(questions).suffix.lower() == ".csv":
         return _table_rows(Path(questions))
+    if Path(questions).suffix.lower() == ".txt" and next(iter(text_lines(Path(questions))), (0, "{"))[1][:1] != "{":
+        raise DataError(
+            f"{questions} has questions without evidence: mark it with chunkcore questions label DOCS --questions "
+            f"{questions}"
+        )
     return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
 
 
