@@ -33,7 +33,7 @@ PARTS = {
     "alignment": ("chunkcore/evaluation: alignment", "alignment"),
     "scoring": ("chunkcore/evaluation: counting scoring measures/retrieval", "scoring measures budget"),
     "assembly": ("chunkcore/retrieval: assembly", "assembly stages"),
-    "base": ("chunkcore/chunkers: base", "chunker_configuration dbscan markdown pages sentence_chunkers"),
+    "base": ("chunkcore/chunkers: base", "chunker_configuration dbscan llm_chunkers markdown pages"),
     "structure": ("chunkcore/chunkers: auto blocks code html markdown", "auto code html markdown"),
     "semantic": (
         "chunkcore/chunkers: breakpoint cluster_semantic dbscan dual_semantic hierarchical kamradt semantic "

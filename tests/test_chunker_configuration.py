@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import dataclass
 
@@ -12,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import Chunker, FixedToken, Recursive, get_chunker, strategies
-from chunkcore.document import Document
+from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.registry import check_option
-from chunkcore.tokens import CharacterCounter
+from chunkcore.tokens import CharacterCounter, get_counter
+from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
 
@@ -236,3 +238,49 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
         list(chunks)
     with pytest.raises(OptionError, match="workers is at least 1, got 0"):
         list(FixedToken().chunk_many([], workers=0))
+
+
+# --- what a strategy of one's own gets from the base class ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends(Chunker):
+    """One chunk: the first and the last word."""
+
+    name = "test-ends"
+    tokens_only = True
+
+    def split(self, source):
+        found = []
+        for start, end in source.parts.tolist():
+            words = [match.span() for match in re.finditer(r"\S+", source.text[start:end])]
+            found.append(tuple(Span(start + a, start + b) for a, b in (words[0], words[-1])))
+        return found
+
+
+def test_documents_that_are_split_together_have_chunks_in_their_own_places():
+    documents = [Document(str(number), f"one {number} and last{number}") for number in range(4)]
+    for workers in (1, 2):
+        found = list(Ends(counter="words").chunk_each(documents, workers=workers))
+        assert found == [Ends(counter="words").chunk(document) for document in documents]
+    (chunk,) = found[3]
+    assert (chunk.spans, chunk.text, chunk.token_count) == ((Span(0, 3), Span(10, 15)), "one\nlast3", 2)
+    assert Ends(counter="words").ranges(get_counter("words").tokenize("one and last")) == [(0, 12)]
+
+
+def test_documents_are_chunked_alike_in_threads_where_a_model_is_asked():
+    documents = [Document(str(number), f"It is {number}. Or is it? So it is.") for number in range(5)]
+    chunker = get_chunker("breakpoint", embedder=FakeEmbedder(), max_size=20)
+    assert list(chunker.chunk_each(documents, workers=3)) == [chunker.chunk(document) for document in documents]
+
+
+def test_a_fingerprint_is_of_the_model_and_not_of_its_name():
+    first, second = FakeEmbedder(name="one"), FakeEmbedder(name="one")
+    second.fingerprint = "other weights"
+    assert len({get_chunker("breakpoint", embedder=model).fingerprint for model in (first, second)}) == 2
+
+
+def test_a_chunk_on_no_page_names_none():
+    document = Document("d", "One two. Three four.", marks=(Mark("page", Span(0, 8), {"number": 1}),))
+    first, second = get_chunker("sentence:size=2,counter=words").chunk(document)
+    assert (first.metadata, second.metadata) == ({"pages": [1]}, {})
