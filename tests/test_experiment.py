@@ -652,3 +652,9 @@ def test_calls_from_threads_are_all_measured(clock: Clock) -> None:
         for thread in threads:
             thread.join()
     assert (spent.embedding, meter.seconds_of(spent.texts)) == (56, 56)
+
+
+def test_strategies_may_be_given_by_name(benchmark: Benchmark) -> None:
+    named = run_experiment(benchmark, ["recursive:size=20"], retrievers=["bm25"])
+    made = run_experiment(benchmark, [get_chunker("recursive:size=20")], retrievers=["bm25"])
+    assert [each.name for each in named] == [each.name for each in made] == ["recursive:size=20"]

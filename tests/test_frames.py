@@ -74,6 +74,13 @@ def test_without_pandas_the_extra_is_named(reports, monkeypatch):
         reports[0].to_pandas()
 
 
+def test_the_repr_of_a_passage_counts_its_parts():
+    part = Retrieved("a.txt", (Span(0, 9),), 0.5, "word " * 200)
+    shown = repr(Retrieved("a.txt", (Span(0, 9),), 0.5, part.text, (part,) * 30))
+    assert "parts=<30 parts>" in shown
+    assert len(shown) < 400
+
+
 def test_reprs_are_short_and_say_what_is_inside(reports):
     benchmark = load_dataset("lochmere")
     assert repr(benchmark) == "Benchmark('lochmere': 12 documents, 90 questions)"

@@ -52,7 +52,8 @@ class Retrieved:
 
     def __repr__(self) -> str:
         found = f"document_id={self.document_id!r}, spans={self.spans}, score={self.score}, text={shortened(self.text)}"
-        more = f"parts={self.parts}, how={self.how!r}, certainty={self.certainty}, id={self.id!r}"
+        parts = f"<{len(self.parts)} parts>" if self.parts else "()"
+        more = f"parts={parts}, how={self.how!r}, certainty={self.certainty}, id={self.id!r}"
         return f"Retrieved({found}, {more})"
 
     def _repr_html_(self) -> str:

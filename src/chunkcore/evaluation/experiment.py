@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.columns import BLOCK, KeyedNumbers, Keys, blocks, text_keys
 from chunkcore.concurrency import Progress
@@ -37,7 +37,7 @@ from chunkcore.run import Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 
-Chunkers = Sequence[Chunker] | Mapping[str, Chunker]
+Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker]
 DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first
 
 
@@ -118,7 +118,7 @@ def run_experiment(
 
     Args:
         benchmark: documents and queries; or their `Scorer`, with its counter and rules.
-        chunkers: the strategies, a mapping by report name, or a function of the embedder that makes them.
+        chunkers: strategies or their names, a mapping by report name, or a function of the embedder that makes them.
         embedder: of chunks and queries, or its name; a `CachedEmbedder` keeps its cache. With several, a report's name
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25", "hybrid" or "hybrid+rerank". With several, a report's
@@ -238,7 +238,9 @@ class _Strategy(NamedTuple):
 
 def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter) -> list[_Strategy]:
     given = chunkers(meter.embedder) if callable(chunkers) else chunkers
-    named = list(given.items()) if isinstance(given, Mapping) else [(each.label, each) for each in given]
+    named = (
+        list(given.items()) if isinstance(given, Mapping) else [(each.label, each) for each in map(get_chunker, given)]
+    )
     _check_names([name for name, _ in named], "strategy")
     shared = [with_run_embedder(chunker, meter) for _, chunker in named]
     return [_Strategy(name, mine, mine is not own) for (name, own), mine in zip(named, shared, strict=True)]
