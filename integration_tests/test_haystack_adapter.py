@@ -958,7 +958,8 @@ def test_the_example_runs():
 
 
 def test_chunks_of_the_same_span_have_different_ids_and_the_same_ones_in_every_run():
-    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 8, "overlap": 3})
+    options = {"size": 8, "overlap": 3}
+    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=options, keep_white_space=False)
     document = Document(id="root", content="\xa0\u2028\u2028the\xa0")
     made = split(splitter, document)
     assert len(made) == 2
@@ -1042,7 +1043,7 @@ def test_windows_over_chunks_read_as_the_source_does(strategy):
     text = " Tea is hot.  Milk is\ncold.\n\n# Sea\n\nIt is deep. So is the well. "
     sizes = {"size": 4, "max_size": 6, "piece_size": 3, "sentences": 1, "counter": "words", "embedder": FakeEmbedder()}
     options = {name: value for name, value in sizes.items() if name in OWN[strategy].option_names()}
-    splitter = ChunkcoreDocumentSplitter(strategy, keep_white_space=True, **options)
+    splitter = ChunkcoreDocumentSplitter(strategy, **options)
     chunks = split(splitter, Document(id="a", content=text))
     assert len(chunks) > 2
     assert_in_place(text, chunks)
@@ -1051,9 +1052,10 @@ def test_windows_over_chunks_read_as_the_source_does(strategy):
         assert windows_of.run(retrieved_documents=[chunk])["context_windows"] == [text]
 
 
-def test_kept_white_space_goes_through_yaml():
+def test_stripped_white_space_goes_through_yaml():
     document = Document(content="Tea is hot.  Milk is cold.")
-    splitter = ChunkcoreDocumentSplitter("recursive:size=3,counter=words", keep_white_space=True)
+    splitter = ChunkcoreDocumentSplitter("recursive:size=3,counter=words", keep_white_space=False)
+    assert [each.content for each in split(splitter, document)] == ["Tea is hot.", "Milk is cold."]
     assert split(type(splitter).from_dict(splitter.to_dict()), document) == split(splitter, document)
     assert "keep_white_space" not in ChunkcoreDocumentSplitter().to_dict()["init_parameters"]
 

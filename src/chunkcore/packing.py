@@ -18,6 +18,7 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = [
     "Overlap",
+    "cut_graphemes",
     "fit",
     "fit_ranges",
     "join_ranges",
@@ -34,6 +35,10 @@ __all__ = [
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
 _GRAPHEME = regex.compile(r"\X")
+# What a grapheme may go on with.
+_GOES_ON = regex.compile(
+    r"\p{M}|\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark}|\p{GCB=Regional_Indicator}|\p{GCB=V}|\p{GCB=T}|(?<=\u200d)\S"
+)
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _WINDOW = 160  # characters
 
@@ -249,9 +254,9 @@ def join_ranges(
 def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
     """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
-    Each part ends after a word, inside a long word after a grapheme, or inside a long grapheme after a code point (then
-    the place is in `source.inside`), about as late as fits. One code point over the maximum is a part. With `strip`
-    parts lose the white space at their ends, and blank parts are dropped.
+    Each part ends after a word, inside a long word after a grapheme, or inside a long grapheme after a code point,
+    about as late as fits. One code point over the maximum is a part. With `strip` parts lose the white space at their
+    ends, and blank parts are dropped.
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
@@ -272,6 +277,27 @@ def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: boo
         if strip and (found := _NO_SPACE.search(text, cut, end)):
             start = found.start()
     return parts
+
+
+def cut_graphemes(source: TokenizedText, places: Numbers) -> set[int]:
+    """Which of the places are inside a grapheme that does not begin with white space.
+
+    >>> from chunkcore.tokens import CharacterCounter
+    >>> cut_graphemes(CharacterCounter().tokenize("cafe\u0301 noir"), np.array([0, 3, 4, 6]))
+    {4}
+    """
+    text = source.text
+    if text.isascii():
+        return set()
+    some = np.setdiff1d(places, source.parts)
+    found = set()
+    for place in some[source.code_points[some] >= 0x300].tolist():  # no lower code point goes on with a grapheme
+        if not text[place - 1].isspace() and _GOES_ON.match(text, place):
+            # A mark that the look begins with makes a grapheme with those after it.
+            graphemes = _GRAPHEME.finditer(text, max(0, place - 32), place + 1)
+            if any(each.start() < place < each.end() for each in graphemes):
+                found.add(place)
+    return found
 
 
 def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
@@ -321,8 +347,6 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
             first = graphemes[0] if graphemes else limit + 1
             places = range(start + 1, min(first, limit + 1))
             cut = _last_that_fits(source, start, places, maximum, strip=strip) or start + 1
-            if cut < first:
-                source.inside.add(cut)
     return cut
 
 

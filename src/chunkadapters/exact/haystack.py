@@ -144,7 +144,7 @@ def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreDocumentSplitt
     inputs, outputs = (getattr(splitter, f"__haystack_{side}__", None) for side in ("input", "output"))
     if not all("documents" in getattr(each, "_sockets_dict", {}) for each in (inputs, outputs)):
         raise OptionError(f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not")
-    return ChunkcoreDocumentSplitter(_equivalent(splitter, unplaced))
+    return ChunkcoreDocumentSplitter(_equivalent(splitter, unplaced), keep_white_space=False)
 
 
 def _equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:

@@ -18,6 +18,7 @@ import numpy as np
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Slices, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.packing import cut_graphemes
 from chunkcore.registry import (
     Registry,
     check_number,
@@ -111,8 +112,9 @@ class Chunker:
     def hard_maximum(self) -> int | None:
         """The most that a chunk's own text counts; None without a promise.
 
-        A word over it is cut between graphemes, a grapheme between code points (the metadata have `cut_inside`), and a
-        single code point over it is a chunk (`over_maximum`).
+        A word over it is cut between graphemes, a grapheme between code points, and a single code point over it is a
+        chunk (the metadata have `over_maximum`). The metadata of a chunk that begins or ends inside a grapheme have
+        `cut_inside`.
         """
         return None
 
@@ -191,20 +193,23 @@ class Chunker:
             for spans, draft in zip(found, drafts, strict=True)
         ]
         # Tokens of each chunk's own text; a chunk of one span needs no second pass.
-        starts = np.array([spans[0].start for spans in found], dtype=np.int64)
-        counts = source.counts(starts, np.array([spans[0].end for spans in found], dtype=np.int64))
+        starts, ends = np.array([(spans[0].start, spans[0].end) for spans in found], dtype=np.int64).reshape(-1, 2).T
+        counts = source.counts(starts, ends)
         again = [i for i, spans in enumerate(found) if len(spans) > 1 or drafts[i].derived is not None]
         if again:
             counts[again] = self.token_counter.count_many([texts[i] for i in again])
-        odd = source.inside or counts.max(initial=0) > (self.hard_maximum or inf)
+        edges = [(spans[0].start, spans[-1].end) for spans in found]
+        inside = cut_graphemes(source, np.array(edges, dtype=np.int64))
+        odd = inside or counts.max(initial=0) > (self.hard_maximum or inf)
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
         offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
-        for owner, draft, spans, text, count in zip(owners, drafts, found, texts, counts.tolist(), strict=True):
+        rows = zip(owners, drafts, found, edges, texts, counts.tolist(), strict=True)
+        for owner, draft, spans, edge, text, count in rows:
             chunks, offset = built[owner], offsets[owner]
             metadata = dict(draft.metadata)
             if odd:
-                metadata |= self._oddity(source, spans[0].start, spans[-1].end, count)
+                metadata |= self._oddity(inside, edge, count)
             own = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
             last = fingerprint, draft.segments, draft.derived is not None
             name = documents[owner].id
@@ -223,20 +228,21 @@ class Chunker:
             Slices(document, (rows[first:last] - offset).tolist(), counts[first:last], fingerprint)
             for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True)
         ]
-        if source.inside or max(counts, default=0) > (self.hard_maximum or inf):
-            told = [self._oddity(source, *each, count) for each, count in zip(ranges, counts, strict=True)]
+        inside = cut_graphemes(source, rows.ravel())
+        if inside or max(counts, default=0) > (self.hard_maximum or inf):
+            told = [self._oddity(inside, each, count) for each, count in zip(ranges, counts, strict=True)]
             for place, (first, last) in enumerate(edges):
                 if any(told[first:last]):
                     pairs = zip(chunks[place], told[first:last], strict=True)
                     chunks[place] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
         return list(map(_with_pages, documents, chunks))
 
-    def _oddity(self, source: TokenizedText, start: int, end: int, count: int) -> Mapping[str, Any]:
+    def _oddity(self, inside: set[int], edges: Iterable[int], count: int) -> Mapping[str, Any]:
         """What the metadata say of a chunk that no good cut could be had for."""
         maximum = self.hard_maximum
         if maximum is not None and count > maximum:
             return {"over_maximum": True}
-        if source.inside and not source.inside.isdisjoint((start, end)):
+        if not inside.isdisjoint(edges):
             return {"cut_inside": "grapheme"}
         return _NOTHING
 

@@ -135,7 +135,6 @@ class TokenizedText:
         text: the text.
         counter: the counter of the tokens.
         parts: ranges of the joined texts, ``(n, 2)``; one range if nothing was joined.
-        inside: where `packing.fit` has cut inside a grapheme.
 
     >>> from chunkcore.tokens import TiktokenCounter
     >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
@@ -147,7 +146,6 @@ class TokenizedText:
         self.text = text
         self.counter = counter
         self.parts = np.array([[0, len(text)]], dtype=np.int64)
-        self.inside: set[int] = set()
 
     @classmethod
     def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:

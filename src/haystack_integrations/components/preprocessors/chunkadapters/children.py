@@ -42,7 +42,7 @@ class ChunkcoreChildSplitter(Serialized):
         if not isinstance(strategy, str | None):
             raise OptionError(f"strategy is a spec string such as 'recursive:size=50', got {type(strategy).__name__}")
         self.strategy = strategy
-        self._splitter = None if strategy is None else ChunkcoreDocumentSplitter(strategy)
+        self._splitter = None if strategy is None else ChunkcoreDocumentSplitter(strategy, keep_white_space=False)
 
     def _arguments(self) -> dict[str, Any]:
         return {"strategy": self.strategy}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import blake2b
@@ -76,8 +76,8 @@ class ChunkcoreDocumentSplitter(Serialized):
             variables.
         fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). It sets a
             missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off.
-        keep_white_space: a chunk keeps the white space before the next one, for Haystack's `SentenceWindowRetriever`,
-            which joins neighbours' texts by nothing. A chunk may then exceed a maximum by that white space.
+        keep_white_space: a chunk keeps the white space before the next one, which Haystack's `SentenceWindowRetriever`
+            needs: it joins neighbours' texts by nothing. A chunk may exceed a maximum by that white space.
 
     Raises:
         OptionError: a `ValueError`: unknown strategy or option, a value out of range, or options given twice.
@@ -96,7 +96,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         strategy: str | None = None,
         options: Options | None = None,
         fit_to: Any = None,
-        keep_white_space: bool = False,
+        keep_white_space: bool = True,
         **more: Unpack[Options],
     ) -> None:
         if not isinstance(options, dict | None):
@@ -139,7 +139,7 @@ class ChunkcoreDocumentSplitter(Serialized):
             if isinstance(value, str) and value.startswith("function:"):
                 raise OptionError(f"{name} is a function, which cannot be written down: name a strategy without one")
         fit_to = {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
-        kept = {"keep_white_space": True} if self.keep_white_space else {}
+        kept = {} if self.keep_white_space else {"keep_white_space": False}
         return {"strategy": self.strategy, "options": self.options, **fit_to, **kept}
 
     def warm_up(self) -> None:
@@ -186,7 +186,7 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     def _documents(self, document: Document, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
         if self.keep_white_space:
-            chunks = list(_with_white_space(document.content or "", chunks))
+            chunks = _with_white_space(document.content or "", chunks)
         given = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
         parent_meta = _copier(given)
         chained = _root(document.meta, len(document.content or ""))
@@ -248,17 +248,26 @@ def _has_text(document: Document) -> bool:
     return False
 
 
-def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the white space up to the next one; the first one also with leading white space."""
-    for place, chunk in enumerate(chunks):
-        if len(chunk.spans) > 1 or chunk.derived:
-            yield chunk
-            continue
-        start, end = chunk.spans[0].start, chunk.spans[0].end
-        following = chunks[place + 1].spans[0].start if place + 1 < len(chunks) else len(text)
-        start = 0 if place == 0 and text[:start].isspace() else start
-        end = following if text[end:following].isspace() else end
-        yield replace(chunk, spans=(Span(start, end),), text=text[start:end])
+    if isinstance(chunks, Slices):
+        return Slices(chunks.document, _stretched(text, chunks.ranges), chunks.counts, chunks.fingerprint)
+    ranges = _stretched(text, [(chunk.spans[0].start, chunk.spans[0].end) for chunk in chunks])
+    return [
+        chunk
+        if len(chunk.spans) > 1 or chunk.derived
+        else replace(chunk, spans=(Span(start, end),), text=text[start:end])
+        for chunk, (start, end) in zip(chunks, ranges, strict=True)
+    ]
+
+
+def _stretched(text: str, ranges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    found = []
+    for place, (start, end) in enumerate(ranges):
+        following = ranges[place + 1][0] if place + 1 < len(ranges) else len(text)
+        begin = 0 if place == 0 and text[:start].isspace() else start
+        found.append((begin, following if text[end:following].isspace() else end))
+    return found
 
 
 def _id(chunk_id: str, context: str, text: str) -> str:
