@@ -152,7 +152,7 @@ patterns = st.sampled_from(
 )
 sizes = st.integers(1, 40).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size)))
 texts = hard_text() | prose() | hard_text(max_parts=200)
-many = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def without_surrogates(text: str) -> str:

@@ -77,7 +77,7 @@ def mean(found: Tuning, trial: Trial, kind: str) -> float:
 @needs_model
 def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences():
     """What figures 2 to 5 of the paper show for every strategy, on the collection that ships."""
-    benchmark = few(3)
+    benchmark = few(2)
     cache = EmbeddingCache()
     grid = "fixed_sentences:sentences={2,12}"
 

@@ -15,7 +15,7 @@ from tests.fakes import FakeEmbedder
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 # The same examples in every run; `make fuzz` is where new ones are drawn.
-settings.register_profile("suite", max_examples=40, deadline=None, derandomize=True)
+settings.register_profile("suite", max_examples=25, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
 

@@ -19,7 +19,7 @@ from tests.fuzzing.targets import ROOMS, Target, load_targets
 from tests.fuzzing.texts import ALPHABETS, text_of, texts
 
 TARGETS = load_targets(tuple(room for room in ROOMS if room.startswith("tests.")))
-few = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)

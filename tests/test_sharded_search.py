@@ -338,7 +338,7 @@ def test_passages_of_shards_are_those_of_one_index(corpus, queries, options, siz
 
 def test_a_report_of_passages_by_shards_is_the_report() -> None:
     """Scores, costs and chunk statistics, the budget's counter being the report's."""
-    assert lochmere_reports(Sharded(method=Passages(), size=7)) == lochmere_reports(Passages())
+    assert lochmere_reports(Sharded(method=Passages(), size=40)) == lochmere_reports(Passages())
 
 
 def lochmere_units(units: str = "sentence:size=50") -> ChunkedCorpus:
