@@ -120,7 +120,7 @@ def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_
     tab.wait("state.now === 3 && document.querySelector('#text .here')")
     assert evidence(output) == {"Who steals the spoon?": [here.replace("␀", "\x00")]}
     key(tab, "u")  # undone where it was done
-    tab.wait("state.now === 2 && !isDone(state.questions[2])")
+    tab.wait("state.now === 2 && !isDone(state.questions[2]) && document.querySelector('#text .here')")
     saved(tab)
     assert evidence(output) == {}
     key(tab, " ")  # with a mark of one's own, Enter adds none
@@ -200,3 +200,34 @@ def test_a_server_that_is_gone_is_told_and_a_wide_and_a_narrow_screen_fit(
     key(tab, " ")
     saved(tab)
     assert "start it again" in tab.ask("document.getElementById('trouble').textContent")
+
+
+def test_a_held_enter_marks_one_question_and_undo_is_of_its_own_question_at_any_speed(
+    page: tuple[Browser, Path, LabelServer],
+) -> None:
+    tab, output, server = page
+    questions = ("What does the pot hold?", "Who steals the spoon?", "Is tea hot?", "Are the cups small?")
+    for question in questions:
+        server.questions.add(question)
+    tab.call("Page.reload")
+    tab.wait("document.querySelectorAll('#questions li').length === 5 && document.querySelector('#text .here')")
+    tab.ask("open(1)")
+    tab.wait("state.now === 1 && document.querySelector('#candidates [aria-current]')")
+    tab.ask("document.querySelector('#candidates button').focus()")  # as after a click
+    key(tab, "Enter")
+    tab.wait("state.now === 2 && document.querySelector('#text .here')")
+    held = "{key: 'Enter', bubbles: true, cancelable: true, repeat: true}"
+    for _ in range(5):
+        tab.ask(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {held}))")
+    saved(tab)
+    assert list(evidence(output)) == [questions[0]]
+    for number in (3, 4):
+        key(tab, "Enter")
+        tab.wait(f"state.now === {number} && document.querySelector('#text .here')")
+    assert list(evidence(output)) == list(questions[:3])
+    key(tab, "u")
+    key(tab, "u")  # while the first question is still being opened
+    tab.wait("state.now === 2 && !isDone(state.questions[2]) && !isDone(state.questions[3])")
+    saved(tab)
+    assert list(evidence(output)) == [questions[0]]
+    assert not tab.errors

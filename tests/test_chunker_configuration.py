@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 
@@ -284,3 +286,15 @@ def test_a_chunk_on_no_page_names_none():
     document = Document("d", "One two. Three four.", marks=(Mark("page", Span(0, 8), {"number": 1}),))
     first, second = get_chunker("sentence:size=2,counter=words").chunk(document)
     assert (first.metadata, second.metadata) == ({"pages": [1]}, {})
+
+
+def test_threads_that_are_the_first_to_name_strategies_find_them() -> None:
+    program = """
+from concurrent.futures import ThreadPoolExecutor
+from chunkcore import get_chunker
+with ThreadPoolExecutor(4) as pool:
+    specs = ["kamradt_modified:size=300", "dbscan", "kamradt_modified:size=200", "recursive:size=200", "sentence"]
+    print(len(list(pool.map(get_chunker, specs))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "5\n", done.stderr

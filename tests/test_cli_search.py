@@ -62,6 +62,15 @@ def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, c
     assert "none of 4 documents has a word" in capfd.readouterr().err
 
 
+def test_a_file_that_becomes_html_by_its_name_is_counted_anew(docs, capfd):
+    (docs / "tariff.txt").write_text("<div class='wrap'>The tariff.</div>")
+    assert main(["search", str(docs), "div class wrap"]) == 0
+    assert "tariff.txt" in capfd.readouterr().out
+    (docs / "tariff.txt").rename(docs / "tariff.html")
+    assert main(["search", str(docs), "div class wrap"]) == 0
+    assert "none of 4 documents has a word" in capfd.readouterr().err
+
+
 # --- what is printed ------------------------------------------------------------------------------------
 
 

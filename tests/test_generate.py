@@ -786,7 +786,9 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     evidence = [*places(3), [Evidence("d", Span(50, 55)), Evidence("d", Span(60, 65))]]
     excerpts = [["a"], ["b"], ["c"], ["c", "far"]]
     questions = ["q1", "q2", "q3", "q4"]
-    done = filter_questions(questions, evidence, excerpts, model, FilterThresholds(duplicate=0.9, relevance=0.5))
+    done = filter_questions(
+        questions, evidence, excerpts, model, FilterThresholds(duplicate=np.float64(0.9), relevance=np.float32(0.5))
+    )
     assert [(each.index, each.stage) for each in done.dropped] == [(1, "duplicate"), (3, "relevance")]
     assert "cosine 0.985, over 0.900, with the question 'q1'" in done.dropped[0].reason
     assert "cosine 0.000" in done.dropped[1].reason.replace("-0.000", "0.000")

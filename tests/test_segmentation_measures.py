@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import math
 from itertools import combinations, pairwise
 from pathlib import Path
 from types import ModuleType
@@ -360,3 +361,9 @@ def test_bad_options_of_the_command_are_one_sentence(labelled, capsys, arguments
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("start", [1.5, "1", math.nan])
+def test_segments_begin_at_whole_numbers(start):
+    with pytest.raises(DataError, match="segments begin at whole numbers"):
+        pk((start,), (1,), 5, 2)

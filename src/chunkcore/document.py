@@ -370,7 +370,12 @@ class Slices(Sequence[Chunk]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
     def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
-        return list(self)[place]
+        if isinstance(place, slice):
+            return list(self)[place]
+        index = range(len(self))[place]
+        start, end = self.ranges[index]
+        text, own = self.document.text[start:end], (Span(start, end),)
+        return Chunk(self.document.id, index, own, text, self.counts[index], fingerprint=self.fingerprint)
 
     def __iter__(self) -> Iterator[Chunk]:
         name, text, fingerprint = self.document.id, self.document.text, self.fingerprint

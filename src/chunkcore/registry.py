@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
 from numbers import Integral, Real
+from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -113,6 +114,7 @@ class Registry(Generic[T]):
         self._modules = modules
         self._guesses = guesses or {}
         self._known: dict[str, T] = {}
+        self._importing = RLock()
 
     def register(self, name: str) -> Callable[[C], C]:
         """Decorator: register a thing. Raises `OptionError` if another thing has the name."""
@@ -163,11 +165,12 @@ class Registry(Generic[T]):
         return self._known.get(name)
 
     def _import(self) -> None:
-        modules, self._modules = self._modules, ()
-        for each in modules:
-            module = import_module(each)
-            for name in dir(module):
-                getattr(module, name)  # a package may import its modules on first use
+        with self._importing:  # another thread waits until all are known
+            modules, self._modules = self._modules, ()
+            for each in modules:
+                module = import_module(each)
+                for name in dir(module):
+                    getattr(module, name)  # a package may import its modules on first use
 
     def _load(self, name: str, offers: list[EntryPoint]) -> object:
         offer, *others = offers

@@ -146,7 +146,8 @@ class Chunker:
 
     def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
         """The list of chunks of each document, lazily and in order; see `slice_each`."""
-        return map(list, self.slice_each(documents, workers=workers))
+        for chunks in self.slice_each(documents, workers=workers):
+            yield list(chunks)
 
     def slice_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
         """The chunks of each document, lazily and in order: as `Slices`, or as a list if some have several spans or

@@ -11,6 +11,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -138,7 +139,10 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
 
 def _begins(starts: Iterable[int], count: int) -> list[int]:
     """The distinct units, ascending."""
-    found = sorted({int(start) for start in starts})
+    try:
+        found = sorted({index(start) for start in starts})
+    except TypeError as error:
+        raise DataError(f"segments begin at whole numbers: {error}") from error
     if found and not 0 < found[0] <= found[-1] < count:
         wrong = found[0] if found[0] < 1 else found[-1]
         raise DataError(f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {wrong}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ class FilterThresholds:
 
     def __post_init__(self) -> None:
         for name, value in (("duplicate", self.duplicate), ("relevance", self.relevance)):
-            is_cosine = isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1
+            is_cosine = isinstance(value, Real) and not isinstance(value, bool) and -1 <= value <= 1
             if not (value is None or value == "propose" or is_cosine):
                 raise OptionError(f"the {name} threshold is a cosine from -1 to 1, propose, or none; got {echo(value)}")
 
@@ -150,7 +151,8 @@ def filter_questions(
             dropped.append(Dropped(index, "duplicate", reason))
             continue
         kept.append(index)
-    return Filtered(questions, excerpts, found, duplicate, relevance, tuple(dropped))
+    given = [None if each is None else float(each) for each in (duplicate, relevance)]
+    return Filtered(questions, excerpts, found, given[0], given[1], tuple(dropped))
 
 
 def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Floats:

@@ -257,8 +257,9 @@ const accept = async () => {
 const undo = async () => {
   if (!state.undo.length) return;
   const [number, ...before] = state.undo.pop();
-  if (number !== state.now) await open(number);
+  const opened = number !== state.now && open(number);
   await mark(...before, true);
+  await opened;
 };
 
 const selected = () => {
@@ -339,8 +340,9 @@ document.addEventListener("keydown", (event) => {
   const field = event.target.closest("input");
   if (event.key === "Escape" && field) return field.blur();
   if (field || event.ctrlKey || event.metaKey || event.altKey) return undefined;
-  if (event.target.closest("button") && (event.key === "Enter" || event.key === " ")) return undefined;
-  const act = KEYS[event.key];
+  const button = event.target.closest("button");
+  if (button && !button.closest("#candidates") && (event.key === "Enter" || event.key === " ")) return undefined;
+  const act = event.repeat && event.key === "Enter" ? undefined : KEYS[event.key];
   if (!act) return undefined;
   event.preventDefault();
   return act();

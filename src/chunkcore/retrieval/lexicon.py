@@ -162,7 +162,11 @@ class Postings:
             places.append((own + new)[new >= 0])
             counts.append(part.counts[new >= 0].astype(np.int64))
         order = np.argsort(np.concatenate(places), kind="stable")
-        return cls._sorted(keys, np.concatenate(places)[order], np.concatenate(counts)[order], lengths)
+        found = np.concatenate(places)[order]
+        kept, words = np.unique(found // max(1, size), return_inverse=True)  # a word may have lost its texts
+        return cls._sorted(
+            keys[kept], words * max(1, size) + found % max(1, size), np.concatenate(counts)[order], lengths
+        )
 
     def find(self, found: Iterable[str]) -> Numbers:
         """The number of each word key, -1 for a word in no text."""

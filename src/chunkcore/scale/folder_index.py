@@ -85,13 +85,15 @@ class _Entry(NamedTuple):
                 file.seek(piece.begin)
                 piece = piece._replace(data=file.read(piece.end - piece.begin))
         document = next(iter(piece_documents(piece, _WHOLE)), None)
-        if document is None or _digest(document.text) != self.digest:
+        if document is None or _digest(document) != self.digest:
             raise DataError(f"{self.piece.path} has changed since it was indexed: search again")
         return document
 
 
-def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def _digest(document: Document) -> str:
+    """Of the text, and of whether its tags count as words."""
+    kind = b"tags left out" if _has_tags(document) else b""
+    return blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=16, person=kind).hexdigest()
 
 
 class FolderIndex:
@@ -296,7 +298,7 @@ def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
         return entry._replace(units=_UNREAD if isinstance(error, UnreadError) else -1), None, error
     if document is None or not document.text:
         return entry, None, None
-    digest, titles = _digest(document.text), tuple(title_keys(document))
+    digest, titles = _digest(document), tuple(title_keys(document))
     return entry._replace(id=document.id, digest=digest, size=document.size, units=0, titles=titles), document, None
 
 
@@ -340,9 +342,11 @@ class _Counting:
 
 def _words_of(document: Document) -> str:
     """The text; of HTML with spaces for tags, whose names nobody looks for."""
-    if document.id.lower().rpartition(".")[2] not in ("htm", "html", "xhtml"):
-        return document.text
-    return _TAG.sub(lambda tag: " " * len(tag[0]), document.text)
+    return _TAG.sub(lambda tag: " " * len(tag[0]), document.text) if _has_tags(document) else document.text
+
+
+def _has_tags(document: Document) -> bool:
+    return document.id.lower().rpartition(".")[2] in ("htm", "html", "xhtml")
 
 
 def _joined(
