@@ -83,13 +83,16 @@ def run_retriever(
         results = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=counter)
     else:
         limits = (k,) if max_tokens is None else (k, max_tokens)
-        results = [retriever.retrieve(text, *limits) for text in texts]
-        wrong = next((each for pieces in results for each in pieces if not isinstance(each, Retrieved)), None)
-        if wrong is not None:
-            raise DataError(
-                f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}: expected Retrieved pieces, "
-                "such as Retrieved(document_id, (Span(0, 40),))"
-            )
+        results = []
+        for text in texts:
+            pieces = retriever.retrieve(text, *limits)
+            wrong = next((each for each in pieces if not isinstance(each, Retrieved)), None)
+            if wrong is not None:
+                raise DataError(
+                    f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}: "
+                    "expected Retrieved pieces, such as Retrieved(document_id, (Span(0, 40),))"
+                )
+            results.append(pieces)
     found = {query.id: pieces for query, pieces in zip(asked, results, strict=True)}
     return Run(name or type(retriever).__name__, found, pool)
 
