@@ -527,9 +527,13 @@ def test_pieces_that_come_one_by_one_are_warned_of_too():
         ).split_documents([document])
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            for piece in [document, document, *pieces, pieces[-1]]:
-                splitter.split_documents([piece])
+            made = [splitter.split_documents([piece]) for piece in [document, document, *pieces, pieces[-1]]]
         assert len(said) == (0 if stated else len(pieces))
+        numbers = [{chunk.metadata.get("source_part") for chunk in chunks} for chunks in made]
+        own = [{None}] * len(pieces) if stated else [{number + 1} for number in range(len(pieces))]
+        assert numbers == [{None}, {None}, *own, own[-1]]
+        if not stated:
+            assert len(merge_overlaps([made[2][0], made[3][1]])) == 2
     assert "this text and that of the call before share the source 'a.md'" in str(said[0].message)
 
 

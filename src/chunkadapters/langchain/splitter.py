@@ -94,7 +94,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
     altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents in a
     row share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
-    ``source_part`` numbers those of one call from 0.
+    ``source_part`` numbers them.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
@@ -126,7 +126,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     ) -> None:
         self._fit_to = None if fit_to is None else embedder_of(_as_model(fit_to))
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
-        self._last: dict[str, str] = {}
+        self._last: dict[str, tuple[str, int]] = {}
         # For LangChain's own code; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size", "max_size") or 4000,
@@ -272,12 +272,15 @@ def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
 
 
 def _unnamed_parts(
-    ids: Iterable[str | None], texts: Iterable[str], metadatas: Iterable[dict[Any, Any]], last: dict[str, str]
+    ids: Iterable[str | None],
+    texts: Iterable[str],
+    metadatas: Iterable[dict[Any, Any]],
+    last: dict[str, tuple[str, int]],
 ) -> dict[tuple[str, str], int]:
     """Numbers, by (source, text), the documents that differ from others of their source only by text.
 
     They may be parts of a file, or pieces without stated places: offsets are in each of them. `last` holds the last
-    source of the call before and a digest of its text: `ParentDocumentRetriever` gives one piece a call.
+    source of the call before, a digest of its text and its number: `ParentDocumentRetriever` gives one piece a call.
     """
     found: dict[str, dict[str, int]] = {}
     for own_id, text, metadata in zip(ids, texts, metadatas, strict=True):
@@ -286,23 +289,30 @@ def _unnamed_parts(
             if part_of(source_id, metadata) == source_id:
                 known = found.setdefault(source_id, {})
                 known.setdefault(text, len(known))
-    shared = {source: known for source, known in found.items() if len(known) > 1}
-    again = [source for source, known in found.items() if last.get(source) not in (None, *map(digest, known))]
-    if shared or again:
-        source = next(iter([*shared, *again]))
-        said = f"{len(shared[source])} documents share" if shared else "this text and that of the call before share"
-        numbered = f", which the metadata {SOURCE_PART!r} numbers" if shared else ""
+    parts: dict[tuple[str, str], int] = {}
+    said = ""
+    for source, known in found.items():
+        seen, first = last.get(source, ("", 0))
+        again = bool(seen) and seen not in map(digest, known)
+        if again or len(known) > 1:
+            what = "this text and that of the call before" if again else f"{len(known)} documents"
+            said = said or f"{what} share the source {source!r}"
+        if again or first or len(known) > 1:
+            parts |= {(source, text): first + again + place for text, place in known.items()}
+    if said:
         warnings.warn(
-            f"{said} the source {source!r}, and neither an id nor a page tells them apart: offsets are in each of "
-            f"them{numbered}. If a splitter cut them, give it add_start_index=True; else give the documents ids",
+            f"{said}, and neither an id nor a page tells them apart: offsets are in each of them, which the metadata "
+            f"{SOURCE_PART!r} numbers. If a splitter cut them, give it add_start_index=True; else give the documents "
+            "ids",
             SourceWarning,
             stacklevel=4,
         )
     last.clear()
     if found:
         source, known = found.popitem()
-        last[source] = digest(next(reversed(known)))
-    return {(source, text): part for source, known in shared.items() for text, part in known.items()}
+        text = next(reversed(known))
+        last[source] = digest(text), parts.get((source, text), 0)
+    return parts
 
 
 def _is_chunk(metadata: dict[Any, Any]) -> bool:
