@@ -653,9 +653,13 @@ def test_the_terminal_refers_to_the_report_for_questions_left_out():
     told = stream.getvalue()
     assert "1 question is left out because the evidence could not be placed; the report lists each." in told
     stream = io.StringIO()
-    reason = "its document 'a.pdf' was not read: it is encrypted"
-    print_report(study(problems=(DataProblem("q7", reason),)), Console(file=stream, width=120))
+    reasons = (
+        "its document 'a.pdf' was not read: it is encrypted",
+        "the excerpt 'tea' is not found in any of the 2 documents; 'a.pdf' was not read, as it is encrypted",
+    )
+    print_report(study(problems=[DataProblem("q7", each) for each in reasons]), Console(file=stream, width=120))
     assert "1 question is left out because their file was not read; the report lists each." in stream.getvalue()
+    assert "1 question is left out because the evidence could not be placed" in stream.getvalue()
 
 
 def test_a_name_in_brackets_is_no_style():

@@ -397,7 +397,7 @@ def warnings(page: ReportPage) -> list[str]:
         found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
     found += [text for report in page.reports for text in _about(report)]
     problems = page.benchmark.problems if page.benchmark else ()
-    unread = sum(" was not read" in problem.reason for problem in problems)
+    unread = sum(" was not read: " in problem.reason for problem in problems)
     for count, why in (
         (unread, "their file was not read"),
         (len(problems) - unread, "the evidence could not be placed"),
