@@ -71,7 +71,7 @@ def llamaindex_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Ma
 def haystack_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made]:
     found = [HaystackDocument(content=text, id="d", meta=metadata)]
     for chunker in chunkers:
-        found = haystack.ChunkcoreDocumentSplitter(chunker).run(found)["documents"]
+        found = haystack.ChunkcoreDocumentSplitter(chunker, keep_white_space=False).run(found)["documents"]
     made = []
     for each in found:
         told = each.meta

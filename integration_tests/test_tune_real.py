@@ -81,9 +81,13 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
         splitter.warm_up()
     found = splitter.run(documents=[haystack.Document(content=document.text)])["documents"]
     expected = get_chunker(spec).chunk(document)
-    assert [(each.content, each.meta["split_idx_start"]) for each in found] == [
-        (each.text, each.start) for each in expected
+    assert [(each.content.strip(), each.meta["split_idx_start"]) for each in found[1:]] == [
+        (each.text.strip(), each.start) for each in expected[1:]
     ]
+    for own, each, after in zip(found, expected, expected[1:], strict=False):
+        gap = document.text[each.end : after.start]  # is kept, for Haystack's windows
+        kept = gap if gap.isspace() and len(each.spans) == 1 else ""
+        assert own.content == document.text[own.meta["split_idx_start"] : each.start] + each.text + kept
 
 
 @pytest.mark.parametrize("name", [*DEFAULT_STRATEGIES, "sentence:size=50 · bm25:words=first5"])

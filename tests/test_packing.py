@@ -28,7 +28,7 @@ from chunkcore.chunkers import (
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.packing import cut_graphemes, fit, fit_ranges, join_ranges, join_small, pack, running_sizes, trim
+from chunkcore.packing import fit, fit_ranges, grapheme_parts, join_ranges, join_small, pack, running_sizes, trim
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
@@ -136,7 +136,7 @@ def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_k
     text = "ok 👩‍👩‍👧"
     source = TiktokenCounter("cl100k_base").tokenize(text)
     assert [text[s:e] for s, e in fit(source, 0, 8, 3)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
-    assert cut_graphemes(source, np.arange(9)) == {4, 5, 6, 7}
+    assert grapheme_parts(source, np.array([[0, 2], [3, 4], [4, 8], [3, 8]])) == {(3, 4), (4, 8)}
     assert source.count(3, 4) == 3
     assert [text[s:e] for s, e in fit(source, 0, 8, 1)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
 

@@ -104,7 +104,7 @@ def a_splitter_that_was_written_down_cuts_alike(chunker: Chunker, text: str) -> 
     assert pickle.loads(pickle.dumps(langchain.ChunkcoreTextSplitter(chunker))).split_text(text) == expected
     parser = llamaindex.ChunkcoreNodeParser(chunker)
     assert llamaindex.ChunkcoreNodeParser.from_dict(parser.to_dict()).chunker == chunker
-    splitter = haystack.ChunkcoreDocumentSplitter(chunker)
+    splitter = haystack.ChunkcoreDocumentSplitter(chunker, keep_white_space=False)
     again = haystack.ChunkcoreDocumentSplitter.from_dict(splitter.to_dict())
     documents = [haystack_document(text)]
     assert [each.content for each in again.run(documents)["documents"]] == expected

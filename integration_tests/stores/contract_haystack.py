@@ -30,7 +30,7 @@ def chunks_of(documents: Mapping[str, str], **meta: Any) -> list[Any]:
     from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreDocumentSplitter
 
     whole = [Document(id=name, content=text, meta=dict(meta)) for name, text in documents.items()]
-    chunks = ChunkcoreDocumentSplitter(strategy=STRATEGY, options=SIZES).run(whole)["documents"]
+    chunks = ChunkcoreDocumentSplitter(strategy=STRATEGY, options=SIZES, keep_white_space=False).run(whole)["documents"]
     return ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"]
 
 

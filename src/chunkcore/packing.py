@@ -18,9 +18,9 @@ from chunkcore.tokens import TokenizedText
 
 __all__ = [
     "Overlap",
-    "cut_graphemes",
     "fit",
     "fit_ranges",
+    "grapheme_parts",
     "join_ranges",
     "join_small",
     "overlaps",
@@ -279,25 +279,30 @@ def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: boo
     return parts
 
 
-def cut_graphemes(source: TokenizedText, places: Numbers) -> set[int]:
-    """Which of the places are inside a grapheme that does not begin with white space.
+def grapheme_parts(source: TokenizedText, ranges: Ranges) -> set[tuple[int, int]]:
+    """Those of the ranges that hold a part of one grapheme and nothing else.
 
     >>> from chunkcore.tokens import CharacterCounter
-    >>> cut_graphemes(CharacterCounter().tokenize("cafe\u0301 noir"), np.array([0, 3, 4, 6]))
-    {4}
+    >>> grapheme_parts(CharacterCounter().tokenize("cafe\u0301 noir"), np.array([[0, 3], [3, 4], [4, 5], [6, 10]]))
+    {(3, 4), (4, 5)}
     """
     text = source.text
     if text.isascii():
         return set()
-    some = np.setdiff1d(places, source.parts)
-    found = set()
-    for place in some[source.code_points[some] >= 0x300].tolist():  # no lower code point goes on with a grapheme
-        if not text[place - 1].isspace() and _GOES_ON.match(text, place):
-            # A mark that the look begins with makes a grapheme with those after it.
-            graphemes = _GRAPHEME.finditer(text, max(0, place - 32), place + 1)
-            if any(each.start() < place < each.end() for each in graphemes):
-                found.add(place)
-    return found
+    apart = {0, len(text), *source.parts.ravel().tolist()}
+
+    def goes_on(place: int) -> bool:
+        if place in apart or text[place - 1].isspace() or not _GOES_ON.match(text, place):
+            return False
+        # A mark that the look begins with makes a grapheme with those after it.
+        graphemes = _GRAPHEME.finditer(text, max(0, place - 32), place + 1)
+        return any(each.start() < place < each.end() for each in graphemes)
+
+    return {
+        (start, end)
+        for start, end in ranges.tolist()
+        if (goes_on(start) or goes_on(end)) and _GRAPHEME.fullmatch(text, start, end)
+    }
 
 
 def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:

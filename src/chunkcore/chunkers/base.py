@@ -18,7 +18,7 @@ import numpy as np
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Slices, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.packing import cut_graphemes
+from chunkcore.packing import grapheme_parts
 from chunkcore.registry import (
     Registry,
     check_number,
@@ -113,7 +113,7 @@ class Chunker:
         """The most that a chunk's own text counts; None without a promise.
 
         A word over it is cut between graphemes, a grapheme between code points, and a single code point over it is a
-        chunk (the metadata have `over_maximum`). The metadata of a chunk that begins or ends inside a grapheme have
+        chunk (the metadata have `over_maximum`). The metadata of a chunk that is a part of a grapheme have
         `cut_inside`.
         """
         return None
@@ -200,8 +200,8 @@ class Chunker:
         if again:
             counts[again] = self.token_counter.count_many([texts[i] for i in again])
         edges = [(spans[0].start, spans[-1].end) for spans in found]
-        inside = cut_graphemes(source, np.array(edges, dtype=np.int64))
-        odd = inside or counts.max(initial=0) > (self.hard_maximum or inf)
+        parts = grapheme_parts(source, np.array(edges, dtype=np.int64).reshape(-1, 2))
+        odd = parts or counts.max(initial=0) > (self.hard_maximum or inf)
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
         offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
@@ -210,7 +210,7 @@ class Chunker:
             chunks, offset = built[owner], offsets[owner]
             metadata = dict(draft.metadata)
             if odd:
-                metadata |= self._oddity(inside, edge, count)
+                metadata |= self._oddity(parts, edge, count)
             own = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
             last = fingerprint, draft.segments, draft.derived is not None
             name = documents[owner].id
@@ -229,21 +229,21 @@ class Chunker:
             Slices(document, (rows[first:last] - offset).tolist(), counts[first:last], fingerprint)
             for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True)
         ]
-        inside = cut_graphemes(source, rows.ravel())
-        if inside or max(counts, default=0) > (self.hard_maximum or inf):
-            told = [self._oddity(inside, each, count) for each, count in zip(ranges, counts, strict=True)]
+        parts = grapheme_parts(source, rows)
+        if parts or max(counts, default=0) > (self.hard_maximum or inf):
+            told = [self._oddity(parts, each, count) for each, count in zip(ranges, counts, strict=True)]
             for place, (first, last) in enumerate(edges):
                 if any(told[first:last]):
                     pairs = zip(chunks[place], told[first:last], strict=True)
                     chunks[place] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
         return list(map(_with_pages, documents, chunks))
 
-    def _oddity(self, inside: set[int], edges: Iterable[int], count: int) -> Mapping[str, Any]:
+    def _oddity(self, parts: set[tuple[int, int]], edge: tuple[int, int], count: int) -> Mapping[str, Any]:
         """What the metadata say of a chunk that no good cut could be had for."""
         maximum = self.hard_maximum
         if maximum is not None and count > maximum:
             return {"over_maximum": True}
-        if not inside.isdisjoint(edges):
+        if tuple(edge) in parts:
             return {"cut_inside": "grapheme"}
         return _NOTHING
 

@@ -86,7 +86,7 @@ class ChunkcoreDocumentSplitter(Serialized):
     >>> splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3, "counter": "words"})
     >>> chunks = splitter.run([Document(content="One two three. One two three.")])["documents"]
     >>> [(chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]) for chunk in chunks]
-    [(0, 14), (15, 29)]
+    [(0, 15), (15, 29)]
     """
 
     def __init__(
