@@ -44,16 +44,16 @@ def _any_command(
 
 
 # In the order in which help lists them.
-app.command(name="chunk", help=chunk.HELP)(chunk.chunk)
-app.command(name="search", help=search.HELP)(search.search)
-app.command(name="compare", help=compare.HELP)(compare.compare)
-app.command(name="score", help=score.HELP)(score.score)
-app.command(name="tune", help=tune.HELP)(tune.tune)
+app.command()(chunk.chunk)
+app.command()(search.search)
+app.command()(compare.compare)
+app.command()(score.score)
+app.command()(tune.tune)
 app.add_typer(questions.app, name="questions")
-app.command(name="answer", help=answer.HELP)(answer.answer)
+app.command()(answer.answer)
 app.add_typer(segments.app, name="segments")
 app.add_typer(datasets.app, name="datasets")
-app.command(name="list", help=listing.HELP)(listing.list_names)
+app.command(name="list")(listing.list_names)
 
 # The commands of 0.1.
 RENAMED = {

@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
 _AT_ONCE = 3  # measures in a table
 
-HELP = options.help_text(
-    """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md).
-"""
-)
-
 
 @options.grouped
 def answer(
@@ -58,7 +53,7 @@ def answer(
     answers: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the model's answers.")] = None,
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
-    """Let a language model answer questions from each strategy's chunks, and compare the answers."""
+    """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
     from chunkcore.answers import answer_questions, score_answers
     from chunkcore.answers.answering import answerable, check_measures, judged, retrieve
     from chunkcore.chunkers.configuration import sized_spec

@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
     from chunkcore.scale import Stream
 
-HELP = options.help_text(
-    """Cut files into chunks and write them as JSON lines.
-
-A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
-characters is the chunk. Some have "context", "segments", "derived" or "part" (docs/reference/formats.md).
-
-A run that was stopped resumes with the same command. With --errors skip the errors are in OUTPUT.errors.jsonl.
-
-  chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
-
-  cat manual.md | chunkcore chunk -
-"""
-)
-
 
 class Errors(str, Enum):
     """What a document that cannot be read or cut does to the run."""
@@ -60,7 +46,17 @@ def chunk(
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard what a stopped run left.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> int:
-    """Cut files into chunks and write them as JSON lines."""
+    """Cut files into chunks and write them as JSON lines.
+
+    A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
+    characters is the chunk. Some have "context", "segments", "derived" or "part" (docs/reference/formats.md).
+
+    A run that was stopped resumes with the same command. With --errors skip the errors are in OUTPUT.errors.jsonl.
+
+      chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
+
+      cat manual.md | chunkcore chunk -
+    """
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.scale import Stream, StreamOptions, stream_documents
 

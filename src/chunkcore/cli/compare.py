@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -30,25 +31,8 @@ DEFAULT_STRATEGIES = (
     "cluster_semantic:max_size=200",
 )
 
-HELP = options.help_text(
-    f"""Compare chunking strategies, retrievers and embedders: which finds the evidence, and at what cost?
 
-A line of --questions is {{"question": "...", "evidence": ["a verbatim excerpt"]}}. Prints the table and the verdict;
-writes report.html, report.md, report.json, scores.csv and questions.csv. The last line is the path of report.html.
-
-Without --strategy and --config compares {", ".join(DEFAULT_STRATEGIES)}. A strategy without a size gets 60 % of the
-embedder's token limit.
-
-With --require or --baseline the exit code is 1 if the whole 95 % interval of a score is below what is required.
-
-  chunkcore compare --docs docs/ --questions questions.jsonl -s recursive:size=200 -r dense -r bm25 -r hybrid
-
-  chunkcore compare -s recursive:size=200 --require "HitRate@5>=0.70" --baseline earlier/report.json
-"""
-)
-
-
-@options.grouped
+@partial(options.grouped, strategies=DEFAULT_STRATEGIES)
 def compare(
     data: options.Data,
     scores: options.ScoringOptions,
@@ -75,7 +59,20 @@ def compare(
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
-    """Compare chunking strategies: which one retrieves the evidence, and at what cost."""
+    """Compare chunking strategies, retrievers and embedders: which finds the evidence, and at what cost?
+
+    A line of --questions is {"question": "...", "evidence": ["a verbatim excerpt"]}. Prints the table and the verdict;
+    writes report.html, report.md, report.json, scores.csv and questions.csv. The last line is the path of report.html.
+
+    Without --strategy and --config compares <strategies>. A strategy without a size gets 60 % of the
+    embedder's token limit.
+
+    With --require or --baseline the exit code is 1 if the whole 95 % interval of a score is below what is required.
+
+      chunkcore compare --docs docs/ --questions questions.jsonl -s recursive:size=200 -r dense -r bm25 -r hybrid
+
+      chunkcore compare -s recursive:size=200 --require "HitRate@5>=0.70" --baseline earlier/report.json
+    """
     from chunkcore.chunkers.configuration import read_specs, sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment

@@ -19,36 +19,6 @@ app = typer.Typer(
 
 _HOLDS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries": "; sections, and no questions"}
 
-_VERIFY = options.help_text(
-    """Check every question's evidence against the documents.
-
-Takes a shipped collection, a folder with documents and a questions.jsonl, or a public collection in its own layout.
-Lists each question that would be left out, with the reason; then the exit code is 1.
-
-  chunkcore datasets verify docs/ --questions questions.jsonl
-"""
-)
-
-_FETCH = options.help_text(
-    """Fetch a public collection from its own address.
-
-No other command goes to the network for data. The files are checked against their published checksum. Interrupted,
-the same command resumes. The last line is the collection's folder. Its licence is its own.
-
-  chunkcore datasets fetch scifact --into collections/
-"""
-)
-
-_STITCH = options.help_text(
-    """Join short documents, shuffled, into long ones, so that there is something to cut.
-
-Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
-originals, which the unit [part] counts. Qu et al. (2024), appendix C; see docs/evidence/protocols.md.
-
-  chunkcore datasets stitch --docs abstracts/ --questions questions.jsonl --sentences 100 -o stitched
-"""
-)
-
 
 @app.command(name="list")
 def list_known() -> None:
@@ -62,12 +32,19 @@ def list_known() -> None:
         typer.echo(f"{each.name}  public, of the layout {each.layout}; chunkcore datasets fetch {each.name}")
 
 
-@app.command(help=_FETCH)
+@app.command()
+@options.grouped
 def fetch(
     name: Annotated[str, typer.Argument(help="One of chunkcore datasets list.")],
     into: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the collection's folder is made.")] = Path(),
 ) -> None:
-    """Fetch a public collection from its own address."""
+    """Fetch a public collection from its own address.
+
+    No other command goes to the network for data. The files are checked against their published checksum. Interrupted,
+    the same command resumes. The last line is the collection's folder. Its licence is its own.
+
+      chunkcore datasets fetch scifact --into collections/
+    """
     from chunkcore.datasets.fetching import fetch_dataset
 
     with running.reporting(sys.stderr) as progress:
@@ -92,7 +69,8 @@ def layouts() -> None:
         typer.echo(f"{layout.name}  {layout.files}{_HOLDS[layout.holds]}")
 
 
-@app.command(help=_VERIFY)
+@app.command()
+@options.grouped
 def verify(
     collection: Annotated[
         str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
@@ -100,7 +78,13 @@ def verify(
     questions: options.Questions = None,
     layout: options.Layout = "auto",
 ) -> None:
-    """Check every question's evidence against the documents."""
+    """Check every question's evidence against the documents.
+
+    Takes a shipped collection, a folder with documents and a questions.jsonl, or a public collection in its own layout.
+    Lists each question that would be left out, with the reason; then the exit code is 1.
+
+      chunkcore datasets verify docs/ --questions questions.jsonl
+    """
     from chunkcore.datasets import dataset_path, list_datasets
     from chunkcore.evaluation.benchmarks import load_benchmark
 
@@ -128,7 +112,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command(help=_STITCH)
+@app.command()
 @options.grouped
 def stitch(
     data: options.Data,
@@ -136,7 +120,13 @@ def stitch(
     seed: options.Seed = 0,
     output: options.Output = Path("stitched"),
 ) -> None:
-    """Join short documents, shuffled, into long ones of about 100 sentences."""
+    """Join short documents, shuffled, into long ones, so that there is something to cut.
+
+    Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
+    originals, which the unit [part] counts. Qu et al. (2024), appendix C; see docs/evidence/protocols.md.
+
+      chunkcore datasets stitch --docs abstracts/ --questions questions.jsonl --sentences 100 -o stitched
+    """
     from chunkcore.evaluation.benchmarks.benchmark import parts_of
     from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
     from chunkcore.evaluation.benchmarks.stitching import write_benchmark

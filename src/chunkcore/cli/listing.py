@@ -23,20 +23,17 @@ _REGISTRIES = {
     "layouts": "chunkcore.evaluation.benchmarks.layout",
 }
 
-HELP = options.help_text(
-    """List what has a name, with its options and defaults.
 
-A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
-
-  chunkcore list strategies
-"""
-)
-
-
+@options.grouped
 def list_names(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"{', '.join(_REGISTRIES)}.")] = "",
 ) -> None:
-    """List what has a name, with its options and defaults."""
+    """List what has a name, with its options and defaults.
+
+    A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
+
+      chunkcore list strategies
+    """
     from rich.console import Console
     from rich.text import Text
 

@@ -61,11 +61,12 @@ _MOST = {"resamples": 1_000_000}  # what help has no room for
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 
 
-def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Callable[..., Any]:
     """The command as typer reads it: in place of each parameter that is a group of options, these options.
 
-    Every number is finite and at most `registry.LARGEST`; NaN is in every range, to typer. Every command takes
-    ``--quiet``, which only `chunk` shows: helps fit a screen.
+    Its docstring is its help (`help_text`), in which ``<strategies>`` stands for its default strategies. Every number
+    is finite and at most `registry.LARGEST`; NaN is in every range, to typer. Every command takes ``--quiet``, which
+    only `chunk` shows: helps fit a screen.
 
     >>> @grouped
     ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
@@ -104,6 +105,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
         return command(**given)
 
+    run.__doc__ = help_text(inspect.getdoc(command) or "").replace("<strategies>", ", ".join(strategies))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run

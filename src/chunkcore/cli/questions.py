@@ -25,40 +25,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
 
-_GENERATE = options.help_text(
-    """Write questions about documents, each with the excerpts that answer it, by a language model.
 
-A question whose excerpts are not in its passage word for word is rejected. The same command resumes: every call is in
-questions.journal.jsonl. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer questions
-than wanted. docs/guides/questions.md has more.
-
-  chunkcore questions generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
-"""
-)
-
-_LABEL = options.help_text(
-    """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
-
-Type a question, or bring a list of real ones with --questions. Passages found for it are shown in their document:
-click the sentences that answer it, or select any text. All of it works by keyboard. Every click is saved in --output
-at once, and the same command resumes.
-
-  chunkcore questions label docs/ --questions asked.txt
-"""
-)
-
-_CHECK = options.help_text(
-    """Find what is wrong with questions and their evidence, before strategies are compared on them.
-
-Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak their
-answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
-
-  chunkcore questions check --docs docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
-"""
-)
-
-
-@app.command(help=_GENERATE)
+@app.command()
 @options.grouped
 def generate(
     docs: options.Docs,
@@ -94,7 +62,14 @@ def generate(
         float | None, typer.Option(metavar="COST", help="The most to spend, likewise; needs prices.")
     ] = None,
 ) -> None:
-    """Write questions about documents, each with the excerpts that answer it, by a language model."""
+    """Write questions about documents, each with the excerpts that answer it, by a language model.
+
+    A question whose excerpts are not in its passage word for word is rejected. The same command resumes: every call is
+    in questions.journal.jsonl. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer
+    questions than wanted. docs/guides/questions.md has more.
+
+      chunkcore questions generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
+    """
     from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.models.llm import get_llm
     from chunkcore.questions import (
@@ -226,7 +201,8 @@ def _cosine(threshold: float | None) -> str:
     return "none" if threshold is None else f"{threshold:.3f}"
 
 
-@app.command(help=_LABEL)
+@app.command()
+@options.grouped
 def label(
     docs: Annotated[Path, typer.Argument(metavar="DOCS", help="A folder of files, a file, or a documents.jsonl.")],
     questions: Annotated[
@@ -241,7 +217,14 @@ def label(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Mark the evidence of questions, in a page that this machine serves to itself."""
+    """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
+
+    Type a question, or bring a list of real ones with --questions. Passages found for it are shown in their document:
+    click the sentences that answer it, or select any text. All of it works by keyboard. Every click is saved in
+    --output at once, and the same command resumes.
+
+      chunkcore questions label docs/ --questions asked.txt
+    """
     from chunkcore.chunkers import get_chunker
     from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
@@ -267,7 +250,7 @@ def label(
             running.say(f"{kept.done:,} of {len(kept):,} questions are done: {output}")
 
 
-@app.command(help=_CHECK)
+@app.command()
 @options.grouped
 def check(
     docs: options.Docs,
@@ -284,7 +267,13 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="First write the places that were found into FILE.")] = False,
 ) -> None:
-    """Find what is wrong with questions and their evidence."""
+    """Find what is wrong with questions and their evidence, before strategies are compared on them.
+
+    Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak
+    their answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
+
+      chunkcore questions check --docs docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
+    """
     from chunkcore.questions.validate import KINDS, ValidationOptions, fix_questions, validate_benchmark
 
     for each in ignore or ():

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.scoring import MinRule
     from chunkcore.run import Run
 
-HELP = options.help_text(
-    """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
-
-  chunkcore score --run bm25.trec --run ours.trec --chunks chunks.jsonl --docs docs/ --questions questions.jsonl
-"""
-)
-
 
 @options.grouped
 def score(
@@ -38,7 +31,10 @@ def score(
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
-    """Score what any system retrieved, and compare systems."""
+    """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
+
+    chunkcore score --run bm25.trec --run ours.trec --chunks chunks.jsonl --docs docs/ --questions questions.jsonl
+    """
     from chunkcore.evaluation.measures import measures_at
     from chunkcore.evaluation.scoring import Scorer
     from chunkcore.report import write_report

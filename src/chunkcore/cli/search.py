@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
-HELP = options.help_text(
-    """Print the passages of files that answer a question best, with file, lines and offsets.
-
-Passages are exact spans of any size, at most --max-tokens together. Words are searched, cut to five letters;
---dense searches meanings, too, with the model. The index of words is kept in the user's cache folder, and only changed
-files are read again.
-
---json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
-
-  chunkcore search docs/ "how is a pump primed?" --max-tokens 500
-"""
-)
-
 _STRATEGY = "recursive:size=50"  # of the units; a fourth of the time of sentences
 _TOLD = 2_000_000  # bytes; less is read too fast to be told of
 _WORDS = re.compile(r"(\w+)")
@@ -46,6 +33,7 @@ _SPACE = re.compile(r"([ \t\n]+)")
 _FORM = "first5"
 
 
+@options.grouped
 def search(
     docs: Annotated[Path, typer.Argument(help="A folder, a file, or a documents.jsonl.", metavar="DOCS")],
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
@@ -57,7 +45,16 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False,
 ) -> None:
-    """Search files: passages with file, lines and offsets."""
+    """Print the passages of files that answer a question best, with file, lines and offsets.
+
+    Passages are exact spans of any size, at most --max-tokens together. Words are searched, cut to five letters;
+    --dense searches meanings, too, with the model. The index of words is kept in the user's cache folder, and only
+    changed files are read again.
+
+    --json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
+
+      chunkcore search docs/ "how is a pump primed?" --max-tokens 500
+    """
     from chunkcore.retrieval import Passages, TextVectors
     from chunkcore.retrieval.lexicon import word_keys
     from chunkcore.tokens import get_counter

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -27,31 +28,9 @@ DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter.")
 
-_SCORE = options.help_text(
-    f"""Score strategies against gold boundaries: do chunks begin where the topic changes?
 
-A line of --texts is {{"id", "text", "boundaries"}}: the offsets, in characters, at which sections begin, without the
-first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is better.
-
-Without --strategy scores {", ".join(DEFAULT_STRATEGIES)}. docs/guides/segments.md explains the measures.
-
-  chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
-"""
-)
-
-_TRAIN = options.help_text(
-    """Train the segmenter of the strategy hierarchical on texts whose sections are known.
-
-A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their ids
-six tenths of the texts train, two choose the epoch and the threshold, and two test. The table is of the last.
-
-  chunkcore segments train articles.jsonl --output sections.safetensors
-"""
-)
-
-
-@app.command(help=_SCORE)
-@options.grouped
+@app.command()
+@partial(options.grouped, strategies=DEFAULT_STRATEGIES)
 def score(
     texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, or a public collection.")],
     costs: options.Models,
@@ -66,7 +45,16 @@ def score(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores.")
     ] = None,
 ) -> None:
-    """Score strategies against gold boundaries."""
+    """Score strategies against gold boundaries: do chunks begin where the topic changes?
+
+    A line of --texts is {"id", "text", "boundaries"}: the offsets, in characters, at which sections begin, without the
+    first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is
+    better.
+
+    Without --strategy scores <strategies>. docs/guides/segments.md explains the measures.
+
+      chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
+    """
     from rich.console import Console
 
     from chunkcore.evaluation.benchmarks import load_segmented
@@ -135,7 +123,7 @@ def _score_table(
 _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
 
 
-@app.command(help=_TRAIN)
+@app.command()
 @options.grouped
 def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts, or public collections.")],
@@ -148,7 +136,13 @@ def train(
     members: Annotated[int | None, typer.Option(min=1, metavar="N", help="Networks that are averaged.")] = None,
     hidden: Annotated[int | None, typer.Option(min=1, metavar="N", help="Width of a network's layers.")] = None,
 ) -> None:
-    """Train the segmenter of the strategy hierarchical."""
+    """Train the segmenter of the strategy hierarchical on texts whose sections are known.
+
+    A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their
+    ids six tenths of the texts train, two choose the epoch and the threshold, and two test. The table is of the last.
+
+      chunkcore segments train articles.jsonl --output sections.safetensors
+    """
     from rich.console import Console
     from rich.table import Table
 

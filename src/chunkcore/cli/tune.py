@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
 STUDY = TUNE_NAMES[0]
 
-HELP = options.help_text(
-    """Search strategies, options and grids; score the choice on other questions (docs/guides/tuning.md).
-
-  chunkcore tune -s "recursive:size={50,100,200}" --docs docs/ --questions questions.jsonl
-"""
-)
-
 
 @dataclass(frozen=True)
 class _Kept(options.Embeddings):
@@ -71,7 +64,10 @@ def tune(
     resamples: options.Resamples = 10_000,
     output: options.Output = Path("chunkcore-tuning"),
 ) -> None:
-    """Search strategies and their options for the configuration that retrieves best on your questions."""
+    """Search strategies, options and grids; score the choice on other questions (docs/guides/tuning.md).
+
+    chunkcore tune -s "recursive:size={50,100,200}" --docs docs/ --questions questions.jsonl
+    """
     from rich.console import Console
 
     from chunkcore.evaluation.benchmarks.benchmark import question_documents
