@@ -15,11 +15,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import griffe
 import typer
 
-from docs.making.site import ADAPTERS, ROOMS
+from docs.making.site import ADAPTERS, ROOMS, listed
 
 __all__ = ["LISTING", "breaking", "listing"]
 
@@ -48,14 +49,24 @@ def breaking(tag: str, root: Path = ROOT) -> list[str]:
     """What others' code may break on: a checkout against a release's tag."""
     found = []
     for package in ("chunkcore", "chunkadapters"):
-        before = griffe.load_git(package, ref=tag, repo=root, search_paths=["src"], allow_inspection=False)
-        now = griffe.load(package, search_paths=[root / "src"], allow_inspection=False)
+        how: dict[str, Any] = {"extensions": griffe.load_extensions(_Listed()), "allow_inspection": False}
+        before = griffe.load_git(package, ref=tag, repo=root, search_paths=["src"], **how)
+        now = griffe.load(package, search_paths=[root / "src"], **how)
         found += griffe.find_breaking_changes(before, now)
     return [_COLOUR.sub("", each.explain(griffe.ExplanationStyle.ONE_LINE)) for each in found]
 
 
+class _Listed(griffe.Extension):
+    """Lets griffe know the names that a module imports on first use."""
+
+    def on_module_instance(self, *, node: Any, mod: griffe.Module, **kwargs: Any) -> None:
+        if names := listed(node):
+            mod.exports = list(names)
+
+
 def _loader() -> griffe.GriffeLoader:
-    loader = griffe.GriffeLoader(search_paths=[ROOT / "src"], allow_inspection=False)
+    extensions = griffe.load_extensions(_Listed())
+    loader = griffe.GriffeLoader(search_paths=[ROOT / "src"], extensions=extensions, allow_inspection=False)
     for package in ("chunkcore", "chunkadapters"):
         loader.load(package)
     for kind in KINDS:

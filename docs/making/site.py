@@ -23,6 +23,7 @@ __all__ = [
     "docstring_markdown",
     "exported",
     "led",
+    "listed",
     "markdown_line",
     "on_config",
     "on_files",
@@ -149,14 +150,22 @@ def reference() -> list[tuple[str, str, list[str]]]:
 
 
 def exported(module: str) -> list[str]:
-    """The `__all__` of a module, without importing it; empty where it has none."""
+    """The public names of a module, without importing it; empty where it lists none."""
     place = ROOT / "src" / module.replace(".", "/")
     source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+    return listed(ast.parse(source.read_text(encoding="utf-8")))
+
+
+def listed(tree: ast.AST) -> list[str]:
+    """What a module's source lists: its `__all__`, or what it imports on first use."""
+    found: list[str] = []
+    for node in getattr(tree, "body", ()):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            names: list[str] = ast.literal_eval(node.value)
-            return names
-    return []
+            found += ast.literal_eval(node.value)
+        elif isinstance(node, ast.If) and "on_first_use" in ast.unparse(node.test):
+            imports = (each for each in node.body if isinstance(each, ast.ImportFrom))
+            found += sorted((alias.name for each in imports for alias in each.names), key=str.swapcase)
+    return found
 
 
 def markdown_line(line: str) -> str:

@@ -17,82 +17,45 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error
 
-if TYPE_CHECKING:
-    from chunkadapters._haystack import (
-        aevaluate_retriever,
-        arun_retriever,
-        as_embedder,
-        as_llm,
-        evaluate_retriever,
-        from_document,
-        run_retriever,
-    )
-    from chunkadapters.pages import join_pages, join_pages_by_source
-    from chunkadapters.passages import PassageWarning
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkadapters._haystack import aevaluate_retriever as aevaluate_retriever
+    from chunkadapters._haystack import arun_retriever as arun_retriever
+    from chunkadapters._haystack import as_embedder as as_embedder
+    from chunkadapters._haystack import as_llm as as_llm
+    from chunkadapters._haystack import evaluate_retriever as evaluate_retriever
+    from chunkadapters._haystack import from_document as from_document
+    from chunkadapters._haystack import run_retriever as run_retriever
+    from chunkadapters.pages import join_pages as join_pages
+    from chunkadapters.pages import join_pages_by_source as join_pages_by_source
+    from chunkadapters.passages import PassageWarning as PassageWarning
     from haystack_integrations.components.embedders.chunkadapters import (
-        ChunkcoreDocumentEmbedder,
-        ChunkcoreLateEmbedder,
-        ChunkcoreTextEmbedder,
+        ChunkcoreDocumentEmbedder as ChunkcoreDocumentEmbedder,
     )
-    from haystack_integrations.components.evaluators.chunkadapters import ChunkcoreSpanEvaluator
+    from haystack_integrations.components.embedders.chunkadapters import ChunkcoreLateEmbedder as ChunkcoreLateEmbedder
+    from haystack_integrations.components.embedders.chunkadapters import ChunkcoreTextEmbedder as ChunkcoreTextEmbedder
+    from haystack_integrations.components.evaluators.chunkadapters import (
+        ChunkcoreSpanEvaluator as ChunkcoreSpanEvaluator,
+    )
     from haystack_integrations.components.preprocessors.chunkadapters import (
-        ChunkcoreChildSplitter,
-        ChunkcoreDocumentSplitter,
-        ChunkcoreIndexUpdater,
-        ClusterSemanticSplitter,
-        LumberSplitter,
-        RecursiveSplitter,
-        SemanticSplitter,
+        ChunkcoreChildSplitter as ChunkcoreChildSplitter,
     )
-    from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps
+    from haystack_integrations.components.preprocessors.chunkadapters import (
+        ChunkcoreDocumentSplitter as ChunkcoreDocumentSplitter,
+    )
+    from haystack_integrations.components.preprocessors.chunkadapters import (
+        ChunkcoreIndexUpdater as ChunkcoreIndexUpdater,
+    )
+    from haystack_integrations.components.preprocessors.chunkadapters import (
+        ClusterSemanticSplitter as ClusterSemanticSplitter,
+    )
+    from haystack_integrations.components.preprocessors.chunkadapters import LumberSplitter as LumberSplitter
+    from haystack_integrations.components.preprocessors.chunkadapters import RecursiveSplitter as RecursiveSplitter
+    from haystack_integrations.components.preprocessors.chunkadapters import SemanticSplitter as SemanticSplitter
+    from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps as ChunkcoreMergeOverlaps
     from haystack_integrations.components.retrievers.chunkadapters import (
-        ChunkcorePassageAssembler,
-        ChunkcorePassageRetriever,
+        ChunkcorePassageAssembler as ChunkcorePassageAssembler,
     )
-    from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter
-else:
-    __getattr__, __dir__ = on_first_use(
-        __name__,
-        """
-chunkadapters._haystack: aevaluate_retriever arun_retriever as_embedder as_llm evaluate_retriever from_document
-    run_retriever
-chunkadapters.pages: join_pages join_pages_by_source
-chunkadapters.passages: PassageWarning
-haystack_integrations.components.embedders.chunkadapters: ChunkcoreDocumentEmbedder ChunkcoreLateEmbedder
-    ChunkcoreTextEmbedder
-haystack_integrations.components.evaluators.chunkadapters: ChunkcoreSpanEvaluator
-haystack_integrations.components.preprocessors.chunkadapters: ChunkcoreChildSplitter ChunkcoreDocumentSplitter
-    ChunkcoreIndexUpdater ClusterSemanticSplitter LumberSplitter RecursiveSplitter SemanticSplitter
-haystack_integrations.components.rankers.chunkadapters: ChunkcoreMergeOverlaps
-haystack_integrations.components.retrievers.chunkadapters: ChunkcorePassageAssembler ChunkcorePassageRetriever
-haystack_integrations.components.writers.chunkadapters: ChunkcoreIndexWriter
-        """,
+    from haystack_integrations.components.retrievers.chunkadapters import (
+        ChunkcorePassageRetriever as ChunkcorePassageRetriever,
     )
-
-__all__ = [
-    "ChunkcoreChildSplitter",
-    "ChunkcoreDocumentEmbedder",
-    "ChunkcoreDocumentSplitter",
-    "ChunkcoreIndexUpdater",
-    "ChunkcoreIndexWriter",
-    "ChunkcoreLateEmbedder",
-    "ChunkcoreMergeOverlaps",
-    "ChunkcorePassageAssembler",
-    "ChunkcorePassageRetriever",
-    "ChunkcoreSpanEvaluator",
-    "ChunkcoreTextEmbedder",
-    "ClusterSemanticSplitter",
-    "LumberSplitter",
-    "PassageWarning",
-    "RecursiveSplitter",
-    "SemanticSplitter",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "as_embedder",
-    "as_llm",
-    "evaluate_retriever",
-    "from_document",
-    "join_pages",
-    "join_pages_by_source",
-    "run_retriever",
-]
+    from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter as ChunkcoreIndexWriter

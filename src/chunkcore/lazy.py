@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def on_first_use(package: str, rooms: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package.
+def on_first_use(package: str) -> bool:
+    """Make the package's names those of the imports below this call, each imported when it is first read.
 
-    Args:
-        package: its name.
-        rooms: a line for each module: its name (after a dot: one of the package, whose rooms are names too), a colon,
-            its names; four spaces begin a line that goes on.
+        if TYPE_CHECKING or on_first_use(__name__):
+            from chunkcore.document import Chunk as Chunk
+
+    A type checker sees the imports, and refuses other names. Python reads them in the package's source and runs none:
+    the answer is False. Where there is no source, as in a frozen app, it is True, and all run at once.
+
+    The package gets `__getattr__`, `__dir__` and `__all__`; its own modules with such names are attributes of it, too.
     """
-    lines = (line.split(":") for line in rooms.replace("\n    ", " ").strip().splitlines())
-    homes = {name: module for module, names in lines for name in names.split()}
-    own = {module.split(".")[1] for module in homes.values() if module.startswith(".")}
+    module = sys.modules[package]
+    get_source = getattr(module.__loader__, "get_source", None)
+    source = get_source(package) if get_source else None
+    if source is None:
+        return True
+    branches = (each.body for each in ast.parse(source).body if isinstance(each, ast.If))
+    imports = (each for branch in branches for each in branch if isinstance(each, ast.ImportFrom))
+    homes = {alias.name: str(each.module) for each in imports for alias in each.names}
+    own = {home.removeprefix(f"{package}.").split(".")[0] for home in homes.values() if home.startswith(f"{package}.")}
 
     def get(name: str) -> Any:
-        if name in own and name not in homes:
-            return import_module(f".{name}", package)
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(homes[name], package), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        if name in homes:
+            found = getattr(import_module(homes[name]), name)
+            setattr(module, name, found)
+            return found
+        if name in own:
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *homes})
+    vars(module).update(
+        __getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes, key=str.swapcase)
+    )
+    return False

@@ -16,76 +16,31 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
 
-if TYPE_CHECKING:
-    from chunkadapters.configuration import TruncationWarning
-    from chunkadapters.langchain.models import ChunkcoreEmbeddings, as_embedder, as_llm
-    from chunkadapters.langchain.passages import PassageCompressor, PassageRetriever
-    from chunkadapters.langchain.retrieval import (
-        MergeOverlaps,
-        add_embedded,
-        aevaluate_retriever,
-        arun_retriever,
-        embed_late,
-        evaluate_retriever,
-        langsmith_evaluator,
-        merge_overlaps,
-        run_retriever,
-        segment_documents,
-    )
-    from chunkadapters.langchain.splitter import (
-        ChunkcoreTextSplitter,
-        ClusterSemanticTextSplitter,
-        LumberTextSplitter,
-        RecursiveTextSplitter,
-        SemanticTextSplitter,
-        SourceWarning,
-        content_key,
-        from_document,
-    )
-    from chunkadapters.pages import join_pages, join_pages_by_source
-    from chunkadapters.passages import PassageWarning
-else:
-    __getattr__, __dir__ = on_first_use(
-        __name__,
-        """
-chunkadapters.configuration: TruncationWarning
-chunkadapters.langchain.models: ChunkcoreEmbeddings as_embedder as_llm
-chunkadapters.langchain.passages: PassageCompressor PassageRetriever
-chunkadapters.langchain.retrieval: MergeOverlaps add_embedded aevaluate_retriever arun_retriever embed_late
-    evaluate_retriever langsmith_evaluator merge_overlaps run_retriever segment_documents
-chunkadapters.langchain.splitter: ChunkcoreTextSplitter ClusterSemanticTextSplitter LumberTextSplitter
-    RecursiveTextSplitter SemanticTextSplitter SourceWarning content_key from_document
-chunkadapters.pages: join_pages join_pages_by_source
-chunkadapters.passages: PassageWarning
-        """,
-    )
-
-__all__ = [
-    "ChunkcoreEmbeddings",
-    "ChunkcoreTextSplitter",
-    "ClusterSemanticTextSplitter",
-    "LumberTextSplitter",
-    "MergeOverlaps",
-    "PassageCompressor",
-    "PassageRetriever",
-    "PassageWarning",
-    "RecursiveTextSplitter",
-    "SemanticTextSplitter",
-    "SourceWarning",
-    "TruncationWarning",
-    "add_embedded",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "as_embedder",
-    "as_llm",
-    "content_key",
-    "embed_late",
-    "evaluate_retriever",
-    "from_document",
-    "join_pages",
-    "join_pages_by_source",
-    "langsmith_evaluator",
-    "merge_overlaps",
-    "run_retriever",
-    "segment_documents",
-]
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkadapters.configuration import TruncationWarning as TruncationWarning
+    from chunkadapters.langchain.models import ChunkcoreEmbeddings as ChunkcoreEmbeddings
+    from chunkadapters.langchain.models import as_embedder as as_embedder
+    from chunkadapters.langchain.models import as_llm as as_llm
+    from chunkadapters.langchain.passages import PassageCompressor as PassageCompressor
+    from chunkadapters.langchain.passages import PassageRetriever as PassageRetriever
+    from chunkadapters.langchain.retrieval import MergeOverlaps as MergeOverlaps
+    from chunkadapters.langchain.retrieval import add_embedded as add_embedded
+    from chunkadapters.langchain.retrieval import aevaluate_retriever as aevaluate_retriever
+    from chunkadapters.langchain.retrieval import arun_retriever as arun_retriever
+    from chunkadapters.langchain.retrieval import embed_late as embed_late
+    from chunkadapters.langchain.retrieval import evaluate_retriever as evaluate_retriever
+    from chunkadapters.langchain.retrieval import langsmith_evaluator as langsmith_evaluator
+    from chunkadapters.langchain.retrieval import merge_overlaps as merge_overlaps
+    from chunkadapters.langchain.retrieval import run_retriever as run_retriever
+    from chunkadapters.langchain.retrieval import segment_documents as segment_documents
+    from chunkadapters.langchain.splitter import ChunkcoreTextSplitter as ChunkcoreTextSplitter
+    from chunkadapters.langchain.splitter import ClusterSemanticTextSplitter as ClusterSemanticTextSplitter
+    from chunkadapters.langchain.splitter import LumberTextSplitter as LumberTextSplitter
+    from chunkadapters.langchain.splitter import RecursiveTextSplitter as RecursiveTextSplitter
+    from chunkadapters.langchain.splitter import SemanticTextSplitter as SemanticTextSplitter
+    from chunkadapters.langchain.splitter import SourceWarning as SourceWarning
+    from chunkadapters.langchain.splitter import content_key as content_key
+    from chunkadapters.langchain.splitter import from_document as from_document
+    from chunkadapters.pages import join_pages as join_pages
+    from chunkadapters.pages import join_pages_by_source as join_pages_by_source
+    from chunkadapters.passages import PassageWarning as PassageWarning

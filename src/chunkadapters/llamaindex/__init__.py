@@ -15,84 +15,35 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
 
-if TYPE_CHECKING:
-    from chunkadapters.configuration import TruncationWarning
-    from chunkadapters.llamaindex.models import ChunkcoreEmbedding, as_embedder, as_llm
-    from chunkadapters.llamaindex.node_parser import (
-        ChunkcoreNodeParser,
-        ClusterSemanticNodeParser,
-        LumberNodeParser,
-        RecursiveNodeParser,
-        SemanticNodeParser,
-        chunk_id_func,
-        from_document,
-    )
-    from chunkadapters.llamaindex.passages import PassagePostprocessor, PassageRetriever
-    from chunkadapters.llamaindex.retrieval import (
-        MergeOverlaps,
-        SpanF1,
-        SpanIoU,
-        SpanPrecision,
-        SpanRecall,
-        SpanRetrieverEvaluator,
-        aevaluate_retriever,
-        arun_retriever,
-        embed_late,
-        evaluate_retriever,
-        merge_overlaps,
-        run_retriever,
-        segment_nodes,
-    )
-    from chunkadapters.llamaindex.updating import IndexUpdate, update_index
-    from chunkadapters.pages import join_pages, join_pages_by_source
-    from chunkadapters.passages import PassageWarning
-else:
-    __getattr__, __dir__ = on_first_use(
-        __name__,
-        """
-chunkadapters.configuration: TruncationWarning
-chunkadapters.llamaindex.models: ChunkcoreEmbedding as_embedder as_llm
-chunkadapters.llamaindex.node_parser: ChunkcoreNodeParser ClusterSemanticNodeParser LumberNodeParser
-    RecursiveNodeParser SemanticNodeParser chunk_id_func from_document
-chunkadapters.llamaindex.passages: PassagePostprocessor PassageRetriever
-chunkadapters.llamaindex.retrieval: MergeOverlaps SpanF1 SpanIoU SpanPrecision SpanRecall SpanRetrieverEvaluator
-    aevaluate_retriever arun_retriever embed_late evaluate_retriever merge_overlaps run_retriever segment_nodes
-chunkadapters.llamaindex.updating: IndexUpdate update_index
-chunkadapters.pages: join_pages join_pages_by_source
-chunkadapters.passages: PassageWarning
-        """,
-    )
-
-__all__ = [
-    "ChunkcoreEmbedding",
-    "ChunkcoreNodeParser",
-    "ClusterSemanticNodeParser",
-    "IndexUpdate",
-    "LumberNodeParser",
-    "MergeOverlaps",
-    "PassagePostprocessor",
-    "PassageRetriever",
-    "PassageWarning",
-    "RecursiveNodeParser",
-    "SemanticNodeParser",
-    "SpanF1",
-    "SpanIoU",
-    "SpanPrecision",
-    "SpanRecall",
-    "SpanRetrieverEvaluator",
-    "TruncationWarning",
-    "aevaluate_retriever",
-    "arun_retriever",
-    "as_embedder",
-    "as_llm",
-    "chunk_id_func",
-    "embed_late",
-    "evaluate_retriever",
-    "from_document",
-    "join_pages",
-    "join_pages_by_source",
-    "merge_overlaps",
-    "run_retriever",
-    "segment_nodes",
-    "update_index",
-]
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkadapters.configuration import TruncationWarning as TruncationWarning
+    from chunkadapters.llamaindex.models import ChunkcoreEmbedding as ChunkcoreEmbedding
+    from chunkadapters.llamaindex.models import as_embedder as as_embedder
+    from chunkadapters.llamaindex.models import as_llm as as_llm
+    from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser as ChunkcoreNodeParser
+    from chunkadapters.llamaindex.node_parser import ClusterSemanticNodeParser as ClusterSemanticNodeParser
+    from chunkadapters.llamaindex.node_parser import LumberNodeParser as LumberNodeParser
+    from chunkadapters.llamaindex.node_parser import RecursiveNodeParser as RecursiveNodeParser
+    from chunkadapters.llamaindex.node_parser import SemanticNodeParser as SemanticNodeParser
+    from chunkadapters.llamaindex.node_parser import chunk_id_func as chunk_id_func
+    from chunkadapters.llamaindex.node_parser import from_document as from_document
+    from chunkadapters.llamaindex.passages import PassagePostprocessor as PassagePostprocessor
+    from chunkadapters.llamaindex.passages import PassageRetriever as PassageRetriever
+    from chunkadapters.llamaindex.retrieval import MergeOverlaps as MergeOverlaps
+    from chunkadapters.llamaindex.retrieval import SpanF1 as SpanF1
+    from chunkadapters.llamaindex.retrieval import SpanIoU as SpanIoU
+    from chunkadapters.llamaindex.retrieval import SpanPrecision as SpanPrecision
+    from chunkadapters.llamaindex.retrieval import SpanRecall as SpanRecall
+    from chunkadapters.llamaindex.retrieval import SpanRetrieverEvaluator as SpanRetrieverEvaluator
+    from chunkadapters.llamaindex.retrieval import aevaluate_retriever as aevaluate_retriever
+    from chunkadapters.llamaindex.retrieval import arun_retriever as arun_retriever
+    from chunkadapters.llamaindex.retrieval import embed_late as embed_late
+    from chunkadapters.llamaindex.retrieval import evaluate_retriever as evaluate_retriever
+    from chunkadapters.llamaindex.retrieval import merge_overlaps as merge_overlaps
+    from chunkadapters.llamaindex.retrieval import run_retriever as run_retriever
+    from chunkadapters.llamaindex.retrieval import segment_nodes as segment_nodes
+    from chunkadapters.llamaindex.updating import IndexUpdate as IndexUpdate
+    from chunkadapters.llamaindex.updating import update_index as update_index
+    from chunkadapters.pages import join_pages as join_pages
+    from chunkadapters.pages import join_pages_by_source as join_pages_by_source
+    from chunkadapters.passages import PassageWarning as PassageWarning
