@@ -27,6 +27,13 @@ def _word_vector(word: str, dimensions: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(dimensions)
 
 
+@lru_cache(maxsize=100_000)
+def _text_vector(text: str, dimensions: int, max_tokens: int | None) -> np.ndarray:
+    words = _WORD.findall(text)[:max_tokens] or [""]
+    total = np.sum([_word_vector(word, dimensions) for word in words], axis=0)
+    return total / np.linalg.norm(total)
+
+
 class FakeEmbedder:
     """A hashed bag of words: texts that share words are near each other. Deterministic, normalised.
 
@@ -59,9 +66,7 @@ class FakeEmbedder:
         return np.array([len(_WORD.findall(text)) + 2 for text in texts], dtype=np.int64)
 
     def _vector(self, text: str) -> np.ndarray:
-        words = _WORD.findall(text)[: self.max_tokens] or [""]
-        total = np.sum([_word_vector(word, self.dimensions) for word in words], axis=0)
-        return total / np.linalg.norm(total)
+        return _text_vector(text, self.dimensions, self.max_tokens)
 
 
 class GivenVectors(TextVectors):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
 from numbers import Integral, Real
+from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -189,11 +191,8 @@ class Registry(Generic[T]):
             ) from error
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
-        """`entry_points` returns only the first of a package that is on the path twice."""
-        from importlib.metadata import entry_points  # slow to import, and rarely needed
-
         found: dict[str, list[EntryPoint]] = {}
-        for each in entry_points(group=self.group):
+        for each in _entry_points(self.group, tuple(map(_changed, sys.path))):
             found.setdefault(each.name, []).append(each)
         return found
 
@@ -230,6 +229,22 @@ class Registry(Generic[T]):
         thing = self.get(name)
         check_option_names(f"the {self.noun} {name}", options, [each.name for each in fields(cast(Any, thing))])
         return cast(Callable[..., Any], thing)(**options)
+
+
+def _changed(folder: str) -> tuple[str, int]:
+    """The folder, and when something was last installed in it (0: it is not there)."""
+    try:
+        return folder, Path(folder).stat().st_mtime_ns
+    except OSError:
+        return folder, 0
+
+
+@lru_cache(maxsize=64)
+def _entry_points(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Read once: it opens a file of each installed package. The first of a package that is on the path twice."""
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    return tuple(entry_points(group=group))
 
 
 def _package(offer: EntryPoint) -> str:
