@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Annotated, cast
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -89,9 +90,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+@lru_cache(maxsize=1)
+def _command() -> Callable[..., Any]:
+    """`app` would make all commands anew at each call."""
+    return typer.main.get_command(app)
+
+
 def _run(arguments: list[str]) -> int:
     try:
-        code = app(args=arguments, prog_name="chunkcore", standalone_mode=False)
+        code = _command()(args=arguments, prog_name="chunkcore", standalone_mode=False)
         sys.stdout.flush()
     except ChunkcoreError as error:
         return _say(str(error))
