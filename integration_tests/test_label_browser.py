@@ -131,6 +131,41 @@ def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_
     assert not tab.errors
 
 
+def test_the_cursor_takes_in_neighbours_and_one_key_marks_them_all(page: tuple[Browser, Path, LabelServer]) -> None:
+    tab, output, _ = page
+    ask(tab, "What does the pot hold?")
+    tab.ask("go(3)")
+    begun = standing_out(tab)
+    for at, name in enumerate(("J", "J", "K"), start=2):
+        key(tab, name)
+        assert tab.ask("document.querySelectorAll('#text .here').length") == at
+    tab.ask("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', "
+            "{key: 'ArrowDown', shiftKey: true, bubbles: true}))")  # fmt: skip
+    assert tab.ask("document.querySelectorAll('#text .here').length") == 5
+    wanted = standing_out(tab)
+    assert begun in wanted
+    key(tab, "Enter")
+    tab.wait("isDone(state.questions[1])")
+    saved(tab)
+    assert evidence(output)["What does the pot hold?"] == [wanted]
+    for _ in range(40):  # at the end of the text there is no more
+        key(tab, "J")
+        key(tab, "K")
+    assert not tab.errors
+
+
+def test_the_words_that_tell_candidates_apart_stand_out(page: tuple[Browser, Path, LabelServer]) -> None:
+    tab, _, _ = page
+    ask(tab, "Does the crow hold a litre?")
+    found = set(tab.ask("[...document.querySelectorAll('#candidates em')].map((each) => each.textContent)"))
+    assert "crow" in found
+    assert "The" not in found
+    shown = tab.ask("[...document.querySelectorAll('#candidates button')].map((each) => each.textContent)")
+    names = tab.ask("[...document.querySelectorAll('#candidates b')].map((each) => each.textContent)")
+    texts = tab.ask("state.candidates.map((each) => each.text)")
+    assert shown == [name + text for name, text in zip(names, texts, strict=True)]
+
+
 def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: Path) -> None:
     long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
     index = get_retriever("bm25").index(cut([long], get_chunker("sentence:size=20")))

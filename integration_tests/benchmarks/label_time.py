@@ -1,12 +1,17 @@
 """How long fifty questions take on the page of ``questions label``, with the keyboard alone, in a real browser.
 
 A script presses the keys of somebody who knows the answer when it is read. For each question it reads the question and
-the candidates, best first, until one holds evidence; of that one, a sentence before and after too. One key accepts
-it; further sentences of the evidence are walked to and marked. After five wrong candidates it looks for the first five
-words of the evidence, which a person must guess. The browser's time is measured. A person's is estimated from what was
-pressed and shown: 0.28 s a key and 1.35 s of thought for each candidate, mark and search (Card, Moran and Newell, 1980,
-keystroke-level model), and 238 words a minute (Brysbaert, 2019), for wrong candidates
-too; "skimming" counts 450 for these (Carver, 1992).
+the candidates, best first, until one holds evidence; of that one, a sentence before and after too. A sentence is read
+once a question. ``J`` and ``K`` take in neighbours that are evidence, and one key accepts. After five wrong candidates
+it looks for the first five words of the evidence, which a person must guess.
+
+The browser's time is measured. A person's is estimated by two models, from what was pressed and shown. Both count 0.28
+s a key, and 1.35 s of thought for each mark, search and question done (Card, Moran and Newell, 1980, keystroke-level
+model), and the question's words at 238 a minute (Brysbaert, 2019). They differ in the candidates:
+
+- read in full: every word of them and around the evidence at 238 a minute, and a thought for each wrong one;
+- judged as assessors did: 4.4 s for each candidate, as for a result's summary; around the evidence 7.8 s and 0.018 s a
+  word, as for a document (Smucker and Clarke, 2012, "Time-Based Calibration of Effectiveness Measures").
 
     python -m integration_tests.benchmarks.label_time
     python -m integration_tests.benchmarks.label_time --collection ../shared/data/chroma
@@ -16,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import threading
 import time
@@ -31,8 +37,12 @@ from chunkcore.retrieval import cut, get_retriever
 from integration_tests.browser import Browser, browser
 
 KEY, THOUGHT = 0.28, 1.35  # seconds
-READING, SKIMMING = 238 / 60, 450 / 60  # words a second
+READING = 238 / 60  # words a second
+SUMMARY, DOCUMENT, WORD = 4.4, 7.8, 0.018  # seconds: a summary; a document, and each of its words
 _TRIED = 5  # candidates that are read before other words are looked for
+
+_WORD = re.compile(r"\S+")
+_CURSOR = "[state.shown.units[state.cursor][0], state.shown.units[state.last + 1]?.[0] ?? state.shown.end]"
 
 Place = tuple[int, int, int]  # document number, start and end
 
@@ -44,8 +54,12 @@ class Labeller:
         self.tab = tab
         self.numbers = {document.id: number for number, document in enumerate(benchmark.documents)}
         self.texts = [document.text for document in benchmark.documents]
-        self.keys = self.thoughts = self.words = self.rejected = self.missed = 0
+        self.keys = self.thoughts = self.missed = 0
+        self.asked = self.around = 0  # words of questions, and around evidence
+        self.candidates = self.wrong = self.listed = 0  # judged, those without evidence, and words of all
+        self.places = 0  # around which was read
         self.first: Counter[int | None] = Counter()  # the place of the first right candidate; None: a search was needed
+        self._seen: set[tuple[int, int]] = set()  # the words read for this question: document and place
 
     def press(self, key: str) -> None:
         self.keys += 1
@@ -57,15 +71,21 @@ class Labeller:
     def think(self) -> None:
         self.thoughts += 1
 
-    def read(self, text: str) -> None:
-        self.words += len(text.split())
+    def new_words(self, place: Place) -> int:
+        """Read a place: how many of its words are read for the first time."""
+        document, start, end = place
+        found = {(document, start + word.start()) for word in _WORD.finditer(self.texts[document][start:end])}
+        new = len(found - self._seen)
+        self._seen |= found
+        return new
 
     def label(self, query: Query) -> None:
         asked = json.dumps(" ".join(query.text.split()))
         self.tab.wait(f"document.getElementById('asked')?.textContent === {asked}")
         self.tab.wait("document.querySelector('#text .here, #candidates li:not(:has(button))')")
-        self.read(query.text)
-        marked: list[tuple[int, int, int]] = []
+        self.asked += len(query.text.split())
+        self._seen.clear()
+        marked: list[Place] = []
         candidates = self.tab.ask("state.candidates")
         places = [(self.numbers[each.document_id], each.span.start, each.span.end) for each in query.evidence]
         for place in sorted(places, key=lambda place: _first(candidates, place)):
@@ -94,57 +114,61 @@ class Labeller:
         self.press("Enter")
 
     def _find(self, place: Place) -> int | None:
-        """Read candidates until one holds a part of the place."""
+        """Judge candidates until one holds a part of the place."""
         candidates: list[dict[str, Any]] = self.tab.ask("state.candidates")[:_TRIED]
         for at in range(self.tab.ask("state.candidate"), len(candidates)):
             self.tab.wait(f"state.candidate === {at}")
-            self.read(candidates[at]["text"])
+            shown = candidates[at]
+            new = self.new_words((shown["document"], shown["start"], shown["end"]))
+            self.listed += new
+            self.candidates += new > 0
             if _first(candidates, place) == at:
-                begins = f"state.shown.units[state.cursor]?.[0] === {candidates[at]['start']}"
+                begins = f"state.shown.units[state.cursor]?.[0] === {shown['start']}"
                 self.tab.wait(f"state.shown?.document === {place[0]} && {begins}")
                 return at
-            self.rejected += len(candidates[at]["text"].split())
+            self.wrong += new > 0
             if at + 1 < len(candidates):
-                self.think()
                 self.press("n")
         return None
 
     def _mark(self, place: Place, *, only: bool) -> Place:
-        """Read around the candidate and mark the evidence; if it is all of it, Enter will."""
+        """Read around the candidate and take in what is evidence; if there is no more, Enter will mark it."""
         document, start, end = place
-        for text in self.tab.ask("[...document.querySelectorAll('#text .near')].map((each) => each.textContent)"):
-            self.read(text)
         first, last = self._cursor()
-        if first <= start and end <= last and only:
-            return document, first, last
-        self._toggle()
+        begin, until = self.tab.ask(
+            "[state.shown.units[Math.max(0, state.cursor - 1)][0], state.shown.units[state.last + 2]?.[0] ?? "
+            "state.shown.end]"
+        )
+        self.places += 1
+        self.around += self.new_words((document, begin, until))
         while first > start or last < end:
-            self._walk("k" if first > start else "j")
-            at, until = self._cursor()
-            if at < first or until > last:
-                self.read(self.texts[document][at:until])
-                self._toggle()
-            first, last = min(first, at), max(last, until)
+            before = first, last
+            self.press("K" if first > start else "J")
+            self.tab.wait(f"JSON.stringify({_CURSOR}) !== '[{first},{last}]'")
+            first, last = self._cursor()
+            self.around += self.new_words((document, min(first, before[0]), max(last, before[1])))
+        if not only:
+            self.think()
+            self.press(" ")
         return document, first, last
 
-    def _toggle(self) -> None:
-        self.think()
-        self.press(" ")
-
     def _cursor(self) -> list[int]:
-        found: list[int] = self.tab.ask(
-            "[state.shown.units[state.cursor][0], state.shown.units[state.last + 1]?.[0] ?? state.shown.end]"
-        )
+        found: list[int] = self.tab.ask(_CURSOR)
         return found
 
-    def _walk(self, key: str) -> None:
-        cursor = self.tab.ask("state.cursor")
-        self.press(key)
-        self.tab.wait(f"state.cursor !== {cursor}")
+    def minutes(self, judging: float) -> float:
+        """A person's time, with so many seconds for candidates and what is around evidence."""
+        return (self.keys * KEY + self.thoughts * THOUGHT + self.asked / READING + judging) / 60
 
-    def minutes(self, skimming: float) -> float:
-        read = (self.words - self.rejected) / READING + self.rejected / skimming
-        return (self.keys * KEY + self.thoughts * THOUGHT + read) / 60
+    @property
+    def reading(self) -> float:
+        """The seconds of who reads candidates in full."""
+        return (self.listed + self.around) / READING + self.wrong * THOUGHT
+
+    @property
+    def assessing(self) -> float:
+        """The seconds of who judges candidates as assessors judged results."""
+        return self.candidates * SUMMARY + self.places * DOCUMENT + self.around * WORD
 
 
 def _first(candidates: Sequence[Mapping[str, Any]], place: Place) -> int:
@@ -178,7 +202,7 @@ def main() -> None:
         output = Path(folder, "questions.jsonl")
         listed = [query.text for query in asked]
         with LabelledQuestions(benchmark.documents, output, listed) as kept, LabelServer(kept, index) as server:
-            thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
             thread.start()
             with browser() as tab:
                 tab.size(1440, 900)
@@ -198,10 +222,13 @@ def main() -> None:
     found = ", ".join(f"{at + 1}: {labeller.first[at]}" for at in range(_TRIED))
     print(f"{done} of {count} questions labelled, {right} with all their evidence; {labeller.missed} places not found")
     print(f"first right candidate: {found}, none: {labeller.first[None]}")
-    print(f"{labeller.keys:,} keys, {labeller.thoughts:,} decisions")
-    print(f"{labeller.words:,} words read, {labeller.rejected:,} of them in wrong candidates")
+    print(f"{labeller.keys:,} keys, {labeller.thoughts + labeller.wrong:,} decisions")
+    print(f"{labeller.candidates:,} candidates judged, {labeller.wrong:,} of them without evidence")
+    read = f"{labeller.asked:,} of questions, {labeller.listed:,} of candidates, {labeller.around:,} around evidence"
+    print(f"words read: {read}")
     print(f"browser and server: {spent:.0f} s")
-    print(f"a person, estimated: {labeller.minutes(READING):.0f} minutes; skimming: {labeller.minutes(SKIMMING):.0f}")
+    full, assessed = map(labeller.minutes, (labeller.reading, labeller.assessing))
+    print(f"a person, estimated: {full:.0f} minutes if all is read in full, {assessed:.0f} by assessors' times")
 
 
 if __name__ == "__main__":

@@ -93,18 +93,33 @@ const next = (step) => {
 
 // Passages and the document.
 
+const parts = new Intl.Segmenter(undefined, { granularity: "word" });
+const wordOf = (text) => text.toLowerCase().slice(0, 5); // forms of a word begin alike
+
+// The words asked for that tell candidates apart: at most half of these have them. Short Latin words tell nothing.
+const tellingWords = (asked) => {
+  const held = state.candidates.map((each) => new Set(Array.from(parts.segment(each.text), (part) => wordOf(part.segment))));
+  const words = Array.from(parts.segment(asked)).filter((part) => part.isWordLike).map((part) => wordOf(part.segment));
+  const few = (word) => 2 * held.filter((each) => each.has(word)).length <= Math.max(2, held.length);
+  return new Set(words.filter((word) => !/^[a-z]{1,3}$/.test(word) && few(word)));
+};
+
+const emphasised = (text, telling) =>
+  Array.from(parts.segment(text), ({ segment }) => (telling.has(wordOf(segment)) ? make("em", segment) : segment));
+
 const seek = async (words, first) => {
   const turn = ++asked;
   const found = await tell(call("search?words=" + encodeURIComponent(words)));
   if (!found || turn !== asked) return;
   state.candidates = found.candidates;
   state.candidate = -1;
+  const telling = tellingWords(words);
   get("candidates").replaceChildren(
     ...state.candidates.map((each, at) => {
       const item = make("li");
       const button = make("button", "", { onclick: () => pick(at), dir: "auto" });
       const page = each.pages.length ? `, page ${each.pages.join(", ")}` : "";
-      button.append(make("b", state.documents[each.document].name + page), each.text);
+      button.append(make("b", state.documents[each.document].name + page), ...emphasised(each.text, telling));
       item.append(button);
       return item;
     })
@@ -180,7 +195,7 @@ const showCursor = () => {
 };
 
 const go = (first, last = first, block = "nearest") => {
-  if (!state.shown || !(first in state.shown.units)) return;
+  if (!state.shown || !(first in state.shown.units) || !(last in state.shown.units)) return;
   Object.assign(state, { cursor: first, last });
   showCursor();
   get("text").children[first].scrollIntoView({ block });
@@ -192,6 +207,13 @@ const walk = (step) => {
   if (!shown || to in shown.units) return go(to);
   const at = step > 0 ? shown.end : shown.start - 1; // over the edge of what is shown
   return at >= 0 && at < shown.size ? read(shown.document, at) : undefined;
+};
+
+// The cursor takes in one sentence more.
+const grow = (step) => {
+  if (!state.shown) return;
+  go(Math.min(state.cursor, state.cursor + step), Math.max(state.last, state.last + step));
+  get("text").children[step > 0 ? state.last : state.cursor].scrollIntoView({ block: "nearest" });
 };
 
 // Marking. Every change is sent at once, in order; what the server kept is what is shown.
@@ -327,6 +349,8 @@ const KEYS = {
   k: () => walk(-1),
   ArrowDown: () => walk(1),
   ArrowUp: () => walk(-1),
+  J: () => grow(1),
+  K: () => grow(-1),
   " ": () => state.shown && toggle(state.cursor, state.last),
   a: () => get("question").focus(),
   f: () => get("words").focus(),
@@ -342,7 +366,8 @@ document.addEventListener("keydown", (event) => {
   if (field || event.ctrlKey || event.metaKey || event.altKey) return undefined;
   const button = event.target.closest("button");
   if (button && !button.closest("#candidates") && (event.key === "Enter" || event.key === " ")) return undefined;
-  const act = event.repeat && event.key === "Enter" ? undefined : KEYS[event.key];
+  const name = (event.shiftKey && { ArrowDown: "J", ArrowUp: "K" }[event.key]) || event.key;
+  const act = event.repeat && name === "Enter" ? undefined : KEYS[name];
   if (!act) return undefined;
   event.preventDefault();
   return act();
