@@ -13,7 +13,7 @@ import pytest
 
 from chunkadapters.hits import Hit
 from chunkadapters.models import secrets_within
-from chunkadapters.retrieval import RetrieverHooks, System
+from chunkadapters.retrieval import AnswersFile, RetrieverHooks, System
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
@@ -103,9 +103,10 @@ def test_a_last_line_that_is_not_whole_is_asked_for_again(tmp_path):
 def test_a_damaged_file_is_told_with_its_line(line, number, tmp_path):
     file = tmp_path / "answers.jsonl"
     run(Toy(), answers_file=file)
-    head = file.read_bytes().splitlines()[0]
-    file.write_bytes(head + b"\n" + line + b"\n")
-    with pytest.raises(DataError, match=rf"answers\.jsonl, line {number}: expected a retriever's kept answers"):
+    head, *answers = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(head + line + b"\n" + b"".join(answers))
+    told = "damaged, expected one JSON object|expected a retriever's kept answers"
+    with pytest.raises(DataError, match=rf"answers\.jsonl, line {number}: ({told}).* delete "):
         run(Toy(), answers_file=file)
 
 
@@ -113,9 +114,17 @@ def test_a_damaged_file_is_told_with_its_line(line, number, tmp_path):
 def test_a_file_of_others_is_refused_and_left_as_it_is(data, tmp_path):
     file = tmp_path / "answers.jsonl"
     file.write_bytes(data)
-    with pytest.raises(DataError, match=r"line 1: expected a retriever's kept answers.*name another file"):
+    with pytest.raises(DataError, match=r"is no file of a retriever's kept answers: name another file"):
         run(Toy(), answers_file=file)
     assert file.read_bytes() == data
+
+
+def test_a_score_that_is_no_number_is_kept_as_it_is(tmp_path):
+    for _ in range(2):
+        with AnswersFile(tmp_path / "answers.jsonl", "toy") as kept:
+            kept.keep("tea", [Hit("a", score=float("nan")), Hit("b", score=float("-inf"))])
+    with AnswersFile(tmp_path / "answers.jsonl", "toy") as kept:
+        assert [str(hit.score) for hit in kept.fetch("tea")] == ["nan", "-inf"]
 
 
 def test_another_system_is_refused(tmp_path):
@@ -123,7 +132,7 @@ def test_another_system_is_refused(tmp_path):
     run(Toy(), answers_file=file, name="one")
     with pytest.raises(DataError, match="has the answers of 'one', and this is 'two'"):
         run(Toy(), answers_file=file, name="two")
-    with pytest.raises(DataError, match="cannot be read and written"):
+    with pytest.raises(DataError, match="cannot be opened for writing"):
         run(Toy(), answers_file=tmp_path)
 
 

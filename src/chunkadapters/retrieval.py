@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
-from io import FileIO
+from math import isfinite
 from pathlib import Path, PurePath
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkadapters.hits import Hit
@@ -20,7 +18,7 @@ from chunkadapters.models import at_once, digest_of, finished, plain, settings_o
 from chunkcore.concurrency import Progress
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.files import append_lines
+from chunkcore.files import AppendLog
 from chunkcore.run import Retrieved, Run
 
 if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's
@@ -180,50 +178,50 @@ def _listed(option: str, values: Any) -> list[Any]:
 # ---- A file of answers, so that an interrupted run can go on
 
 _FORMAT = "chunkadapters answers 2"
+_ASK_AGAIN = "name another file, or delete this one to ask again"
 
 
 class AnswersFile:
-    """A file of JSON lines: a header with the system, then one line for each answered question.
+    """A log of JSON lines: a header with the system, then one line for each answered question.
 
-    It holds the hits as they came; they are located anew each time. An incomplete last line, which a killed process
-    leaves, is cut off.
+    It holds the hits as they came; they are located anew each time.
 
     Args:
-        path: the file, which is made if it is not there; None to keep nothing.
+        path: the file, see `AppendLog`; None to keep nothing.
         system: the retriever's name.
         settings: a mark of the retriever's settings.
 
     Raises:
+        OptionError: another process is at work on the file.
         DataError: the file is of another system or other settings, is something else, is damaged before its last line,
             or cannot be written.
     """
 
     def __init__(self, path: Path | str | None, system: str, settings: str = "") -> None:
-        self._path = None if path is None else Path(path)
-        self._system = system
-        self._settings = settings
+        self._path = path
+        self._header = {"format": _FORMAT, "system": system, "settings": settings}
         self._known: dict[str, list[Hit]] = {}
-        self._file: FileIO | None = None
+        self._log: AppendLog | None = None
 
     def __enter__(self) -> AnswersFile:
         if self._path is None:
             return self
-        try:
-            self._file = self._path.open("a+b", buffering=0)
-            self._file.seek(0)
-            data = self._file.read()
-        except OSError as error:
-            raise DataError(f"{self._path} cannot be read and written: {error.strerror or error}") from error
-        try:
-            self._take(data)
-        except BaseException:
-            self._file.close()
-            raise
+        what = "file of a retriever's kept answers"
+        self._log = AppendLog(self._path, self._header, what=what, advice=_ASK_AGAIN, check=self._check)
+        for number, entry in self._log.entries:
+            try:
+                self._known[_text(entry["question"])] = [_hit(each) for each in entry["pieces"]]
+            except (ValueError, TypeError, KeyError) as error:
+                self._log.close()
+                raise DataError(
+                    f"{self._path}, line {number}: expected a retriever's kept answers, found something else "
+                    f"({type(error).__name__}); {_ASK_AGAIN}"
+                ) from None
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._file is not None:
-            self._file.close()
+    def __exit__(self, *_: object) -> None:
+        if self._log is not None:
+            self._log.close()
 
     def fetch(self, question: str) -> list[Hit] | None:
         """The hits for a question; None if it was not answered."""
@@ -232,65 +230,24 @@ class AnswersFile:
     def keep(self, question: str, hits: Sequence[Hit]) -> None:
         """Write an answer at once."""
         self._known[question] = list(hits)
-        self._write({"question": question, "pieces": [_plain(each) for each in hits]})
+        if self._log is not None:
+            self._log.append({"question": question, "pieces": [_plain(each) for each in hits]})
 
-    def _write(self, entry: dict[str, Any]) -> None:
-        if self._file is None:
-            return
-        try:
-            append_lines(self._file, json.dumps(entry).encode("ascii") + b"\n")
-        except OSError as error:
+    def _check(self, header: Mapping[str, Any]) -> None:
+        system = header.get("system")
+        if system != self._header["system"]:
             raise DataError(
-                f"{self._path} cannot be written: {error.strerror or error}; what was answered before is kept there"
-            ) from error
-
-    def _take(self, data: bytes) -> None:
-        """Read the file's data; begin it if it is empty, cut off an incomplete last line, leave a foreign file."""
-        whole = data.rfind(b"\n") + 1
-        header = {"format": _FORMAT, "system": self._system, "settings": self._settings}
-        if not whole and not json.dumps(header).encode("ascii").startswith(data):
-            raise self._foreign(1)
-        self._read(data[:whole].splitlines())
-        if self._file is not None and whole < len(data):
-            self._file.truncate(whole)
-        if not whole:
-            self._write(header)
-
-    def _read(self, lines: Sequence[bytes]) -> None:
-        system, settings = self._system, self._settings
-        for number, line in enumerate(lines, start=1):
-            try:
-                entry = json.loads(line)
-                if number == 1:
-                    if entry["format"] != _FORMAT:
-                        raise ValueError  # noqa: TRY301
-                    system, settings = _text(entry["system"]), _text(entry["settings"])
-                else:
-                    self._known[_text(entry["question"])] = [_hit(each) for each in entry["pieces"]]
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                raise self._foreign(number, f" ({type(error).__name__})") from None
-        if system != self._system:
-            raise DataError(
-                f"{self._path} has the answers of {system!r}, and this is {self._system!r}: name another file, or give "
-                "the system its name"
+                f"{self._path} has the answers of {system!r}, and this is {self._header['system']!r}: name another "
+                "file, or give the system its name"
             )
-        if settings != self._settings:
-            raise DataError(
-                f"{self._path} has the answers of {system!r} with other settings: name another file, or delete this "
-                "one to ask again"
-            )
-
-    def _foreign(self, line: int, reason: str = "") -> DataError:
-        return DataError(
-            f"{self._path}, line {line}: expected a retriever's kept answers, found something else{reason}; "
-            "name another file, or delete this one to ask again"
-        )
+        if header.get("settings") != self._header["settings"]:
+            raise DataError(f"{self._path} has the answers of {system!r} with other settings: {_ASK_AGAIN}")
 
 
 def _plain(hit: Hit) -> dict[str, Any]:
     return {
         "text": hit.text,
-        "score": hit.score,
+        "score": hit.score if isfinite(hit.score) else str(hit.score),
         "document_ids": hit.document_ids,
         "spans": [[span.start, span.end] for span in hit.spans],
         "derived": hit.derived,
