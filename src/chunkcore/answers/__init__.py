@@ -2,35 +2,23 @@
 and the places that support them (`cite`).
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from chunkcore.answers.answering import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answers.citing import Citation, CitedAnswer, cite
-from chunkcore.evaluation.measures.answers import (
-    BertScore,
-    answer_cosines,
-    bert_scores,
-    bleu,
-    exact_match,
-    meteor,
-    rouge_l,
-    squad_f1,
-)
+from chunkcore.lazy import on_first_use
 
-__all__ = [
-    "Answer",
-    "AnswerRun",
-    "BertScore",
-    "Citation",
-    "CitedAnswer",
-    "answer_cosines",
-    "answer_questions",
-    "bert_scores",
-    "bleu",
-    "cite",
-    "exact_match",
-    "meteor",
-    "rouge_l",
-    "score_answers",
-    "squad_f1",
-]
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.answers.answering import Answer as Answer
+    from chunkcore.answers.answering import AnswerRun as AnswerRun
+    from chunkcore.answers.answering import answer_questions as answer_questions
+    from chunkcore.answers.answering import score_answers as score_answers
+    from chunkcore.answers.citing import Citation as Citation
+    from chunkcore.answers.citing import CitedAnswer as CitedAnswer
+    from chunkcore.answers.citing import cite as cite
+    from chunkcore.evaluation.measures.answers import BertScore as BertScore
+    from chunkcore.evaluation.measures.answers import answer_cosines as answer_cosines
+    from chunkcore.evaluation.measures.answers import bert_scores as bert_scores
+    from chunkcore.evaluation.measures.answers import bleu as bleu
+    from chunkcore.evaluation.measures.answers import exact_match as exact_match
+    from chunkcore.evaluation.measures.answers import meteor as meteor
+    from chunkcore.evaluation.measures.answers import rouge_l as rouge_l
+    from chunkcore.evaluation.measures.answers import squad_f1 as squad_f1
