@@ -15,7 +15,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation import alignment
 from chunkcore.evaluation.alignment import Aligner, choose_in_order
 from chunkcore.run import Retrieved
-from chunkcore.spans import as_ranges
+from chunkcore.spans import Ranges, as_ranges
 from tests.strategies import text_with_spans
 
 FOX = Document("fox", "The quick brown fox\njumps over the lazy dog.  The end of the story.")
@@ -428,6 +428,11 @@ def test_pieces_in_order_are_each_answered(cases: list[tuple[str, list[Span]]]) 
         assert each.spans[0].slice(document.text) == piece
 
 
+def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
+    uneven = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
+    return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, alignment._BACKWARDS)
+
+
 def plain_choices(places: list[list[Span]], lengths: list[int]) -> list[tuple[int, int] | None]:
     """`choose_in_order` by every pair of neighbouring places."""
     known = [number for number, each in enumerate(places) if each]
@@ -439,11 +444,11 @@ def plain_choices(places: list[list[Span]], lengths: list[int]) -> list[tuple[in
     after = [np.zeros(len(each), dtype=np.int64) for each in ranges]
     origin = []
     for step, jump in enumerate(jumps):
-        costs = until[step][:, None] + alignment._costs(ranges[step], ranges[step + 1], jump)
+        costs = until[step][:, None] + _costs(ranges[step], ranges[step + 1], jump)
         origin.append(costs.argmin(axis=0))
         until[step + 1] = costs.min(axis=0)
     for step, jump in reversed(list(enumerate(jumps))):
-        costs = alignment._costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]
+        costs = _costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]
         after[step] = costs.min(axis=1)
     chosen: list[tuple[int, int] | None] = [None] * len(places)
     place = int(until[-1].argmin()) if known else 0

@@ -376,7 +376,7 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
     Each piece begins after the one before, if it can. A gap costs its difference from the usual gap: the median between
     neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in characters) widen the gap
     over pieces that have no place; their choice is None. Time and memory: the number of all places, times a logarithm
-    of the overlap; places of a piece with more than 16 lengths: the product of neighbours' numbers of places.
+    of the overlap, times the number of lengths that one piece's places have.
 
     >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
     >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
@@ -399,60 +399,48 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
         chosen[known[step]] = PlaceChoice(place, int(np.count_nonzero(total == total.min())))
         if step:
             before, here, jump = ranges[step - 1], ranges[step], jumps[step - 1]
-            place = int((until[step - 1] + _costs(before, here[place : place + 1], jump)[:, 0]).argmin())
+            uneven = np.abs(here[place, 0] - before[:, 1] - jump)
+            backwards = np.where(here[place, 0] > before[:, 0], 0, _BACKWARDS)
+            place = int((until[step - 1] + uneven + backwards).argmin())
             after = _least_after(after, before, here, jump)
     return chosen
 
 
-def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
-    uneven: Ranges = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
-    return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, _BACKWARDS)
-
-
 _FEW = 4096  # pairs of places whose costs are quickly computed one by one
-_LENGTHS = 16
 _NEVER = 2**61
 
 
 def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
-    """The least of `until` and the cost, for each place after: ``(until[:, None] + _costs(...)).min(axis=0)``."""
+    """For each place after, the least of `until` and the cost of coming from a place before."""
     shifts = before[:, 1] + jump - before[:, 0]  # from where a piece begins to where the next is expected
-    kinds = np.unique(shifts).tolist()
-    if len(before) * len(after) <= _FEW or len(kinds) > _LENGTHS:
-        return np.asarray((until[:, None] + _costs(before, after, jump)).min(axis=0))
     at = after[:, 0]
     least = np.full(len(at), _NEVER)
-    for shift in kinds:
-        rows = np.flatnonzero(shifts == shift)
-        rows = rows[np.argsort(before[rows, 0], kind="stable")]
-        begins = before[rows, 0]
-        early, late = until[rows] - begins - shift, until[rows] + begins + shift
-        here = np.searchsorted(begins, at)  # those before it, which begin earlier
-        due = np.searchsorted(begins, at - shift, side="right")  # expected here or earlier
-        low, high = np.minimum(here, due), np.maximum(here, due)
-        first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + at
-        last = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - at + _BACKWARDS
-        between = _range_least(late, due, here) - at if shift > 0 else _range_least(early, here, due) + at + _BACKWARDS
-        least = np.minimum.reduce((least, first, last, between))
+    for shift in np.unique(shifts).tolist():
+        rows = shifts == shift
+        least = np.minimum(least, _least(until[rows], before[rows, 0], at - shift, at))
     return least
 
 
 def _least_after(rest: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
-    """The least of the cost and `rest`, for each place before: ``(_costs(...) + rest).min(axis=1)``."""
-    if len(before) * len(after) <= _FEW:
-        return np.asarray((_costs(before, after, jump) + rest[None, :]).min(axis=1))
-    order = np.argsort(after[:, 0], kind="stable")
-    begins, rest = after[order, 0], rest[order]
-    early, late = rest - begins, rest + begins
-    due = before[:, 1] + jump
-    here = np.searchsorted(begins, before[:, 0], side="right")  # those after it, which begin later
-    soon = np.searchsorted(begins, due)  # which begin before they are expected
-    low, high = np.minimum(here, soon), np.maximum(here, soon)
-    first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + due + _BACKWARDS
-    last = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due
-    forward = _range_least(early, here, soon) + due
-    backward = _range_least(late, soon, here) - due + _BACKWARDS
-    return np.asarray(np.minimum.reduce((first, last, forward, backward)))
+    """For each place before, the least of `rest` and the cost of going on to a place after: read from the end."""
+    return _least(rest, -after[:, 0], -before[:, 1] - jump, -before[:, 0])
+
+
+def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Numbers:
+    """For each of `due`, the least of ``values + |places - due|``, and `_BACKWARDS` more for places from `here` on."""
+    if len(places) * len(due) <= _FEW:
+        late = np.where(places[:, None] >= here, _BACKWARDS, 0)
+        return np.asarray((values[:, None] + np.abs(places[:, None] - due) + late).min(axis=0))
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[order]
+    early, late = values - places, values + places
+    wanted, last = np.searchsorted(places, due), np.searchsorted(places, here)
+    low, high = np.minimum(wanted, last), np.maximum(wanted, last)
+    first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + due
+    end = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due + _BACKWARDS
+    forward = _range_least(late, wanted, last) - due
+    backward = _range_least(early, last, wanted) + due + _BACKWARDS
+    return np.asarray(np.minimum.reduce((first, end, forward, backward)))
 
 
 def _range_least(values: Numbers, first: Numbers, after: Numbers) -> Numbers:
