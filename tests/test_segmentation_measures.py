@@ -277,7 +277,7 @@ def test_a_text_of_one_sentence_says_nothing():
         (lambda: SegmentOptions(tolerance=-1), OptionError, "tolerance is at least 0"),
         (lambda: score_segments([], []), DataError, "no texts"),
         (lambda: score_segments([story([]), story([])], []), DataError, "one id"),
-        (lambda: score_segments([Document("d", STORY)], []), DataError, "document 'd': .*got no boundaries"),
+        (lambda: score_segments([Document("d", STORY)], []), DataError, "document 'd': .*got null"),
         (lambda: score_baselines([story([5, 3])]), DataError, "ascending offsets .*got 3 after 5"),
     ],
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.evaluation.benchmarks.loading import segmented_rows
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
@@ -190,30 +191,21 @@ def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
         DataError: an unreadable file, a malformed line, or offsets outside the text or out of order.
         OptionError: no layout has this name, or it has no sections.
     """
-    texts = [_labelled_text(row, place) for place, row in segmented_rows(path, layout)]
+    texts = [_labelled(document_of(row, place), place) for place, row in segmented_rows(path, layout)]
     if not texts:
         raise DataError(f"{path} holds no texts: expected one a line")
     return texts
 
 
-def _labelled_text(row: Mapping[str, Any], place: str) -> LabelledText:
-    missing = [key for key in ("id", "text", "boundaries") if key not in row]
-    if missing:
-        raise DataError(
-            f'{place}: expected {{"id", "text", "boundaries"}}, got no {" and no ".join(missing)}; '
-            f"there is {', '.join(row) or 'nothing'}"
-        )
-    name, text, sentences = row["id"], row["text"], row.get("sentences")
-    if not isinstance(name, str) and type(name) is not int:
-        raise DataError(f'{place}: expected "id" to be a string or a whole number, got {_shown(name)}')
-    if not isinstance(text, str):
-        raise DataError(f'{place}: expected "text" to be a string, got {_shown(text)}')
-    boundaries = np.array(_boundaries(row["boundaries"], text, place), dtype=np.int64)
+def _labelled(document: Document, place: str = "") -> LabelledText:
+    place, text = place or f"document {document.id!r}", document.text
+    given, sentences = document.metadata.get("boundaries"), document.metadata.get("sentences")
+    boundaries = np.array(_boundaries(given, text, place), dtype=np.int64)
     ranges = sentence_ranges(text) if sentences is None else _sentences(sentences, text, place)
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     starts = starts[(starts > 0) & (starts < len(ranges))]
     parts = tuple(text[start:end] for start, end in ranges.tolist())
-    return LabelledText(str(name), parts, starts, text, ranges, boundaries)
+    return LabelledText(document.id, parts, starts, text, ranges, boundaries)
 
 
 def _boundaries(given: object, text: str, place: str) -> list[int]:
@@ -375,7 +367,7 @@ def score_segments(
     (0.0, 1.0, [2.0])
     """
     options = options or SegmentOptions()
-    texts = _labelled(documents)
+    texts = _all_labelled(documents)
     reports = []
     for chunker in chunkers:
         chunks: dict[str, list[Chunk]] = {text.id: [] for text in texts}
@@ -395,7 +387,7 @@ def score_baselines(
     strategy does not know. Random scores are means over 20 draws. Raises as `score_segments`.
     """
     options = options or SegmentOptions()
-    texts = _labelled(documents)
+    texts = _all_labelled(documents)
     sizes = [_size(text, options.unit) for text in texts]
     known = sum(len(_gold(text, options.unit)) for text in texts)
     step = max(1, round(sum(sizes) / (known + len(texts))))
@@ -435,19 +427,12 @@ def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
     return found[1:]
 
 
-def _labelled(documents: Sequence[Document]) -> list[LabelledText]:
+def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
     if not documents:
         raise DataError("there are no texts to score on: expected at least one")
     if len({document.id for document in documents}) < len(documents):
         raise DataError("two texts have one id: make ids unique")
-    keys = ("boundaries", "sentences")
-    return [
-        _labelled_text(
-            {"id": each.id, "text": each.text, **{key: each.metadata[key] for key in keys if key in each.metadata}},
-            f"document {each.id!r}",
-        )
-        for each in documents
-    ]
+    return list(map(_labelled, documents))
 
 
 def _report(
