@@ -703,19 +703,17 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_worker_that_is_killed_while_it_hands_over_is_missed(which):
-    """Half an answer is in the pipe, which nobody reads; an executor would wait for its other half for ever."""
+def test_a_worker_that_is_killed_at_work_is_missed(which):
+    """An executor would wait for ever for the other half of what one began to hand over."""
     piece = Piece("text", "long", "long", 0, data=b"The fox naps. " * 20_000)
     cutting = cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), iter([[piece]] * 9), 2)
     assert len(next(cutting)) == 1
     workers = workers_of(cutting)
-    while not all(worker.numbers for worker in workers):  # one was slow to start, and the other has done its share
-        next(cutting)
-    wait_for(lambda: all(worker.pipe.poll() for worker in workers))
-    os.kill(workers[which]._process.pid, signal.SIGKILL)
+    wait_for(lambda: workers[which].busy)
+    os.kill(workers[which].process.pid, signal.SIGKILL)
     with pytest.raises(ChunkcoreError, match="a worker process ended before its work did"):
         list(cutting)
-    assert not any(worker._process.is_alive() for worker in workers)
+    assert not any(worker.process.is_alive() for worker in workers)
 
 
 def cut_in_two(pieces: list[Piece]):
@@ -731,10 +729,10 @@ def test_what_a_killed_worker_did_not_have_comes_and_one_without_work_is_not_mis
     pieces = [Piece("text", f"d{n}", f"d{n}", 0, data=b"The fox naps. " * 5_000) for n in range(4)]
     cutting = cut_in_two(pieces)
     found = [next(cutting)[0].id for _ in range(3)]
-    idle = [worker for worker in workers_of(cutting) if not worker.numbers]
+    idle = [worker for worker in workers_of(cutting) if not worker.busy]
     for worker in idle:
-        os.kill(worker._process.pid, signal.SIGKILL)
-        worker._process.join()
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.join()
     assert [*found, *(cuts[0].id for cuts in cutting)] == ["d0", "d1", "d2", "d3"]
     assert idle
 
@@ -748,11 +746,10 @@ def test_workers_that_ignore_sigterm_end_when_nobody_wants_more():
     finally:
         signal.signal(signal.SIGTERM, before)
     workers = workers_of(cutting)
-    wait_for(lambda: all(worker.pipe.poll() for worker in workers))  # they wait for somebody to read their answers
     closing = threading.Thread(target=cutting.close, daemon=True)
     closing.start()
     closing.join(20)
-    left = [worker._process for worker in workers if worker._process.is_alive()]
+    left = [worker.process for worker in workers if worker.process.is_alive()]
     for process in left:
         process.kill()
     assert not left

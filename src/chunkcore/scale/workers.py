@@ -10,13 +10,12 @@ import re
 import signal
 import threading
 import traceback
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from io import BytesIO
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
@@ -251,8 +250,12 @@ class BatchWork(Protocol[T]):
 
 Batch = Sequence[Piece]
 
-_AHEAD = 2  # batches that a process has: one that it cuts, and the next
+_AHEAD = 2  # batches under way for each process: one that it cuts, and the next
 _OWN = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
+_GONE = (
+    "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
+    "smaller --part-size"
+)
 
 
 def cut_batches(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) -> Iterator[list[T]]:
@@ -272,48 +275,51 @@ def cut_batches(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) 
 
 
 def _in_processes(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) -> Iterator[list[T]]:
-    """A pool by hand: the processes of `concurrent.futures` and of `multiprocessing.Pool` share one pipe and its lock.
+    """Each of some threads hands a batch to a process that has none, and waits for what comes of it.
 
-    One that is killed while it answers would keep that lock, and everybody would wait for ever. Here each process has
-    its own pipe, which ends with it. An error of a batch is raised in the batch's place, as in one process.
+    The processes of `concurrent.futures` and of `multiprocessing.Pool` share one pipe and its lock. One that is killed
+    while it answers would keep that lock, and everybody would wait for ever. Here each process has its own pipe, which
+    ends with it. An error of a batch is raised in the batch's place, as in one process.
     """
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+
+    def cut(batch: Batch | Exception) -> list[T]:
+        if isinstance(batch, Exception):
+            raise batch
+        worker = idle.get()
+        try:
+            return worker.cut(batch)
+        finally:
+            idle.put(worker)
+
+    def given() -> Iterator[Batch | Exception]:
+        try:
+            yield from batches
+        except Exception as error:  # noqa: BLE001  # raised after what came before it
+            yield error
+
+    with ThreadPoolExecutor(processes) as threads, _started(cutter, processes) as workers:
+        for worker in workers:
+            idle.put(worker)
+        yield from ordered(threads, cut, given(), _AHEAD * processes)
+
+
+@contextmanager
+def _started(cutter: BatchWork[Any], processes: int) -> Iterator[list[_Worker]]:
+    """Processes that cut; at the end of the block those end that are at work, too."""
+    told = {each.name: getattr(cutter, each.name) for each in fields(cutter)}  # type: ignore[arg-type]
+    told["chunker"] = cutter.chunker.to_dict()
     workers: list[_Worker] = []
-    finished = False
 
     def stop() -> None:
         for each in workers:
-            each.stop(kindly=finished)
-        for each in workers:
-            each.join()
+            each.stop()
 
     atexit.register(stop)  # of a generator that is not read to its end
     try:
         with _interrupts_ignored():
-            told = {each.name: getattr(cutter, each.name) for each in fields(cutter)}  # type: ignore[arg-type]
-            told["chunker"] = cutter.chunker.to_dict()
             workers.extend(_Worker(type(cutter), told) for _ in range(processes))
-        done: dict[int, _Answer] = {}
-        given = wanted = 0
-        more = True
-        while True:
-            while more and given - wanted < _AHEAD * processes:
-                try:
-                    batch = next(batches, None)
-                except Exception as error:  # noqa: BLE001
-                    batch, done[given] = None, _Answer([], error)
-                    given += 1
-                more = batch is not None
-                if batch is not None:
-                    min(workers, key=_Worker.load).give(given, batch)
-                    given += 1
-            if wanted == given:
-                break
-            while wanted not in done:
-                for worker in _answering(workers):
-                    done.update(worker.answers())
-            yield done.pop(wanted).cuts_or_error()
-            wanted += 1
-        finished = True
+        yield workers
     finally:
         stop()
         atexit.unregister(stop)
@@ -332,28 +338,6 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
-def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Those with an answer, and those that died with a batch; at least one."""
-    lost = [worker for worker in workers if worker.dead and worker.numbers]
-    ready = wait([worker.pipe for worker in workers if worker.numbers], 0 if lost else None)
-    return lost + [worker for worker in workers if worker.pipe in ready and worker not in lost]
-
-
-class _Answer(NamedTuple):
-    """What comes of a batch: results, or an error and its traceback."""
-
-    cuts: list[Any]
-    error: Exception | None = None
-    trace: str = ""
-
-    def cuts_or_error(self) -> list[Any]:
-        if self.error is None:
-            return self.cuts
-        if self.trace:
-            raise self.error from ChunkcoreError(f"in a worker process:\n{self.trace}")
-        raise self.error
-
-
 class _Worker:
     """A process, seen from its parent."""
 
@@ -361,87 +345,61 @@ class _Worker:
         # Spawned, not forked: models, their threads and open caches do not survive a fork.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.numbers: deque[int] = deque()  # of the batches that it has, in order
-        self.dead = False  # whether writing or reading failed
+        self.busy = False
         # No daemon: daemons may have no processes, and some models' loaders start some.
-        self._process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
-        self._process.start()
+        self.process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
+        self.process.start()
         theirs.close()  # so that the pipe ends with the process
 
-    def load(self) -> tuple[bool, int]:
-        """Sort key: least busy worker first."""
-        return self.dead, len(self.numbers)
-
-    def give(self, number: int, batch: Batch) -> None:
-        """Send a batch; the process reads it even while it cuts another."""
+    def cut(self, batch: Batch) -> list[Any]:
+        """What comes of a batch. Raises what the process raised, with its traceback, or that it died."""
         data = ForkingPickler.dumps(batch)
-        self.numbers.append(number)
+        self.busy = True
         try:
             self.pipe.send_bytes(data)
-        except OSError:
-            self.dead = True
-
-    def answers(self) -> dict[int, _Answer]:
-        """The answer to its first batch, by number; of a dead process an error for each of its batches."""
-        try:
-            data = self.pipe.recv_bytes()
+            answer = self.pipe.recv_bytes()
         except (EOFError, OSError):
-            self.dead = True
-            lost, self.numbers = self.numbers, deque()
-            return dict.fromkeys(lost, _Answer([], ChunkcoreError(_GONE)))
+            raise ChunkcoreError(_GONE) from None
+        self.busy = False
         try:
-            answer = _Answer(*ForkingPickler.loads(data))
-        except Exception as error:  # noqa: BLE001
-            answer = _Answer([], ChunkcoreError(f"what a worker process answered cannot be read: {error!r}"))
-        return {self.numbers.popleft(): answer}
+            cuts, error, trace = ForkingPickler.loads(answer)
+        except Exception as unread:
+            raise ChunkcoreError(f"what a worker process answered cannot be read: {unread!r}") from unread
+        if error is not None:
+            raise error from ChunkcoreError(f"in a worker process:\n{trace}")
+        return list(cuts)
 
-    def stop(self, *, kindly: bool) -> None:
-        """Let the process end by itself; or end it at once, as its work is not wanted and may take long."""
-        if kindly:
-            with suppress(OSError):  # a process without work may have died
-                self.pipe.send_bytes(b"")
-        else:
-            self._process.terminate()
-            self.pipe.close()  # which ends a process that ignores SIGTERM
-
-    def join(self) -> None:
-        self._process.join()
-        self.pipe.close()
-
-
-_GONE = (
-    "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
-    "smaller --part-size"
-)
+    def stop(self) -> None:
+        """Let the process end by itself; end it at once if it is at work, which may take long."""
+        if self.busy:
+            self.process.kill()
+        with suppress(OSError):  # it may have died
+            self.pipe.send_bytes(b"")
+        self.process.join()
 
 
 def _serve(pipe: Connection, kind: type[BatchWork[Any]], told: dict[str, Any]) -> None:
     """The work of a process: cut what comes until nothing does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    batches: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read, args=(pipe, batches), daemon=True).start()
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     cutter: BatchWork[Any] | None = None
-    while data := batches.get():
-        try:
-            cutter = cutter or kind(**{**told, "chunker": Chunker.from_dict(told["chunker"])})
-            found = cutter(ForkingPickler.loads(data))
-            cuts = [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in found]
-            answer = ForkingPickler.dumps(tuple(_Answer(cuts)))
-        except Exception as error:  # noqa: BLE001
-            answer = ForkingPickler.dumps(tuple(_Answer([], _portable(error), traceback.format_exc())))
-        try:
+    with suppress(EOFError, OSError):  # the parent is gone
+        while data := pipe.recv_bytes():
+            try:
+                cutter = cutter or kind(**{**told, "chunker": Chunker.from_dict(told["chunker"])})
+                found = cutter(ForkingPickler.loads(data))
+                cuts = [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in found]
+                answer = ForkingPickler.dumps((cuts, None, ""))
+            except Exception as error:  # noqa: BLE001
+                answer = ForkingPickler.dumps(([], _portable(error), traceback.format_exc()))
             pipe.send_bytes(answer)
-        except OSError:
-            os._exit(1)  # the parent is gone
 
 
-def _read(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
-    """Read ahead, so that the parent never waits; end the process when the parent is gone."""
-    try:
-        while True:
-            batches.put(pipe.recv_bytes())
-    except BaseException:  # noqa: BLE001  # without this thread the process would wait for ever
-        os._exit(1)
+def _end_with_the_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _portable(error: Exception) -> Any:
