@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,34 +16,13 @@ from chunkcore.escaping import html_text
 from chunkcore.files import utf8_line, write_parts, write_text
 from chunkcore.questions.filters import Filtered
 from chunkcore.questions.generate import Generated
-from chunkcore.report.plots import number, ticks
+from chunkcore.report.plots import Scale, figure, number, svg_line, svg_text, ticks
 from chunkcore.report.rendering import policy
 
 _WIDTH, _HEIGHT = 760, 220
 _BINS = 50
 _LONGEST = 400  # characters of a text that a table shows
 _SHOWN = 8  # pairs on either side of a threshold
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2126; --soft: #5b636d; --paper: #fdfdfb; --line: #dcdfe2; --mark: #b34a06; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e7e9eb; --soft: #a2abb5; --paper: #14171a; --line: #343a41; --mark: #f59a5c; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
-  margin: 0 auto; padding: 2rem 1.5rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
-svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
-svg text { fill: var(--soft); } svg .mark { fill: var(--mark); font-weight: 600; }
-svg .axis { stroke: var(--soft); } svg .threshold { stroke: var(--mark); stroke-width: 2; stroke-dasharray: 6 3; }
-svg .bars { fill: var(--ink); opacity: .65; } svg .others { fill: none; stroke: var(--soft); stroke-width: 1.5; }
-.scroll { overflow-x: auto; } code { white-space: nowrap; }
-table { border-collapse: collapse; font-size: .92rem; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; unicode-bidi: plaintext; }
-th { color: var(--soft); font-weight: 500; } td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
-tr.out td:first-child { color: var(--mark); font-weight: 600; }
-p { max-width: 46rem; } .note { color: var(--soft); }
-"""
 
 
 def filter_page(filtered: Filtered) -> str:
@@ -53,11 +32,12 @@ def filter_page(filtered: Filtered) -> str:
     owners = np.nonzero(found.own)[0]
     excerpts = [each for several in filtered.excerpts for each in several]
     first, second = np.triu_indices(len(filtered.questions), 1)
+    style = files("chunkcore.questions").joinpath("filters.css").read_text("utf-8")
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(style)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>What the filters went by</title><style>{_STYLE}</style><body>",
+        f"<title>What the filters went by</title><style>{style}</style><body>",
         f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
         "<p>Look at the pairs next to the thresholds. Where another one suits better, run the same command with "
         "<code>--relevance</code> or <code>--duplicate</code> and a number: no call to the model is made for that.</p>",
@@ -107,19 +87,16 @@ def cosine_histogram(
     shown = [each for each in (values, others) if each is not None and len(each)]
     low = min([0.0, *(float(each.min()) for each in shown)])
     high = max([1.0, *(float(each.max()) for each in shown)])
-    left, right, bottom, top = 8.0, _WIDTH - 8.0, _HEIGHT - 38.0, 24.0
-
-    def x(value: Any) -> Any:
-        return left + (value - low) / (high - low) * (right - left)
-
+    x, bottom, top = Scale(low, high, 8.0, _WIDTH - 8.0), _HEIGHT - 38.0, 24.0
     edges = np.linspace(low, high, _BINS + 1)
 
     def columns(counted: NDArray[np.float64]) -> list[tuple[float, float, float]]:
         """Each column's top, start and end."""
         counts = np.histogram(counted, bins=edges)[0].astype(float)
         shares = np.sqrt(counts) if root else counts
-        tops = bottom - shares / max(float(shares.max(initial=0)), 1.0) * (bottom - top)
-        return list(zip(tops.tolist(), x(edges[:-1]).tolist(), x(edges[1:]).tolist(), strict=True))
+        y = Scale(0.0, max(float(shares.max(initial=0)), 1.0), bottom, top)
+        ends = [x(edge) for edge in edges.tolist()]
+        return list(zip(map(y, shares.tolist()), ends, ends[1:], strict=False))
 
     drawn = "".join(
         f"M{start:.1f} {bottom:.1f}V{y:.1f}H{end - 0.6:.1f}V{bottom:.1f}Z"
@@ -130,24 +107,16 @@ def cosine_histogram(
     if others is not None and len(others):
         drawn = "".join(f"V{y:.1f}H{end:.1f}" for y, _, end in columns(others))
         parts.append(f'<path class="others" d="M{x(low):.1f} {bottom:.1f}{drawn}V{bottom:.1f}"/>')
-    parts.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
-    parts += [
-        f'<text x="{x(tick):.1f}" y="{bottom + 17}" text-anchor="middle">{number(tick)}</text>'
-        for tick in ticks(low, high, 10)
-        if low <= tick <= high
-    ]
-    parts.append(f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">cosine</text>')
+    parts.append(svg_line(x.first, bottom, x.last, bottom, "axis"))
+    marks = (tick for tick in ticks(low, high, 10) if low <= tick <= high)
+    parts += [svg_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in marks]
+    parts.append(svg_text(x.last, _HEIGHT - 4, "cosine", "tick", anchor="end"))
     if threshold is not None:
         at = x(min(max(threshold, low), high))
-        parts.append(f'<line class="threshold" x1="{at:.1f}" y1="{bottom}" x2="{at:.1f}" y2="{top - 4}"/>')
+        parts.append(svg_line(at, bottom, at, top - 4, "threshold"))
         anchor = "start" if at < _WIDTH / 2 else "end"
-        parts.append(
-            f'<text class="mark" x="{at:.1f}" y="{top - 9}" text-anchor="{anchor}">threshold {threshold:.3f}</text>'
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{html_text(title)}">{"".join(parts)}</svg>'
-    )
+        parts.append(svg_text(at, top - 9, f"threshold {threshold:.3f}", "mark", anchor=anchor))
+    return figure(_WIDTH, _HEIGHT, title, parts)
 
 
 def _nearest(

@@ -48,7 +48,9 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class Scale:
+    """Values from `low` to `high` as pixels from `first` to `last`."""
+
     low: float
     high: float
     first: float
@@ -99,8 +101,8 @@ def scatter(
     lows = [point.low if math.isfinite(point.low) else point.y for point in shown]
     highs = [point.high if math.isfinite(point.high) else point.y for point in shown]
     y_ticks = [tick for tick in ticks(min(lows) - 1, max(highs) + 1) if 0 <= tick <= 100]
-    x = _Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
-    y = _Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
+    x = Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
+    y = Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
     front = pareto_front([(point.x, point.y) for point in shown])
     joined = dict.fromkeys(f"{x(shown[index].x):.1f},{y(shown[index].y):.1f}" for index in front)
     parts = [*_axes(x, y, x_ticks, y_ticks, x_label, y_label)]
@@ -108,38 +110,38 @@ def scatter(
     for point in shown:
         if math.isfinite(point.low) and math.isfinite(point.high):
             at, low, high, kind = x(point.x), y(point.low), y(point.high), f"whisker {_tone(point.number)}"
-            parts.append(_line(at, low, at, high, kind))
-            parts += [_line(at - 4, end, at + 4, end, kind) for end in (low, high)]
+            parts.append(svg_line(at, low, at, high, kind))
+            parts += [svg_line(at - 4, end, at + 4, end, kind) for end in (low, high)]
     radius = _RADIUS + 3 * (max(point.number for point in shown) > 9)
     discs = _places([(x(point.x), y(point.y)) for point in shown], width, height, radius)
     parts += [_mark(point, x, y, disc, x_unit) for point, disc in zip(shown, discs, strict=True)]
-    return _figure(width, height, title, parts)
+    return figure(width, height, title, parts)
 
 
 def _axes(
-    x: _Scale, y: _Scale, x_ticks: Sequence[float], y_ticks: Sequence[float], x_label: str, y_label: str
+    x: Scale, y: Scale, x_ticks: Sequence[float], y_ticks: Sequence[float], x_label: str, y_label: str
 ) -> list[str]:
     parts = []
     for tick in y_ticks:
-        parts.append(_line(x.first, y(tick), x.last, y(tick), "grid"))
-        parts.append(_text(x.first - 7, y(tick) + 4, number(tick), "tick", anchor="end"))
+        parts.append(svg_line(x.first, y(tick), x.last, y(tick), "grid"))
+        parts.append(svg_text(x.first - 7, y(tick) + 4, number(tick), "tick", anchor="end"))
     for tick in x_ticks:
-        parts.append(_line(x(tick), y.first, x(tick), y.first + 5, "axis"))
-        parts.append(_text(x(tick), y.first + 19, number(tick), "tick", anchor="middle"))
-    parts.append(_line(x.first, y.first, x.last, y.first, "axis"))
-    parts.append(_text(x.last, y.first + 38, x_label, "label", anchor="end"))
-    parts.append(_text(4, 13, y_label, "label"))
+        parts.append(svg_line(x(tick), y.first, x(tick), y.first + 5, "axis"))
+        parts.append(svg_text(x(tick), y.first + 19, number(tick), "tick", anchor="middle"))
+    parts.append(svg_line(x.first, y.first, x.last, y.first, "axis"))
+    parts.append(svg_text(x.last, y.first + 38, x_label, "label", anchor="end"))
+    parts.append(svg_text(4, 13, y_label, "label"))
     return parts
 
 
-def _mark(point: Point, x: _Scale, y: _Scale, disc: tuple[float, float], x_unit: str) -> str:
+def _mark(point: Point, x: Scale, y: Scale, disc: tuple[float, float], x_unit: str) -> str:
     at = (x(point.x), y(point.y))
     amount = f"{point.x:,.0f}" if point.x >= 100 or point.x == 0 else f"{point.x:.3g}"
     tip = f"{point.number} {point.name}: {point.y:.1f} % at {amount} {x_unit}"
     if math.isfinite(point.low):
         tip += f" (interval {point.low:.1f} to {point.high:.1f})"
     return (
-        f"<g><title>{_safe(tip)}</title>{_line(*at, *disc, 'leader')}"
+        f"<g><title>{_safe(tip)}</title>{svg_line(*at, *disc, 'leader')}"
         f'<circle class="dot {_tone(point.number)}" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{_DOT:g}"/>'
         f"{_disc(point.number, *disc)}</g>"
     )
@@ -182,29 +184,31 @@ def intervals(
     ends = [each for row in rows for each in (row.low, row.high, row.mean) if math.isfinite(each)]
     zero = [0.0] if differences else []
     x_ticks = ticks(min(ends + zero), max(ends + zero), 5 if narrow else 8)
-    x = _Scale(x_ticks[0], x_ticks[-1], left, right)
+    x = Scale(x_ticks[0], x_ticks[-1], left, right)
     bottom = top + step * len(rows)
-    parts = [_line(x(tick), top, x(tick), bottom, "zero" if differences and tick == 0 else "grid") for tick in x_ticks]
-    parts += [_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks]
-    parts.append(_text(right, bottom + 36, x_label, "label", anchor="end"))
+    parts = [
+        svg_line(x(tick), top, x(tick), bottom, "zero" if differences and tick == 0 else "grid") for tick in x_ticks
+    ]
+    parts += [svg_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks]
+    parts.append(svg_text(right, bottom + 36, x_label, "label", anchor="end"))
     for index, row in enumerate(rows):
         parts.append(_bar(row, x, top + step * index, step, narrow=narrow, differences=differences))
         if notes and not narrow:
-            parts.append(_text(width - 4, top + step * (index + 0.5) + 4, notes[index], "label", anchor="end"))
-    return _figure(width, height, title, parts)
+            parts.append(svg_text(width - 4, top + step * (index + 0.5) + 4, notes[index], "label", anchor="end"))
+    return figure(width, height, title, parts)
 
 
-def _bar(row: Row, x: _Scale, top: float, step: float, *, narrow: bool, differences: bool) -> str:
+def _bar(row: Row, x: Scale, top: float, step: float, *, narrow: bool, differences: bool) -> str:
     middle = top + step * (0.72 if narrow else 0.5)
     words = top + step * (0.32 if narrow else 0.5)
     value, low, high = (signed(each) if differences else f"{each:.1f}" for each in (row.mean, row.low, row.high))
     interval = f" (interval {low} to {high})" if math.isfinite(row.low) else ""
     tip = f"{row.name}: {value}{' points' if differences else ' %'}{interval}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
-    whisker = _line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
+    whisker = svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
     return (
         f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"
-        f"{_text(28, words + 4, shorten(row.name, 36), 'name')}{whisker}"
+        f"{svg_text(28, words + 4, shorten(row.name, 36), 'name')}{whisker}"
         f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
     )
 
@@ -212,20 +216,20 @@ def _bar(row: Row, x: _Scale, top: float, step: float, *, narrow: bool, differen
 def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: int = 92, title: str) -> str:
     """Counts of the values in 40 bins from 0 to `limit`, with a line at the median."""
     counts, edges = np.histogram(values, bins=40, range=(0, limit))
-    x = _Scale(0, limit, 6, width - 6)
-    y = _Scale(0, float(counts.max(initial=1)), height - 20, 6)
+    x = Scale(0, limit, 6, width - 6)
+    y = Scale(0, float(counts.max(initial=1)), height - 20, 6)
     bars = "".join(
         f"M{x(left):.1f} {y.first:.1f}V{y(count):.1f}H{x(right) - 0.6:.1f}V{y.first:.1f}Z"
         for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         if count
     )
-    parts = [f'<path class="bars" d="{bars}"/>', _line(x.first, y.first, x.last, y.first, "axis")]
+    parts = [f'<path class="bars" d="{bars}"/>', svg_line(x.first, y.first, x.last, y.first, "axis")]
     if len(values):
         middle = x(float(np.median(values)))
-        parts.append(_line(middle, y.first + 3, middle, y.last - 3, "median"))
+        parts.append(svg_line(middle, y.first + 3, middle, y.last - 3, "median"))
     for tick, anchor in ((0.0, "start"), (limit / 2, "middle"), (limit, "end")):
-        parts.append(_text(x(tick), height - 5, number(tick), "tick", anchor=anchor))
-    return _figure(width, height, title, parts)
+        parts.append(svg_text(x(tick), height - 5, number(tick), "tick", anchor=anchor))
+    return figure(width, height, title, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,30 +270,30 @@ def panels(groups: Sequence[tuple[str, Sequence[Panel]]], *, width: int, title: 
     parts: list[str] = []
     top = 0.0
     for text, found in groups:
-        parts.append(_text(4, top + 20, shorten(text, int(width / 7.5)), "name"))
+        parts.append(svg_text(4, top + 20, shorten(text, int(width / 7.5)), "name"))
         for place, panel in enumerate(found):
             row, column = divmod(place, columns)
             shift = f"translate({column * size:.1f} {top + heading + row * height:.1f})"
             parts.append(f'<g transform="{shift}">{_panel(panel, size, height, scale)}</g>')
         top += heading + height * math.ceil(len(found) / columns)
-    return _figure(width, round(top), title, parts)
+    return figure(width, round(top), title, parts)
 
 
 def _panel(panel: Panel, size: float, height: float, scale: Sequence[float]) -> str:
-    y = _Scale(scale[0], scale[-1], height - 46, 40)
+    y = Scale(scale[0], scale[-1], height - 46, 40)
     left, right = 40.0, size - 40
     step = (right - left - 16) / max(1, len(panel.labels) - 1)
     places = [left + 8 + step * number for number in range(len(panel.labels))]
-    parts = _axes(_Scale(0, 1, left, right), y, [], scale, panel.option, "")
-    parts.append(_text(4, 24, shorten(panel.fixed, int(size / 7)), "label"))
+    parts = _axes(Scale(0, 1, left, right), y, [], scale, panel.option, "")
+    parts.append(svg_text(4, 24, shorten(panel.fixed, int(size / 7)), "label"))
     room = max(2, int(step / 7)) if len(panel.labels) > 1 else 99
     for x, label in zip(places, panel.labels, strict=True):
-        parts.append(_text(x, height - 27, shorten(label, room), "tick", anchor="middle"))
+        parts.append(svg_text(x, height - 27, shorten(label, room), "tick", anchor="middle"))
     for number, line in enumerate(panel.lines, 1):
         known = [(x, y(value)) for x, value in zip(places, line.values, strict=True)]
         for start, end in pairwise(known):
             if math.isfinite(start[1]) and math.isfinite(end[1]):
-                parts.append(_line(*start, *end, f"whisker {_tone(number)}"))
+                parts.append(svg_line(*start, *end, f"whisker {_tone(number)}"))
         for (x, at), value, label in zip(known, line.values, panel.labels, strict=True):
             if math.isfinite(at):
                 tip = _safe(f"{line.name}: {value:.1f} % at {panel.option}={label}")
@@ -298,7 +302,7 @@ def _panel(panel: Panel, size: float, height: float, scale: Sequence[float]) -> 
     return "".join([*parts, *_ends(panel.lines, right + 16, y)])
 
 
-def _ends(lines: Sequence[Line], x: float, y: _Scale) -> list[str]:
+def _ends(lines: Sequence[Line], x: float, y: Scale) -> list[str]:
     """A disc at the end of each line, moved up if it would cover another."""
     ends = []
     for number, line in enumerate(lines, 1):
@@ -338,15 +342,17 @@ def _disc(number: int, x: float, y: float, letters: str = "", radius: float = _R
     half = radius + 3 * (len(letters) - 1)  # wider for two digits
     return (
         f'<rect class="disc {_tone(number)}" x="{x - half:.1f}" y="{y - radius:.1f}" width="{2 * half:g}" '
-        f'height="{2 * radius:g}" rx="{radius:g}"/>{_text(x, y + 4.5, letters, "digit", anchor="middle")}'
+        f'height="{2 * radius:g}" rx="{radius:g}"/>{svg_text(x, y + 4.5, letters, "digit", anchor="middle")}'
     )
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+def svg_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """A line; `kind` is its class in the stylesheet."""
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def _text(x: float, y: float, text: str, kind: str, *, anchor: str = "start") -> str:
+def svg_text(x: float, y: float, text: str, kind: str, *, anchor: str = "start") -> str:
+    """A text, escaped."""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
 
 
@@ -354,7 +360,8 @@ def _safe(text: str) -> str:
     return escape(page_text(text))
 
 
-def _figure(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+def figure(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+    """The whole drawing; the title is for screen readers."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" aria-label="{_safe(title)}">{"".join(parts)}</svg>'

@@ -63,9 +63,9 @@ class _Entry(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> _Entry:
-        kind, name, place, path, begin, end, size, time, listed, *own, titles = row
+        kind, name, place, path, begin, end, size, time, listed = row[:9]
         piece = Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time))
-        return cls(piece, *own, titles=tuple(titles))
+        return cls(piece, *row[9:-1])._replace(titles=tuple(row[-1]))
 
     def read(self) -> Document:
         """The document. Raises `DataError`: it is no longer what was indexed."""
@@ -243,7 +243,7 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
     hashed = blake2b(_FORMAT, digest_size=16)
     for name, each in sorted(arrays.items()):
         hashed.update(f"{name} {each.dtype} {each.shape} ".encode())
-        hashed.update(np.ascontiguousarray(each))
+        hashed.update(np.ascontiguousarray(each).data)
     return np.frombuffer(hashed.digest(), dtype=np.uint8)
 
 
