@@ -137,8 +137,10 @@ def test_a_question_whose_file_was_not_read_says_so(tmp_path):
         {"question": "Hot?", "evidence": ["very hot"]},
         {"question": "Old?", "document_id": "scan.pdf", "evidence": ["old"]},
         {"question": "New?", "evidence": ["new leaves"]},
+        {"question": "Hot?", "document": "scan.pdf", "evidence": ["very hot"]},
     ]
     problems = quiet(docs, rows).problems
+    assert "its document 'scan.pdf' was not read: it " in problems[2].reason
     assert "its document 'scan.pdf' was not read: it " in problems[0].reason
     assert "not found in 'tea.md'" in problems[1].reason or "'scan.pdf' was not read" in problems[1].reason
     file = tmp_path / "questions.jsonl"

@@ -55,6 +55,7 @@ def test_specs(spec: str, expected: Chunker | None) -> None:
         ("token:size=3", "did you mean 'fixed_token'"),
         ("Character", "did you mean 'recursive:counter=characters'"),
         ("recursive:chunk_size=3", "did you mean 'size'"),
+        ("recursive:chunk_size=3,chunk_overlap=1", "did you mean 'overlap' and 'size'?"),
         ("cluster_semantic:chunk_size=3", "did you mean 'max_size'"),
         ("recursive:is_separator_regex=true", "did you mean 'regex'"),
         ("recursive:size", "expected option=value, got 'size'"),

@@ -281,7 +281,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         ],
         "size is at least 1 token, got 0": ["chunk", str(text), "-s", "fixed_token:size=0"],
         "recursive has no option 'sise'": ["chunk", str(text), "-s", "recursive:sise=3"],
-        "nothing: Is a directory": ["chunk", str(text), "-o", str(nothing)],
+        "nothing: is a folder: name a file in it": ["chunk", str(text), "-o", str(nothing)],
         "text.txt: (Not a directory|File exists)": ["chunk", str(text), "-o", str(text / "out")],
         "Missing argument 'FILES'; see chunkcore chunk --help": ["chunk"],
         "No such option:? '?--sise": ["chunk", str(text), "--sise", "3"],
@@ -291,7 +291,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
             "compare",
             str(text),
         ],
-        "No such command 'verifi'.*; see chunkcore datasets --help": ["datasets", "verifi"],
+        "No such command 'verifi'. Did you mean 'verify'\\? See chunkcore datasets --help": ["datasets", "verifi"],
         "'lochmore' is neither a shipped collection \\(lochmere\\) nor a file or folder": [
             "datasets",
             "verify",
@@ -312,7 +312,11 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "'recall at 5' is no measure": ["compare", "--measure", "recall at 5"],
         "q.jsonl was given without --docs": ["compare", "--questions", "q.jsonl"],
         "no collection named 'x' ships with the package": ["compare", "--dataset", "x"],
-        "there are no questions for .*or give its path": ["compare", "--docs", str(text)],
+        "there are no questions for .*or give its path; chunkcore questions label .*text.txt writes one": [
+            "compare",
+            "--docs",
+            str(text),
+        ],
         "the strategies 'recursive' and 'recursive:size=200' are the same": [
             "compare",
             "-s",
@@ -320,7 +324,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
             "-s",
             "recursive:size=200",
         ],
-        "text.txt: Not a directory": ["compare", "-o", str(text / "out")],
+        "text.txt: is a file: name a folder": ["compare", "-o", str(text / "out")],
         "a bracket is not closed in the strategy": ["compare", "-s", "recursive:separators=[1"],
         "Invalid value for '--resamples'": ["compare", "--resamples", "ten"],
         "--by is question or document, got 'page'": ["compare", "--by", "page"],
@@ -517,6 +521,19 @@ def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capf
     for quiet in ([], ["-q"]):
         assert main([*given, "-o", str(tmp_path / "out"), *quiet]) == 0
         assert bool(capfd.readouterr().err) != bool(quiet)
+
+
+def test_every_command_takes_quiet():
+    from typer.main import get_command
+
+    waiting, without = [("chunkcore", get_command(app))], []
+    while waiting:
+        name, command = waiting.pop()
+        inner = getattr(command, "commands", {})
+        waiting += [(f"{name} {each}", inner[each]) for each in inner]
+        if not inner and not any("-q" in parameter.opts for parameter in command.params):
+            without.append(name)
+    assert without == []
 
 
 # ---- compare

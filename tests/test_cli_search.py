@@ -162,7 +162,7 @@ def test_a_question_without_a_known_word_finds_nothing(docs, capfd):
     assert main(["search", str(docs), "submarine", "--json"]) == 0
     shown = capfd.readouterr()
     assert shown.out == ""
-    assert "none of 3 documents has a word of the question" in shown.err
+    assert "none of 3 documents has a word of the question: try other words, or --dense" in shown.err
 
 
 def test_dense_search_finds_meanings(docs, capfd):

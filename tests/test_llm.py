@@ -615,7 +615,7 @@ def test_what_goes_on_failing_is_no_answer_to_this_question(server, fault, messa
         ("http_404", "HTTP 404.*no such model"),
         ("http_401", "HTTP 401.*name one with #key=NAME_API_KEY"),
         ("quota", "HTTP 429.*you have no money"),
-        ("close", "cannot be reached .* is it running at this address"),
+        ("close", "cannot be reached .* start it, or correct the address"),
     ],
 )
 def test_what_no_question_can_get_past_ends_the_work(server, fault, message):

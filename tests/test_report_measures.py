@@ -101,10 +101,8 @@ def test_any_measures_make_a_whole_report(measures, tmp_path) -> None:
 
 def test_a_run_that_is_shorter_than_the_budget_is_told() -> None:
     shown = study(["Recall@30tok", "Recall@900tok"], "Recall@30tok")
-    told = sorted(line for line in warnings(shown) if "fewer than" in line and "rank" in line)
-    assert told == [
-        f"rank {rank}: 12 questions are answered with fewer than 900 tokens, all that the run has." for rank in (1, 3)
-    ]
+    told = [line for line in warnings(shown) if "fewer than" in line and "rank" in line]
+    assert told == ["rank 3 and rank 1 found fewer than 900 tokens for up to 12 of the questions."]
 
 
 def test_depths_are_in_order() -> None:

@@ -225,7 +225,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
     directly.
     """
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))
     # Not of the resolved path: /dev/stdout may lead to a pipe, whose resolved path does not exist.
     if path.exists() and not path.is_file():
         with path.open("wb") as file:

@@ -252,19 +252,20 @@ def _package(offer: EntryPoint) -> str:
 
 
 def suggestion(wrong: object, known: Iterable[str], guesses: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The end of an error message: what `guesses` has for it, the nearest known name, or "".
+    """The end of an error message: what `guesses` has for it or each of a list, the nearest known name, or "".
 
     >>> suggestion("recursiv", ["markdown", "recursive"])
     "; did you mean 'recursive'?"
     """
     from difflib import get_close_matches
 
-    asked = str(wrong)[:100].casefold()
-    if asked in guesses:
-        return f"; did you mean {guesses[asked]}?"
     by_lower_case = {name.casefold(): name for name in known}
-    near = get_close_matches(asked, list(by_lower_case), n=1)
-    return f"; did you mean {by_lower_case[near[0]]!r}?" if near else ""
+    found = []
+    for each in wrong if isinstance(wrong, list) else [wrong]:
+        asked = str(each)[:100].casefold()
+        near = get_close_matches(asked, list(by_lower_case), n=1)
+        found += [guesses[asked]] if asked in guesses else [repr(by_lower_case[name]) for name in near]
+    return f"; did you mean {' and '.join(dict.fromkeys(found))}?" if found else ""
 
 
 @dataclass(frozen=True)
@@ -358,7 +359,7 @@ def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -
     if unknown:
         guesses = {name: repr(each) for name, own in _OPTIONS.items() for each in own[::-1] if each in known}
         told = (
-            f"expected some of {', '.join(known)}{suggestion(unknown[0], known, guesses)}" if known else "it has none"
+            f"expected some of {', '.join(known)}{suggestion(unknown[:3], known, guesses)}" if known else "it has none"
         )
         raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {told}")
 

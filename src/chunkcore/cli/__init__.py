@@ -129,7 +129,7 @@ def _usage(error: Exception) -> str:
     options = {name for each in getattr(getattr(context, "command", None), "params", ()) for name in each.opts}
     if "extra argument" in message and "--docs" in options:
         message = f"{message}: expected documents after --docs, questions after --questions"
-    return f"{message.rstrip('.')}; see {path} --help"
+    return f"{message} See {path} --help" if message.endswith("?") else f"{message.rstrip('.')}; see {path} --help"
 
 
 def _use_any_text() -> None:

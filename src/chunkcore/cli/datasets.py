@@ -21,6 +21,7 @@ _HOLDS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries":
 
 
 @app.command(name="list")
+@options.grouped
 def list_known() -> None:
     """List the collections that ship with the package, and those that can be fetched."""
     from chunkcore.datasets import list_datasets
@@ -53,6 +54,7 @@ def fetch(
 
 
 @app.command()
+@options.grouped
 def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "lochmere") -> None:
     """Print the folder of a shipped collection."""
     from chunkcore.datasets import dataset_path
@@ -61,6 +63,7 @@ def path(name: Annotated[str, typer.Argument(help="The collection's name.")] = "
 
 
 @app.command()
+@options.grouped
 def layouts() -> None:
     """List the layouts of public collections that are read."""
     from chunkcore.evaluation.benchmarks import known_layouts

@@ -359,7 +359,7 @@ def check_output(output: Path) -> None:
 def check_file(file: Path) -> None:
     """Check before long work that a file or a pipe can be written."""
     if file.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+        raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(file))
     if not file.exists() or file.is_file():  # a file is written anew beside the old one
         check_folder(Path(os.path.realpath(file)).parent)
     elif not os.access(file, os.W_OK):
@@ -369,9 +369,10 @@ def check_file(file: Path) -> None:
 def check_folder(folder: Path) -> None:
     """Check before long work that files can be written into a folder."""
     place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
-    code = errno.ENOTDIR if not place.is_dir() else 0 if os.access(place, os.W_OK) else errno.EACCES
-    if code:
-        raise OSError(code, os.strerror(code), str(place))
+    if not place.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "is a file: name a folder", str(place))
+    if not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
 
 def help_text(text: str) -> str:

@@ -184,11 +184,12 @@ class Rate:
 def done_so_far(tally: Tally) -> str:
     """The documents, chunks and bytes of a tally, in words."""
     skipped = [f"{tally.skipped:,} skipped"] if tally.skipped else []
-    counts = [_several(tally.documents, "document"), *skipped, _several(tally.chunks, "chunk")]
+    counts = [several(tally.documents, "document"), *skipped, several(tally.chunks, "chunk")]
     return ", ".join([*counts, f"{tally.read / _MB:,.1f} MB read"])
 
 
-def _several(number: int, name: str) -> str:
+def several(number: int, name: str) -> str:
+    """A count with its noun."""
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 

@@ -67,7 +67,8 @@ def search(
         corpus = index.corpus()
         known = (corpus.postings(_FORM).find(word_keys(question, _FORM)) >= 0).any()
         if not (known or dense):
-            running.say(f"chunkcore: none of {index.documents:,} documents has a word of the question", err=True)
+            none = f"none of {index.documents:,} documents has a word of the question: try other words, or --dense"
+            running.say(f"chunkcore: {none}", err=True)
             return
         kinds = ("dense", "lexical") if dense else ("lexical",)
         model = options.cached_embedder(embedder, keep=not no_cache) if dense else None
@@ -87,8 +88,8 @@ def search(
         place = _row(passage, documents[passage.document_id], index)
         console.print(_shown(f"[{number}]", place, passage, wanted))
     used = sum(tokens.count(passage.text) for passage in passages)
-    several = "passage" if len(passages) == 1 else "passages"
-    running.say(f"{len(passages)} {several} from {index.documents:,} documents, {used:,} tokens", err=True)
+    found, sources = running.several(len(passages), "passage"), running.several(index.documents, "document")
+    running.say(f"{found} from {sources}, {running.several(used, 'token')}", err=True)
 
 
 def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:

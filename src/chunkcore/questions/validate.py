@@ -17,7 +17,7 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, quote
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
-from chunkcore.evaluation.benchmarks.loading import recognised
+from chunkcore.evaluation.benchmarks.loading import chosen_layout
 from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines, write_text
@@ -209,7 +209,7 @@ class _Read:
                 raise DataError("there are no questions: give the path of a questions.jsonl, or its lines")
             held, rows = list(documents), question_rows(questions)
         elif questions is None:
-            layout = recognised(Path(documents))
+            layout = chosen_layout(Path(documents))
             held, rows, unread = layout.read(Path(documents))
             questions = Path(documents) / "questions.jsonl" if isinstance(layout, Own) else []
         else:

@@ -18,13 +18,12 @@ from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
-from chunkcore.report.tables import FEW, JOINT, cost_axis
+from chunkcore.report.tables import FEW, JOINT, cost_axis, listed
 from chunkcore.tuning.result import Tuning, snippets
 from chunkcore.tuning.space import configuration
 
 _ALIKE = 1.05  # costs within 5 % count as equal
 _DEAR = 2.0  # a tied strategy that costs so many times as much is named
-_NAMED = 3  # strategies of a list; the table has the others
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Advice:
             name for name in standing if name != use and not _worse(found, name, use) and not _worse(found, use, name)
         ]
         if tied:
-            lines.append(("As good", f"{_listed(tied)}: {asked:,} questions do not show a difference that matters."))
+            lines.append(("As good", f"{listed(tied)}: {asked:,} questions do not show a difference that matters."))
             lines.append(("Why this one", _reason(use, near, costs, found.margin, measure)))
         if avoid := _avoided(page, use, tied, costs):
             lines.append(("Avoid", avoid))
@@ -104,7 +103,7 @@ class Advice:
             if low[0] <= 0 <= high[0]:
                 tied.append(each)
         if tied:
-            lines.append(("As good", f"{_listed([each.spec for each in tied])}: its lead over them may be chance."))
+            lines.append(("As good", f"{listed([each.spec for each in tied])}: its lead over them may be chance."))
             cheapest = min(tied, key=lambda each: each.cost)
             if cheapest.cost * _ALIKE < winner.cost:
                 ratio = winner.cost / max(cheapest.cost, 1)
@@ -202,11 +201,11 @@ def _avoided(page: ReportPage, use: str, tied: Sequence[str], costs: _Costs) -> 
     sentences = []
     if worse:
         told = [f"{each.b} ({measure.show(abs(each.mean))}{measure.points} {word})" for each in worse]
-        sentences.append(f"{_listed(told)}: more than chance explains.")
+        sentences.append(f"{listed(told)}: more than chance explains.")
     ratios = {name: costs.of[name] / costs.of[use] for name in tied if costs.of[name] > _DEAR * costs.of[use] > 0}
     if ratios:
         told = [f"{name} ({ratio:.1f} times the {costs.noun})" for name, ratio in ratios.items()]
-        sentences.append(f"{_listed(told)}: for nothing that these questions show.")
+        sentences.append(f"{listed(told)}: for nothing that these questions show.")
     return " ".join(sentences)
 
 
@@ -221,10 +220,3 @@ def _settled(page: ReportPage, use: str, tied: Sequence[str], asked: int) -> str
         return ""
     low, high = (f"{max(0, int(float(f'{each:.1e}')) - asked):,}" for each in found.questions_needed)
     return f"{low} to {high} more questions; so many show a difference of {within} in 8 of 10 cases."
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown, left = names[:_NAMED], len(names) - _NAMED
-    if left > 0:
-        return f"{', '.join(shown)} and {left} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, TypeVar, get_args
@@ -396,6 +396,7 @@ def warnings(page: ReportPage) -> list[str]:
     if (count := len(page.reports[0].query_ids)) < FEW:
         found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
     found += [text for report in page.reports for text in _about(report)]
+    found += [text for k in page.ks if (text := _short_of(k, page.reports))]
     problems = page.benchmark.problems if page.benchmark else ()
     unread = sum(" was not read: " in problem.reason for problem in problems)
     for count, why in (
@@ -421,12 +422,6 @@ def _about(report: Report) -> list[str]:
         )
     if report.search_recall is not None:
         found.append(f"{report.name}: the search is approximate and found {report.search_recall}.")
-    for k, tokens in report.retrieved_tokens.items():
-        # The last piece may end a few tokens early, where a cut would split a character.
-        short = int(np.count_nonzero(tokens < 0.95 * (budget_of(k) or 0)))
-        if short:
-            asked = plural(short, "question")
-            found.append(f"{report.name}: {asked} answered with fewer than {describe_depth(k)}, all that the run has.")
     if report.unanswered:
         asked = plural(len(report.unanswered), "question")
         found.append(f"{report.name}: {asked} not answered by this run and scored 0.")
@@ -434,6 +429,29 @@ def _about(report: Report) -> list[str]:
         pieces = plural(lost, "retrieved piece")
         found.append(f"{report.name}: {pieces} to be found in no document and counted as irrelevant.")
     return found
+
+
+def _short_of(k: Depth, reports: Sequence[Report]) -> str:
+    """Which reports found less than a budget for some questions; "" if none."""
+    # The last piece may end a few tokens early, where a cut would split a character.
+    least = 0.95 * (budget_of(k) or 0)
+    found = {each.name: each.retrieved_tokens.get(k, np.array([least])) < least for each in reports}
+    short = {name: int(np.count_nonzero(each)) for name, each in found.items() if each.any()}
+    if not short:
+        return ""
+    most = f"{'up to ' * (len(short) > 1)}{max(short.values()):,} of the questions"
+    return f"{listed(list(short))} found fewer than {describe_depth(k)} for {most}."
+
+
+_NAMED = 3  # strategies of a list; the table has the others
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first three names, and how many more there are."""
+    shown, left = names[:_NAMED], len(names) - _NAMED
+    if left > 0:
+        return f"{', '.join(shown)} and {left} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 # How a retrieved piece was matched to its document.

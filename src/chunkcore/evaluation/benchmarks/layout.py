@@ -161,9 +161,15 @@ _COLUMNS = ("question", "references", "corpus_id")
 def _table_rows(path: Path) -> Iterator[Row]:
     """The rows of the Chroma report's CSV, or of another with columns that `understood` knows."""
     header = next(iter(text_lines(path)), (0, ""))[1]
-    if all(column in header for column in _COLUMNS) or not any(name in header for name in QUESTION_NAMES):
+    if all(column in header for column in _COLUMNS):
         yield from _chroma_rows(path)
         return
+    if header and not any(name in header for name in QUESTION_NAMES):
+        names = ", ".join(QUESTION_NAMES[1:])
+        raise DataError(
+            f"{path} has no column of questions: expected question (or {names}) and evidence (or context, excerpt, "
+            f"references), got {echo(header.strip())}"
+        )
     for number, row in csv_rows(path, ()):
         yield f"line {number}", {key: value for key, value in row.items() if value not in (None, "")}
 

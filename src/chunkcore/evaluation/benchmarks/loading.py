@@ -69,7 +69,7 @@ def load_benchmark(
         name = name or (root.resolve().name if root.is_dir() else root.stem)
         if not root.exists():
             raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
-        chosen = _chosen(root, questions, layout)
+        chosen = chosen_layout(root, questions, layout)
         contents = chosen.read(root, questions, leave_out)
         is_own = questions is not None or isinstance(chosen, Own)
     elif layout != "auto":
@@ -133,20 +133,21 @@ def get_layout(name: str, root: Path) -> Layout:
 
 
 def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
-    """The first layout (`among` some, else all) that fits the path. Raises `DataError`: none fits; names what each
-    lacks.
+    """The first layout (`among` some, else all) that fits the path. Raises `DataError`: none fits; names what each of
+    some, or each of which it has a part, lacks.
     """
     missing: dict[str, list[str]] = {}
     for layout in known_layouts() if among is None else among:
         lacks = layout.lacks(root)
         if not lacks:
             return layout
-        missing.setdefault(lacks, []).append(layout.name)
-    told = "; ".join(f"for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
-    raise DataError(f"{root} is of no layout that is known: {told}")
+        if among is not None or lacks != layout.lacks(root / "nothing"):
+            missing.setdefault(lacks, []).append(layout.name)
+    told = "".join(f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
+    raise DataError(f"{root} is of no layout that chunkcore datasets layouts lists{told}")
 
 
-def _chosen(root: Path, questions: Questions | None, name: str) -> Layout:
+def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
     """The path's layout; our own if no layout that takes the questions fits."""
     if name != "auto":
         if name == Own.name and questions is not None:
@@ -164,7 +165,8 @@ def _chosen(root: Path, questions: Questions | None, name: str) -> Layout:
         return recognised(root)
     except DataError as error:
         raise DataError(
-            f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path ({error})"
+            f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
+            f"chunkcore questions label {root} writes one ({error})"
         ) from None
 
 

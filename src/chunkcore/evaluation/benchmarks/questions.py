@@ -224,6 +224,7 @@ class QuestionReader:
         self.notes: list[DataProblem] = []
         self._finder = EvidenceFinder(documents, unread)
         self._collections = {document.id: _collection(document) for document in documents}
+        self._named = self._collections.keys() | (unread or {}).keys()
         self._seen: dict[str, str] = {}
         self._given = frozenset(given)
 
@@ -238,7 +239,7 @@ class QuestionReader:
             return
         self._seen[identity] = place
         try:
-            query = self._query(identity, understood(row, self._collections))
+            query = self._query(identity, understood(row, self._named))
         except EvidenceError as error:
             self.problems.append(DataProblem(identity, f"{place}: {error}"))
         else:

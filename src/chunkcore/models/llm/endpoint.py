@@ -194,7 +194,7 @@ class OpenAILLM(MeteredLLM):
             if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
                 raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
             reason = self._clean(str(error.__cause__ or error))
-            what = f"{self._where} cannot be reached ({reason}): is it running at this address?"
+            what = f"{self._where} cannot be reached ({reason}): start it, or correct the address"
             # By name: of httpx or httpx2, depending on the package's version.
             connected = type(error.__cause__).__name__ != "ConnectError"
             raise (ModelError if connected else UnreachableError)(what) from None
