@@ -18,7 +18,6 @@ from chunkadapters.models import (
     BridgedLLM,
     Identity,
     identify,
-    reply_of,
     secrets_within,
     without_secrets,
 )
@@ -26,6 +25,7 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.llm import BadAnswerError, Question, ask
+from chunkcore.models.llm.endpoint import reply_of
 from tests.fakes import BROKEN, FakeEmbedder
 
 KEY = "sk-very-secret-0123456789"

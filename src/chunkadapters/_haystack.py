@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from itertools import product
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
@@ -27,7 +28,6 @@ from chunkadapters.models import (
     at_once,
     finished,
     identify,
-    reply_of,
     secrets_within,
     titled,
 )
@@ -37,6 +37,7 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm.endpoint import reply_of
 
 # ---- Documents and places
 
@@ -107,8 +108,9 @@ class Serialized:
     """A component that Haystack can write as YAML."""
 
     def _arguments(self) -> dict[str, Any]:
-        """The constructor's arguments as plain values or as objects with a `to_dict`."""
-        raise NotImplementedError
+        """The constructor's arguments as plain values or as objects with a `to_dict`: by default its attributes."""
+        names = list(signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """The component as plain values.

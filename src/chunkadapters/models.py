@@ -11,7 +11,7 @@ from enum import Enum
 from hashlib import blake2b
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
@@ -21,6 +21,7 @@ from chunkcore.escaping import encodable
 from chunkcore.models import Vectors, check_vectors
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM
+from chunkcore.models.llm.endpoint import SCHEMA_REFUSED, is_busy
 
 # ---- One implementation for synchronous and asynchronous calls
 
@@ -386,28 +387,8 @@ def _floats(answer: Any) -> Any:
 
 # ---- Language models
 
-_SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the answers of endpoints without structured output
-_BUSY = (408, 409, 429)
 # What frameworks raise for an unreadable answer.
 _UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-
-# The services' names for the same counts.
-_USAGE = ("usage", "usage_metadata", "token_usage")
-_INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens")
-_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count", "outputTokens")
-_CACHED = ("cached_tokens", "cache_read", "cache_read_input_tokens", "cached_content_token_count")
-_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
-_FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
-_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
-_REFUSED = (
-    "content_filter",
-    "refusal",
-    "safety",
-    "recitation",
-    "blocklist",
-    "prohibited_content",
-    "guardrail_intervened",
-)
 
 _Ask = Callable[[Sequence[Message], Mapping[str, Any] | None], Awaitable[Reply]]
 
@@ -466,7 +447,7 @@ class BridgedLLM(MeteredLLM):
         try:
             return await ask(messages, schema)
         except Exception as error:
-            if not isinstance(error, NotImplementedError) and _status(error) not in _SCHEMA_REFUSED:
+            if not isinstance(error, NotImplementedError) and _status(error) not in SCHEMA_REFUSED:
                 raise
         reply = await ask(messages, None)
         self._takes_schema = False  # it answers without one
@@ -491,8 +472,7 @@ class BridgedLLM(MeteredLLM):
         if _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter":
             return NoAnswerError(told)
         if status is not None:
-            busy = (status in _BUSY or status >= 500) and code != "insufficient_quota"
-            return NoAnswerError(told) if busy else ModelError(told)
+            return NoAnswerError(told) if is_busy(status, code) else ModelError(told)
         if isinstance(error, _UNREADABLE) or _is_a(error, "finishreason"):
             return BadAnswerError(f"expected an answer that can be read ({told})")
         return ModelError(told)
@@ -522,55 +502,3 @@ def titled(schema: Mapping[str, Any]) -> dict[str, Any]:
 def json_text(value: Any) -> str:
     """A structured answer as text."""
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def reply_of(text: object, *told: Any) -> Reply:
-    """A reply from an answer's text and the framework's mappings and objects about it.
-
-    >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
-    Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2, cached_tokens=0)
-
-    Raises:
-        BadAnswerError: `text` is no text.
-    """
-    if not isinstance(text, str):
-        raise BadAnswerError(f"expected a text, got {type(text).__name__}")
-    holders = [each for each in told if each is not None]
-    counts = [*(held for each in holders for name in _USAGE if (held := _get(each, name)) is not None), *holders]
-    details = [held for each in counts for name in _DETAILS if (held := _get(each, name)) is not None]
-    refusal = next((held for each in holders if isinstance(held := _get(each, "refusal"), str) and held), "")
-    return Reply(
-        text=str(text) or refusal,
-        finish="refusal" if refusal else _finish(holders),
-        input_tokens=_first_number(counts, _INPUT),
-        output_tokens=_first_number(counts, _OUTPUT),
-        cached_tokens=_first_number([*details, *counts], _CACHED) or 0,
-    )
-
-
-def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
-    for reason in _values(holders, _FINISH):
-        word = str(getattr(reason, "value", reason)).lower()
-        if word in _CUT_OFF:
-            return "length"
-        if word in _REFUSED:
-            return "refusal"
-    return "stop"
-
-
-def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
-    numbers = (value for value in _values(holders, names) if isinstance(value, int) and not isinstance(value, bool))
-    return next((value for value in numbers if value >= 0), None)
-
-
-def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
-    for holder in holders:
-        for name in names:
-            if (value := _get(holder, name)) is not None:
-                yield value
-
-
-def _get(holder: Any, name: str) -> Any:
-    if isinstance(holder, Mapping):
-        return holder.get(name)
-    return getattr(holder, name, None)

@@ -10,10 +10,11 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, reply_of, titled
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, titled
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm.endpoint import reply_of
 
 
 class ChunkcoreEmbeddings(Embeddings):

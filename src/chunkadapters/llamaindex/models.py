@@ -13,10 +13,11 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, reply_of, titled
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, titled
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
+from chunkcore.models.llm.endpoint import reply_of
 
 
 class ChunkcoreEmbedding(BaseEmbedding):

@@ -7,13 +7,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from chunkcore.concurrency import LONGEST_WAIT
@@ -80,7 +80,7 @@ _OPENAI = "api.openai.com"
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _SHOWN = 300  # characters of an endpoint's message that an error repeats
 _SECRET = 12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
-_FORMAT_REFUSED = (400, 404, 415, 422, 501)  # from endpoints without response_format
+SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the HTTP statuses of endpoints without structured output
 
 
 class OpenAILLM(MeteredLLM):
@@ -212,9 +212,9 @@ class OpenAILLM(MeteredLLM):
         code = str(getattr(error, "code", "") or "")
         if code == "content_filter":
             return NoAnswerError(what)
-        if held and status in _FORMAT_REFUSED:
+        if held and status in SCHEMA_REFUSED:
             return _RefusedError(what)
-        if (status == 429 and code != "insufficient_quota") or status in (408, 409) or status >= 500:
+        if is_busy(status, code):
             return NoAnswerError(what)
         if status in (401, 403):
             named = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
@@ -265,6 +265,11 @@ class OpenAILLM(MeteredLLM):
 _DEFAULTS = dict(OpenAILLM.__init__.__kwdefaults__ or {})
 
 
+def is_busy(status: int, code: str) -> bool:
+    """Whether an HTTP error may go away by itself; "insufficient_quota" does not."""
+    return (status in (408, 409, 429) or status >= 500) and code != "insufficient_quota"
+
+
 class _RefusedError(ModelError):
     """The endpoint refused a request with a schema."""
 
@@ -293,22 +298,79 @@ def _read_endpoint(answer: Any) -> Reply:
     """A reply from the package's object, which has the shape of whatever the endpoint sent."""
     try:
         choice = answer.choices[0]
-        message = choice.message
-        text, refusal = message.content, getattr(message, "refusal", None)
+        message, text = choice.message, choice.message.content
     except (AttributeError, IndexError, TypeError):
         raise BadAnswerError(f"expected a chat completion, got {type(answer).__name__} without one") from None
-    finish = str(getattr(choice, "finish_reason", "") or "")
-    usage = getattr(answer, "usage", None)
-    details = getattr(usage, "prompt_tokens_details", None)
+    return reply_of(text if isinstance(text, str) else "", message, choice, answer)
+
+
+# ---- What services say beside an answer, by their own names
+
+_USAGE = ("usage", "usage_metadata", "token_usage")
+_INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens")
+_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count", "outputTokens")
+_CACHED = ("cached_tokens", "cache_read", "cache_read_input_tokens", "cached_content_token_count")
+_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
+_REFUSED = (
+    "content_filter",
+    "refusal",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "guardrail_intervened",
+)
+
+
+def reply_of(text: object, *told: Any) -> Reply:
+    """A reply from an answer's text and the framework's mappings and objects about it.
+
+    >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
+    Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2, cached_tokens=0)
+
+    Raises:
+        BadAnswerError: `text` is no text.
+    """
+    if not isinstance(text, str):
+        raise BadAnswerError(f"expected a text, got {type(text).__name__}")
+    holders = [each for each in told if each is not None]
+    counts = [*(held for each in holders for name in _USAGE if (held := _get(each, name)) is not None), *holders]
+    details = [held for each in counts for name in _DETAILS if (held := _get(each, name)) is not None]
+    refusal = next((held for each in holders if isinstance(held := _get(each, "refusal"), str) and held), "")
     return Reply(
-        text=text if isinstance(text, str) else str(refusal or ""),
-        finish="refusal" if refusal or finish == "content_filter" else "length" if finish == "length" else "stop",
-        input_tokens=_number(usage, "prompt_tokens"),
-        output_tokens=_number(usage, "completion_tokens"),
-        cached_tokens=_number(details, "cached_tokens") or 0,
+        text=str(text) or refusal,
+        finish="refusal" if refusal else _finish(holders),
+        input_tokens=_first_number(counts, _INPUT),
+        output_tokens=_first_number(counts, _OUTPUT),
+        cached_tokens=_first_number([*details, *counts], _CACHED) or 0,
     )
 
 
-def _number(holder: Any, name: str) -> int | None:
-    value = getattr(holder, name, None)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
+    for reason in _values(holders, _FINISH):
+        word = str(getattr(reason, "value", reason)).lower()
+        if word in _CUT_OFF:
+            return "length"
+        if word in _REFUSED:
+            return "refusal"
+    return "stop"
+
+
+def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
+    numbers = (value for value in _values(holders, names) if isinstance(value, int) and not isinstance(value, bool))
+    return next((value for value in numbers if value >= 0), None)
+
+
+def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
+    for holder in holders:
+        for name in names:
+            if (value := _get(holder, name)) is not None:
+                yield value
+
+
+def _get(holder: Any, name: str) -> Any:
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    return getattr(holder, name, None)

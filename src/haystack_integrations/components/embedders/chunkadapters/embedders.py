@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 from haystack import Document, component
 
@@ -27,10 +26,8 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL, meta_fields_to_embed: list[str] | None = None) -> None:
         self._embedder = get_embedder(model)
+        self.model = self._embedder.name
         self.meta_fields_to_embed = meta_fields_to_embed or []
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"model": self._embedder.name, "meta_fields_to_embed": self.meta_fields_to_embed}
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
@@ -66,9 +63,7 @@ class ChunkcoreTextEmbedder(Serialized):
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL) -> None:
         self._embedder = get_embedder(model)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"model": self._embedder.name}
+        self.model = self._embedder.name
 
     @component.output_types(embedding=list[float])
     def run(self, text: str) -> dict[str, list[float]]:

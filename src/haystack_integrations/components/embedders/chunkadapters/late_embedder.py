@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 from haystack import Document, component
 
@@ -27,11 +26,8 @@ class ChunkcoreLateEmbedder(Serialized):
     """
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL) -> None:
-        self._name = get_embedder(model).name
+        self.model = get_embedder(model).name
         self._late = LateEmbedder(model)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"model": self._name}
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document], sources: list[Document]) -> dict[str, list[Document]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
 
 from haystack import Document, component
 
@@ -43,9 +42,6 @@ class ChunkcoreChildSplitter(Serialized):
             raise OptionError(f"strategy is a spec string such as 'recursive:size=50', got {type(strategy).__name__}")
         self.strategy = strategy
         self._splitter = None if strategy is None else ChunkcoreDocumentSplitter(strategy, keep_white_space=False)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"strategy": self.strategy}
 
     def warm_up(self) -> None:
         """Load the strategy's tokenizer and models."""

@@ -50,9 +50,6 @@ class ChunkcoreIndexUpdater(Serialized):
     def __init__(self, document_store: DocumentStore) -> None:
         self.document_store = document_store
 
-    def _arguments(self) -> dict[str, Any]:
-        return {"document_store": self.document_store}
-
     @component.output_types(documents=list[Document], moved=list[Document], stale=list[str], unchanged=int)
     def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
         """Compare chunks with the store.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from haystack import Document, component
 
@@ -40,9 +39,7 @@ class ChunkcoreMergeOverlaps(Serialized):
 
     def __init__(self, max_gap: int = GAP, separator: str = SEPARATOR) -> None:
         self._merging = Merging(max_gap=max_gap, separator=separator)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"max_gap": self._merging.max_gap, "separator": self._merging.separator}
+        self.max_gap, self.separator = max_gap, separator
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:

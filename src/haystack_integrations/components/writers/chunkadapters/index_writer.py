@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from haystack import Document, component
 from haystack.document_stores.types import DocumentStore, DuplicatePolicy
 
@@ -30,9 +28,6 @@ class ChunkcoreIndexWriter(Serialized):
 
     def __init__(self, document_store: DocumentStore) -> None:
         self.document_store = document_store
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"document_store": self.document_store}
 
     @component.output_types(documents_written=int, documents_deleted=int)
     def run(self, documents: list[Document], moved: list[Document], stale: list[str]) -> dict[str, int]:
