@@ -10,44 +10,28 @@ segmentation.py whether chunks begin where topics change
 statistics/     intervals, tests, equivalence and the verdict; the gate for continuous integration
 """
 
-from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import ChunkStatistics, Cost
-from chunkcore.evaluation.run_files import read_pool, write_pool
-from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.segmentation import (
-    BoundaryScores,
-    SegmentOptions,
-    SegmentReport,
-    boundary_scores,
-    boundary_similarity,
-    pk,
-    score_segments,
-    window_diff,
-)
-from chunkcore.evaluation.statistics.comparison import Difference
-from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
-from chunkcore.evaluation.statistics.resampling import pareto_front
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Aligner",
-    "BoundaryScores",
-    "Check",
-    "ChunkStatistics",
-    "Cost",
-    "Difference",
-    "Scorer",
-    "SegmentOptions",
-    "SegmentReport",
-    "boundary_scores",
-    "boundary_similarity",
-    "check_baseline",
-    "check_requirement",
-    "measures_at",
-    "pareto_front",
-    "pk",
-    "read_pool",
-    "score_segments",
-    "window_diff",
-    "write_pool",
-]
+from chunkcore.lazy import on_first_use
+
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.evaluation.alignment import Aligner as Aligner
+    from chunkcore.evaluation.measures import measures_at as measures_at
+    from chunkcore.evaluation.results import ChunkStatistics as ChunkStatistics
+    from chunkcore.evaluation.results import Cost as Cost
+    from chunkcore.evaluation.run_files import read_pool as read_pool
+    from chunkcore.evaluation.run_files import write_pool as write_pool
+    from chunkcore.evaluation.scoring import Scorer as Scorer
+    from chunkcore.evaluation.segmentation import BoundaryScores as BoundaryScores
+    from chunkcore.evaluation.segmentation import SegmentOptions as SegmentOptions
+    from chunkcore.evaluation.segmentation import SegmentReport as SegmentReport
+    from chunkcore.evaluation.segmentation import boundary_scores as boundary_scores
+    from chunkcore.evaluation.segmentation import boundary_similarity as boundary_similarity
+    from chunkcore.evaluation.segmentation import pk as pk
+    from chunkcore.evaluation.segmentation import score_segments as score_segments
+    from chunkcore.evaluation.segmentation import window_diff as window_diff
+    from chunkcore.evaluation.statistics.comparison import Difference as Difference
+    from chunkcore.evaluation.statistics.gate import Check as Check
+    from chunkcore.evaluation.statistics.gate import check_baseline as check_baseline
+    from chunkcore.evaluation.statistics.gate import check_requirement as check_requirement
+    from chunkcore.evaluation.statistics.resampling import pareto_front as pareto_front

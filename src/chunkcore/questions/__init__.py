@@ -2,30 +2,19 @@
 (`validate_benchmark`).
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from chunkcore.questions.filters import FilterThresholds
-from chunkcore.questions.generate import (
-    CallBudget,
-    Generated,
-    GenerationOptions,
-    Journal,
-    Rejection,
-    estimate_generation,
-    generate_benchmark,
-)
-from chunkcore.questions.validate import Finding, ValidationOptions, validate_benchmark
+from chunkcore.lazy import on_first_use
 
-__all__ = [
-    "CallBudget",
-    "FilterThresholds",
-    "Finding",
-    "Generated",
-    "GenerationOptions",
-    "Journal",
-    "Rejection",
-    "ValidationOptions",
-    "estimate_generation",
-    "generate_benchmark",
-    "validate_benchmark",
-]
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.questions.filters import FilterThresholds as FilterThresholds
+    from chunkcore.questions.generate import CallBudget as CallBudget
+    from chunkcore.questions.generate import Generated as Generated
+    from chunkcore.questions.generate import GenerationOptions as GenerationOptions
+    from chunkcore.questions.generate import Journal as Journal
+    from chunkcore.questions.generate import Rejection as Rejection
+    from chunkcore.questions.generate import estimate_generation as estimate_generation
+    from chunkcore.questions.generate import generate_benchmark as generate_benchmark
+    from chunkcore.questions.validate import Finding as Finding
+    from chunkcore.questions.validate import ValidationOptions as ValidationOptions
+    from chunkcore.questions.validate import validate_benchmark as validate_benchmark

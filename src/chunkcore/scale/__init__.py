@@ -5,23 +5,20 @@ workers.py    what is done with a piece, in this process or in several
 stream.py     the results in order, and a file that a killed run resumes
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from chunkcore.scale.sources import Piece, Sources, cut_place, parts
-from chunkcore.scale.stream import ResumableOutput, Stream, StreamOptions, Tally, beside, stream_documents, total_bytes
-from chunkcore.scale.workers import line_parts
+from chunkcore.lazy import on_first_use
 
-__all__ = [
-    "Piece",
-    "ResumableOutput",
-    "Sources",
-    "Stream",
-    "StreamOptions",
-    "Tally",
-    "beside",
-    "cut_place",
-    "line_parts",
-    "parts",
-    "stream_documents",
-    "total_bytes",
-]
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.scale.sources import Piece as Piece
+    from chunkcore.scale.sources import Sources as Sources
+    from chunkcore.scale.sources import cut_place as cut_place
+    from chunkcore.scale.sources import parts as parts
+    from chunkcore.scale.stream import ResumableOutput as ResumableOutput
+    from chunkcore.scale.stream import Stream as Stream
+    from chunkcore.scale.stream import StreamOptions as StreamOptions
+    from chunkcore.scale.stream import Tally as Tally
+    from chunkcore.scale.stream import beside as beside
+    from chunkcore.scale.stream import stream_documents as stream_documents
+    from chunkcore.scale.stream import total_bytes as total_bytes
+    from chunkcore.scale.workers import line_parts as line_parts

@@ -6,37 +6,26 @@ loading.py     `load_benchmark`                stitching.py   long documents mad
 reading_layouts.py, retrieval_layouts.py   the public datasets
 """
 
-from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts  # noqa: F401
-from chunkcore.evaluation.benchmarks.benchmark import (
-    Benchmark,
-    DataProblem,
-    Evidence,
-    Part,
-    Query,
-    parts_of,
-    question_documents,
-)
-from chunkcore.evaluation.benchmarks.documents import load_documents
-from chunkcore.evaluation.benchmarks.layout import Layout, known_layouts, layouts
-from chunkcore.evaluation.benchmarks.loading import load_benchmark, load_segmented
-from chunkcore.evaluation.benchmarks.stitching import sample_queries, stitch, whole_sentences, write_benchmark
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Benchmark",
-    "DataProblem",
-    "Evidence",
-    "Layout",
-    "Part",
-    "Query",
-    "known_layouts",
-    "layouts",
-    "load_benchmark",
-    "load_documents",
-    "load_segmented",
-    "parts_of",
-    "question_documents",
-    "sample_queries",
-    "stitch",
-    "whole_sentences",
-    "write_benchmark",
-]
+from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts  # noqa: F401
+from chunkcore.lazy import on_first_use
+
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark as Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import DataProblem as DataProblem
+    from chunkcore.evaluation.benchmarks.benchmark import Evidence as Evidence
+    from chunkcore.evaluation.benchmarks.benchmark import Part as Part
+    from chunkcore.evaluation.benchmarks.benchmark import Query as Query
+    from chunkcore.evaluation.benchmarks.benchmark import parts_of as parts_of
+    from chunkcore.evaluation.benchmarks.benchmark import question_documents as question_documents
+    from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
+    from chunkcore.evaluation.benchmarks.layout import Layout as Layout
+    from chunkcore.evaluation.benchmarks.layout import known_layouts as known_layouts
+    from chunkcore.evaluation.benchmarks.layout import layouts as layouts
+    from chunkcore.evaluation.benchmarks.loading import load_benchmark as load_benchmark
+    from chunkcore.evaluation.benchmarks.loading import load_segmented as load_segmented
+    from chunkcore.evaluation.benchmarks.stitching import sample_queries as sample_queries
+    from chunkcore.evaluation.benchmarks.stitching import stitch as stitch
+    from chunkcore.evaluation.benchmarks.stitching import whole_sentences as whole_sentences
+    from chunkcore.evaluation.benchmarks.stitching import write_benchmark as write_benchmark
