@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import chunkcore
+from docs.making.site import listed
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -133,16 +133,6 @@ def test_importing_chunkcore_imports_no_framework_and_no_model() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def _defined(module: ModuleType) -> set[str]:
-    """The names without an underscore that a module defines itself."""
-    body = ast.parse(inspect.getsource(module)).body
-    found = {each.name for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
-    targets = (target for each in body if isinstance(each, ast.Assign) for target in each.targets)
-    found |= {each.target.id for each in body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)}
-    found |= {each.id for each in targets if isinstance(each, ast.Name)}
-    return {name for name in found if not name.startswith("_")}
-
-
 def _private(program: str) -> Iterator[str]:
     """The names of chunkcore that a program imports though their module does not export or define them."""
     for node in ast.walk(ast.parse(program)):
@@ -150,7 +140,7 @@ def _private(program: str) -> Iterator[str]:
             yield from (each.name for each in node.names if each.name.split(".")[0] == "chunkcore")
         elif isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "chunkcore":
             module = import_module(str(node.module))
-            public = getattr(module, "__all__", None) or _defined(module)
+            public = getattr(module, "__all__", None) or listed(ast.parse(inspect.getsource(module)))
             yield from (f"{node.module}.{each.name}" for each in node.names if each.name not in public)
 
 

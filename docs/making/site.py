@@ -157,15 +157,25 @@ def exported(module: str) -> list[str]:
 
 
 def listed(tree: ast.AST) -> list[str]:
-    """What a module's source lists: its `__all__`, or what it imports on first use."""
-    found: list[str] = []
-    for node in getattr(tree, "body", ()):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            found += ast.literal_eval(node.value)
-        elif isinstance(node, ast.If) and "on_first_use" in ast.unparse(node.test):
-            imports = (each for each in node.body if isinstance(each, ast.ImportFrom))
-            found += sorted((alias.name for each in imports for alias in each.names), key=str.swapcase)
-    return found
+    """What a module's source makes public: its `__all__`, else what it defines, or imports as the same name."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(getattr(tree, "body", ()))
+    for node in waiting:
+        if isinstance(node, ast.If) and "on_first_use" in ast.unparse(node.test):
+            waiting += node.body
+        elif isinstance(node, ast.ImportFrom):
+            found.update(each.name for each in node.names if each.asname == each.name)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and not ast.unparse(node.value or node).startswith(
+            "TypeVar("
+        ):
+            target = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+            if target == "__all__":
+                names: list[str] = ast.literal_eval(node.value)  # type: ignore[arg-type]
+                return names
+            found.add(target)
+    return sorted(each for each in found if each.isidentifier() and not each.startswith("_"))
 
 
 def markdown_line(line: str) -> str:

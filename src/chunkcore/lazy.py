@@ -38,7 +38,5 @@ def on_first_use(package: str) -> bool:
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    vars(module).update(
-        __getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes, key=str.swapcase)
-    )
+    vars(module).update(__getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes))
     return False

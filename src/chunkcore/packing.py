@@ -13,24 +13,9 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers, Ranges, trim
+from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
-
-__all__ = [
-    "Overlap",
-    "fit",
-    "fit_ranges",
-    "grapheme_parts",
-    "join_ranges",
-    "join_small",
-    "overlaps",
-    "pack",
-    "read_overlap",
-    "running_counts",
-    "running_sizes",
-    "shareable",
-    "trim",
-]
 
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")

@@ -24,30 +24,6 @@ from chunkcore.errors import OptionError, echo
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = [
-    "LARGEST",
-    "Description",
-    "Option",
-    "Registry",
-    "check_number",
-    "check_option",
-    "check_option_names",
-    "check_options",
-    "check_ranges",
-    "default_of",
-    "describe",
-    "described",
-    "format_spec",
-    "options_of",
-    "plain_option",
-    "plain_options",
-    "read_value",
-    "split_options",
-    "split_parts",
-    "split_spec",
-    "suggestion",
-]
-
 T = TypeVar("T")
 C = TypeVar("C")
 
