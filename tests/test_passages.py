@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, cut, get_retriever, passages
+from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, assemble, cut, get_retriever, passages
 from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexical import word_keys
 from chunkcore.tokens import get_counter
@@ -255,6 +255,40 @@ def test_lexical_alone_asks_no_model() -> None:
     index = get_retriever("passages:lexical").index(corpus, Asked(FakeEmbedder()))
     assert index.retrieve("crow", 1)[0].text == "A crow sings."
     assert get_retriever("passages:lexical").index(ChunkedCorpus()).retrieve("crow") == []
+
+
+CSV = Document("stock.csv", "part,stock\n" + "".join(f"pump {n},{n * 37 % 91}\n" for n in range(60)))
+MARKDOWN = Document("t.md", "# Parts\n\n| part | note |\n|---|---|\n" + "".join(
+    f"| pump {n} | {'long ' * (45 if n == 4 else 1)}|\n" for n in range(30)))  # fmt: skip
+HTML = Document("t.html", "<p>Parts.</p><table><tr><th>part</th><th>stock</th></tr>" + "".join(
+    f"<tr><td>pump {n}</td><td>{n * 37 % 91}</td></tr>" for n in range(30)) + "</table>")  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [CSV, MARKDOWN, HTML])
+@pytest.mark.parametrize("budget", [40, 150, 9_999])
+def test_rows_that_repeat_their_tables_header_make_passages_that_have_it_once(document, budget) -> None:
+    chunker = get_chunker("auto:size=70,counter=cl100k_base")
+    corpus = cut([document], chunker)
+    assert corpus.repeating
+    question = "pump 17, pump 18"
+    indexed = get_retriever("passages:lexical").index(corpus).retrieve(question, max_tokens=budget)
+    ranked = get_retriever("bm25").index(corpus).retrieve(question, k=99)
+    for found in (indexed, assemble(ranked, budget, documents=[document])):
+        assert found
+        spans = sorted(span for passage in found for span in passage.spans)
+        assert all(one.end <= other.start for one, other in pairwise(spans))
+        for passage in found:
+            assert passage.text == " ".join(span.slice(document.text) for span in passage.spans)
+        if budget == 9_999:
+            assert all(any(f"pump {n}" in passage.text for passage in found) for n in range(30))
+
+
+def test_interleaved_chunks_are_no_rows_of_a_table() -> None:
+    document = Document("d", "one two three four")
+    spans = [(Span(0, 3), Span(8, 13)), (Span(4, 7), Span(14, 18))]
+    chunks = [Chunk("d", n, each, " ".join(s.slice(document.text) for s in each), 2) for n, each in enumerate(spans)]
+    with pytest.raises(DataError, match="passages are made of chunks that do not overlap"):
+        get_retriever("passages:lexical").index(ChunkedCorpus(chunks, [document]))
 
 
 def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> None:

@@ -71,7 +71,7 @@ def assemble(
         if not math.isfinite(hit.score):
             raise DataError(f"a hit of {hit.document_id!r} has the score {hit.score}: expected a finite number")
         checked.append(with_source(hit, sources))
-    units = _disjoint(checked)
+    units = _disjoint(_once(checked))
     joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
     tokens = get_counter(counter)
     sizes = tokens.count_many([unit.text for unit in units])
@@ -173,6 +173,22 @@ def _outside(hit: Retrieved, size: int) -> DataError:
         f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {size}: "
         "give the document as it was indexed"
     )
+
+
+def _once(hits: Sequence[Retrieved]) -> list[Retrieved]:
+    """The hits; of rows after their table's header the rows alone, if another hit has the header, too."""
+
+    def is_held(hit: Retrieved) -> bool:
+        header, name, own = hit.spans[0], hit.document_id, hit.spans
+        others = (each.spans[0] for each in hits if each.spans and each.document_id == name and each.spans != own)
+        return any(first.start <= header.start and header.end <= first.end for first in others)
+
+    return [own_rows(hit) if len(hit.spans) == 2 and is_held(hit) else hit for hit in hits]
+
+
+def own_rows(piece: Retrieved) -> Retrieved:
+    """The last span of a piece of two, without the table's header before it."""
+    return part_of(piece, len(piece.text) - len(piece.spans[-1]), len(piece.text))
 
 
 def _disjoint(hits: Sequence[Retrieved]) -> list[Retrieved]:

@@ -204,12 +204,23 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             numbers[place] = len(self.documents) + others.setdefault(self[place].document_id, len(others))
         return numbers
 
+    @cached_property
+    def repeating(self) -> frozenset[int]:
+        """The chunks whose first span the chunk before has, too: a table's header, before rows that are their own."""
+        found = set()
+        for place, chunk in self._whole.items():
+            if place and len(chunk.spans) == 2 and self[place - 1].document_id == chunk.document_id:
+                before, header = self[place - 1].spans[0], chunk.spans[0]
+                if before.start <= header.start and header.end <= before.end:
+                    found.add(place)
+        return frozenset(found)
+
     @property
     def extents(self) -> Ranges:
-        """Each chunk's first and last place in its document: int64, shape (chunks, 2)."""
+        """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
         found = np.column_stack([np.array(column, dtype=np.int64) for column in self._columns[2:4]])
         for place, chunk in self._whole.items():
-            found[place] = chunk.start, chunk.end
+            found[place] = chunk.spans[1].start if place in self.repeating else chunk.start, chunk.end
         return found
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.registry import format_spec
-from chunkcore.retrieval.assembly import MAX_TOKENS, passages_of, with_source
+from chunkcore.retrieval.assembly import MAX_TOKENS, own_rows, passages_of, with_source
 from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings, check_words
@@ -86,7 +86,8 @@ class Passages(RetrievalMethod):
 
     Raises:
         OptionError: an unknown kind or counter, a scale that is repeated or negative, or an option out of range.
-        DataError: when indexing, chunks overlap.
+        DataError: when indexing, chunks overlap. A table's header before other rows of it is no overlap: passages have
+            it once.
 
     >>> Passages().name, Passages(kinds=("lexical",), scales=(0, 3, "document")).name
     ('passages', 'passages:lexical,scales=0/3/document')
@@ -223,11 +224,12 @@ class WindowIndex(PassageIndex):
         return numbers, scores
 
     def _pieces(self, numbers: Numbers, scores: Scores) -> list[Retrieved]:
-        chunks = self.corpus.retrieved
-        return [
-            with_source(chunks[place].with_score(score), self._documents)
-            for place, score in zip(self._units.chunks(numbers).tolist(), scores.tolist(), strict=True)
-        ]
+        chunks, repeating = self.corpus.retrieved, self.corpus.repeating
+        found = []
+        for place, score in zip(self._units.chunks(numbers).tolist(), scores.tolist(), strict=True):
+            piece = chunks[place].with_score(score)
+            found.append(with_source(own_rows(piece) if place in repeating else piece, self._documents))
+        return found
 
     @cached_property
     def _mean_tokens(self) -> float:
