@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.counting import Coverage, meeting_pairs
+from chunkcore.evaluation.counting import covered, meeting_pairs
 from chunkcore.evaluation.measures import Measure, get_measure, measures_at
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
@@ -405,10 +405,10 @@ def test_pairs_that_meet_are_all_found(spans: np.ndarray, windows: np.ndarray) -
 
 
 @given(_ranges, _ranges)
-def test_coverage_counts_positions(covered: np.ndarray, asked: np.ndarray) -> None:
-    positions = {p for start, end in covered.tolist() for p in range(start, end)}
+def test_coverage_counts_positions(ranges: np.ndarray, asked: np.ndarray) -> None:
+    positions = {p for start, end in ranges.tolist() for p in range(start, end)}
     expected = [len(positions & set(range(start, end))) for start, end in asked.tolist()]
-    assert Coverage(union_ranges(covered)).lengths(asked).tolist() == expected
+    assert covered(asked, union_ranges(ranges)).tolist() == expected
 
 
 def test_an_unknown_document_is_irrelevant_and_takes_its_rank() -> None:

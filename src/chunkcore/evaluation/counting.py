@@ -349,7 +349,7 @@ class UnitCounts:
     @cached_property
     def hit(self) -> Scores:
         query = self._relevance.union[:, 0] // self._relevance.stride
-        hit = np.bincount(query, self._coverage.lengths(self._relevance.union), minlength=len(self.relevant))
+        hit = np.bincount(query, covered(self._relevance.union, self._union), minlength=len(self.relevant))
         return hit.astype(np.float64)
 
     @cached_property
@@ -358,7 +358,7 @@ class UnitCounts:
         evidence = self._relevance.evidence
         lengths = (evidence[:, 1] - evidence[:, 0]).astype(np.float64)
         shares = np.full(len(lengths), math.nan)
-        np.divide(self._coverage.lengths(evidence), lengths, out=shares, where=lengths > 0)
+        np.divide(covered(evidence, self._union), lengths, out=shares, where=lengths > 0)
         return shares
 
     @cached_property
@@ -373,10 +373,6 @@ class UnitCounts:
     def _union(self) -> Ranges:
         return union_ranges(self._placed()[1])
 
-    @cached_property
-    def _coverage(self) -> Coverage:
-        return Coverage(self._union)
-
     def _placed(self) -> tuple[Numbers, Ranges]:
         owner, span = self._spans.pieces.spans_of(self._spans.piece)
         return owner, self._counted.ranges[span] + (self._spans.query[owner] * self._relevance.stride)[:, None]
@@ -388,26 +384,10 @@ class UnitCounts:
         return np.bincount(self._spans.query, values, minlength=len(self.relevant)).astype(np.float64)
 
 
-class Coverage:
-    """Counts the positions of sorted, disjoint ranges in other ranges."""
-
-    def __init__(self, union: Ranges) -> None:
-        lengths = union[:, 1] - union[:, 0]
-        self._edges = union.reshape(-1)
-        # Covered positions before each edge; between edges the count grows linearly or is constant.
-        self._before = np.column_stack((np.cumsum(lengths) - lengths, np.cumsum(lengths))).reshape(-1)
-
-    def lengths(self, ranges: Ranges) -> Numbers:
-        return self._up_to(ranges[:, 1]) - self._up_to(ranges[:, 0])
-
-    def _up_to(self, positions: Numbers) -> Numbers:
-        if not len(self._edges):
-            return np.zeros(len(positions), dtype=np.int64)
-        edge = np.searchsorted(self._edges, positions, side="right") - 1
-        inside = edge % 2 == 0  # also true of no edge but -1, which is odd
-        known = np.maximum(edge, 0)
-        grown = np.where(inside, positions - self._edges[known], 0)
-        return np.where(edge < 0, 0, self._before[known] + grown)
+def covered(ranges: Ranges, union: Ranges) -> Numbers:
+    """How many positions of each range are in sorted, disjoint ones."""
+    inside, owner = clip_ranges(ranges, union)
+    return np.bincount(owner, inside[:, 1] - inside[:, 0], minlength=len(ranges)).astype(np.int64)
 
 
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
