@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count, islice
@@ -36,20 +35,25 @@ class Contents(NamedTuple):
     unread: Mapping[str, str] = {}
 
 
-class Layout(ABC):
+class Layout:
     """A dataset's file format.
 
     Attributes:
         name: the registered name.
         files: the files, in one line.
+        needs: the files and folders of such a dataset, with patterns such as ``qrels/*.tsv``.
+        keys: or JSON keys of its files, which end in one of `suffixes`.
         holds: questions with evidence; questions with answers only; or no questions, but texts with known sections.
-        by_content: recognised by file contents, and so after the layouts recognised by file names.
+        by_content: recognised by file contents, and so after the layouts recognised by file names; so where `keys` are.
         takes_questions: whether the file of questions may be given.
         tells_sections: whether `sections` works.
     """
 
     name: ClassVar[str] = ""
     files: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[tuple[str, ...]] = ()
+    suffixes: ClassVar[tuple[str, ...]] = (".json",)
     holds: ClassVar[Literal["evidence", "answers", "boundaries"]] = "evidence"
     by_content: ClassVar[bool] = False
     takes_questions: ClassVar[bool] = False
@@ -58,10 +62,13 @@ class Layout(ABC):
 
     def __init_subclass__(cls) -> None:
         cls.order = next(_ORDER)
+        cls.by_content = cls.by_content or bool(cls.keys)
 
-    @abstractmethod
     def lacks(self, root: Path) -> str:
         """What the path lacks to be of this layout, in words; "" if it lacks nothing."""
+        if self.keys:
+            return lacks_keys(root, self.keys, self.suffixes)
+        return lacking(root, *self.needs) if self.needs else f"what {type(self).__name__} needs"
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """The documents and questions, without `leave_out`; `questions` only if the layout `takes_questions`."""
@@ -91,10 +98,8 @@ class Chroma(Layout):
     """The Chroma report's data."""
 
     files = "corpora/*.md, questions_df.csv"
+    needs = ("corpora", "questions_df.csv")
     takes_questions = True
-
-    def lacks(self, root: Path) -> str:
-        return lacking(root, "corpora", "questions_df.csv")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """Each Markdown file is a document, named without ``.md``, in alphabetical order."""
@@ -110,11 +115,9 @@ class Own(Layout):
     """Our own JSON lines, and text files."""
 
     files = "questions.jsonl, and documents.jsonl or text files"
+    needs = ("questions.jsonl",)
     takes_questions = True
     tells_sections = True
-
-    def lacks(self, root: Path) -> str:
-        return lacking(root, "questions.jsonl")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         return read_own(root, questions, leave_out)

@@ -24,7 +24,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     begins_with,
     brief,
     lacking,
-    lacks_keys,
     layouts,
     member,
     members,
@@ -180,13 +179,8 @@ class Qasper(Layout):
     """QASPER (Dasigi et al., 2021): questions about papers, with the paragraphs that answer them."""
 
     files = 'qasper-*.json of {"1909.00694": {"full_text", "qas"}}: whole paragraphs'
-    by_content = True
-
+    keys = ("full_text", "qas")
     highlighted: ClassVar[bool] = False
-    _KEYS = ("full_text", "qas")
-
-    def lacks(self, root: Path) -> str:
-        return lacks_keys(root, self._KEYS, (".json",))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A paper's text is its title, abstract, sections under their names, and captions, separated by blank lines.
@@ -198,7 +192,7 @@ class Qasper(Layout):
         """
         documents: list[Row] = []
         asked: list[Row] = []
-        for file in with_keys(root, self._KEYS, (".json",)):
+        for file in with_keys(root, self.keys, self.suffixes):
             papers = read_json(file)
             if not isinstance(papers, dict):
                 raise DataError(f"{file}: expected an object of papers by their ids, got {shown_type(papers)}")
@@ -312,13 +306,9 @@ class QMSum(Layout):
     """QMSum (Zhong et al., 2021): meetings, questions with the turns that answer them, and the topics' turns."""
 
     files = '.json or .jsonl of {"topic_list", "general_query_list", "specific_query_list", "meeting_transcripts"}'
-    by_content = True
+    keys = ("specific_query_list", "topic_list")
+    suffixes = (".json", ".jsonl")
     tells_sections = True
-
-    _KEYS = ("specific_query_list", "topic_list")
-
-    def lacks(self, root: Path) -> str:
-        return lacks_keys(root, self._KEYS, (".json", ".jsonl"))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A meeting's text has ``speaker: content`` for each turn, one per line.
@@ -340,7 +330,7 @@ class QMSum(Layout):
         return ((place, row) for place, row, _, _ in self._meetings(root))
 
     def _meetings(self, root: Path) -> Iterator[tuple[str, dict[str, Any], list[Span], dict[str, Any]]]:
-        for file in with_keys(root, self._KEYS, (".json", ".jsonl")):
+        for file in with_keys(root, self.keys, self.suffixes):
             meetings: Iterable[tuple[str, str, Any]] = (
                 (f"{file}, line {number}", f"{file.stem}-{number}", row) for number, row in json_lines(file)
             )
@@ -407,15 +397,11 @@ class Quality(Layout):
     """QuALITY (Pang et al., 2022): multiple choice about whole articles."""
 
     files = 'QuALITY.v1.0.1.htmlstripped.dev, lines of {"article_id", "article", "questions"}'
-    by_content = True
+    keys = ("article_id", "article", "set_unique_id", "questions")
+    suffixes = (".train", ".dev", ".test", ".jsonl")
     holds = "answers"
 
-    _KEYS = ("article_id", "article", "set_unique_id", "questions")
-    _SUFFIXES = (".train", ".dev", ".test", ".jsonl")
     _TOLD = ("title", "author", "source", "topic", "url", "license", "year")
-
-    def lacks(self, root: Path) -> str:
-        return lacks_keys(root, self._KEYS, self._SUFFIXES)
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document is an article as in the file: HTML, or text in the files named ``htmlstripped``; no evidence.
@@ -425,7 +411,7 @@ class Quality(Layout):
         """
         documents: dict[str, Row] = {}
         asked: list[Row] = []
-        for file in with_keys(root, self._KEYS, self._SUFFIXES):
+        for file in with_keys(root, self.keys, self.suffixes):
             for number, row in json_lines(file):
                 place = f"{file}, line {number}"
                 identity, text = member(row, "article_id", str, place), member(row, "article", str, place)
@@ -463,13 +449,8 @@ class Squad(Layout):
     """SQuAD (Rajpurkar et al., 2016, 2018), and collections in its layout."""
 
     files = '.json files of {"data": [{"title", "paragraphs": [{"context", "qas"}]}]}, v1.1 or v2.0'
-    by_content = True
-
-    _KEYS = ("data", "paragraphs")
+    keys = ("data", "paragraphs")
     _BETWEEN = "\n\n"
-
-    def lacks(self, root: Path) -> str:
-        return lacks_keys(root, self._KEYS, (".json",))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document is an article: its contexts, separated by blank lines.
@@ -480,7 +461,7 @@ class Squad(Layout):
         """
         documents: dict[str, Row] = {}
         asked: list[Row] = []
-        for file in with_keys(root, self._KEYS, (".json",)):
+        for file in with_keys(root, self.keys, self.suffixes):
             for number, article in enumerate(member(read_json(file), "data", list, str(file))):
                 place = f"{file}, data[{number}]"
                 paragraphs = member(article, "paragraphs", list, place)

@@ -16,8 +16,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     as_read_by_python,
     brief,
     data_files,
-    lacking,
-    lacks_keys,
     layouts,
     member,
     regular_files,
@@ -31,10 +29,8 @@ class Beir(Layout):
     """BEIR (Thakur et al., 2021): queries with judgements of whole documents."""
 
     files = "corpus.jsonl, queries.jsonl, qrels/*.tsv"
+    needs = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
     takes_questions = True
-
-    def lacks(self, root: Path) -> str:
-        return lacking(root, "corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document's text is its title, a line feed and its text. Evidence is whole documents.
@@ -107,9 +103,7 @@ class LegalBenchRag(Layout):
     """LegalBench-RAG (Pipitone and Houir Alami, 2024): questions with snippets of legal documents."""
 
     files = "corpus/**/*.txt, benchmarks/*.json"
-
-    def lacks(self, root: Path) -> str:
-        return lacking(root, "corpus", "benchmarks/*.json")
+    needs = ("corpus", "benchmarks/*.json")
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``."""
@@ -148,12 +142,11 @@ class RagBench(Layout):
     """RAGBench (Friel et al., 2024): questions with the documents that were retrieved, and their relevant sentences."""
 
     files = '.jsonl or .parquet of {"id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"}'
-    by_content = True
-
-    _KEYS = ("documents_sentences", "all_relevant_sentence_keys")
+    keys = ("documents_sentences", "all_relevant_sentence_keys")
+    suffixes = (".jsonl",)
 
     def lacks(self, root: Path) -> str:
-        missing = [lacks_keys(folder, self._KEYS, (".jsonl",)) for folder in _folders(root)]
+        missing = [super(RagBench, self).lacks(folder) for folder in _folders(root)]
         return "" if not all(missing) or any(map(_tables, _folders(root))) else f"{missing[0]}, or a .parquet file"
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
@@ -168,7 +161,7 @@ class RagBench(Layout):
         asked: list[Row] = []
         files = _tables(root) if root.is_file() else []
         for folder in [] if files else _folders(root):
-            files += sorted([*with_keys(folder, self._KEYS, (".jsonl",)), *_tables(folder)])
+            files += sorted([*with_keys(folder, self.keys, self.suffixes), *_tables(folder)])
         for file in files:
             lines = ((f"{file}, line {number}", row) for number, row in json_lines(file))
             for place, row in _parquet(file) if file.suffix.lower() == ".parquet" else lines:
