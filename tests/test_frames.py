@@ -12,10 +12,11 @@ import pytest
 
 from chunkcore import compare, cut, get_chunker, get_retriever, load_dataset, run_experiment
 from chunkcore.chunkers import strategies  # noqa: F401
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Chunk, Chunks, Document, Span
 from chunkcore.errors import MissingExtraError
 from chunkcore.frames import html_table, marked
-from chunkcore.run import Retrieved, Run
+from chunkcore.retrieval import assemble
+from chunkcore.run import RankedList, Retrieved, Run
 from chunkcore.tuning import TuneOptions, tune
 from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY, study
@@ -68,6 +69,33 @@ def test_columns_are_tidy_and_equal_in_pandas_and_arrow(reports):
     assert text[first.start : first.end] == first.text
 
 
+def test_lists_of_chunks_and_passages_are_lists_and_tables():
+    benchmark = load_dataset("lochmere")
+    chunker = get_chunker("markdown:size=200")
+    chunks = chunker.chunk(benchmark.documents[0])
+    assert chunks == list(chunks) == next(iter(chunker.chunk_each(benchmark.documents)))
+    assert chunks.tidy()["headings"] == [each.metadata["headings"] for each in chunks]
+    assert Chunks().tidy()["text"] == []
+    index = get_retriever("passages:lexical").index(cut(benchmark.documents, get_chunker("sentence:size=25")))
+    found = index.retrieve("How often does the pH probe need recalibrating?", max_tokens=300)
+    assert found.tidy()["rank"] == list(range(1, len(found) + 1))
+    assert sum(found.tidy()["tokens"]) <= 300
+    texts = {document.id: document.text for document in benchmark.documents}
+    for each in (found, found.parts, assemble(found.parts, 100)):
+        pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        row = each.to_pandas().iloc[-1]
+        assert texts[row.document][row.start : row.end] == row.text
+        assert each.to_arrow().num_rows == len(each)
+    assert len(found.parts) == sum(len(each.parts) for each in found)
+    assert [each.score for each in RankedList(found[:1]).parts] == [each.score for each in found[0].parts]
+    for table in (chunks, found):
+        assert "<table>" in table._repr_html_()
+        assert table.plot().startswith("<svg")
+    assert found.plot().count("<rect") == len(found.parts)
+    assert RankedList().plot().startswith("<svg")
+
+
 def test_without_pandas_the_extra_is_named(reports, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[frames\]"):
@@ -100,6 +128,8 @@ def test_hostile_text_is_shown_and_does_nothing(text):
     hit = Retrieved(text, (Span(0, 3),), 2.0, text, (Retrieved(text, (Span(0, 2),), 1.0),))
     document = Document(text, text * 3)
     shown = [chunk._repr_html_(), hit._repr_html_(), document._repr_html_(), document.highlight([chunk, hit])]
+    shown += [Chunks([chunk])._repr_html_(), RankedList([hit])._repr_html_()]
+    assert set(Tags(RankedList([hit]).plot()).tags) <= {"svg", "style", "title", "text", "line", "rect", "g"}
     page = study(names=NASTY[:3], texts=(text,))
     shown += [page.comparison._repr_html_(), page.reports[0]._repr_html_(), Run(text, {text: [hit]})._repr_html_()]
     allowed = {"p", "b", "div", "mark", "table", "thead", "tbody", "tr", "th", "td"}

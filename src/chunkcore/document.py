@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, overload
 
 from chunkcore.errors import DataError
-from chunkcore.frames import Html, marked, shortened
+from chunkcore.frames import Frame, Html, columns_of, marked, shortened
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -339,6 +339,28 @@ class Chunk:
         found = blake2b(_framed(self.context), digest_size=16)
         found.update(_framed(self.text))
         return found.hexdigest()
+
+
+class Chunks(list[Chunk], Frame):
+    """A list of chunks that is a table, too: `to_pandas`, `to_arrow`, and `plot`, their lengths.
+
+    >>> Chunks([Chunk("tea.md", 0, (Span(0, 4),), "Tea.", 2, metadata={"pages": [3]})]).tidy()["pages"]
+    [[3]]
+    """
+
+    __slots__ = ()
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a chunk: document, index, start, end, tokens, text; headings and pages, if a chunk has some."""
+        return chunk_columns(self)
+
+
+def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
+    """`Chunks.tidy` of any chunks."""
+    names, held = ("document", "index", "start", "end", "tokens", "text"), list(chunks)
+    rows = [(each.document_id, each.index, each.start, each.end, each.token_count, each.text) for each in held]
+    more = [name for name in ("headings", "pages") if any(each.metadata.get(name) for each in held)]
+    return columns_of(names, rows) | {name: [each.metadata.get(name, []) for each in held] for name in more}
 
 
 class Slices(Sequence[Chunk]):

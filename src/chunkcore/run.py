@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
+from itertools import starmap
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,6 +22,7 @@ from chunkcore.columns import Mapped
 from chunkcore.document import Span
 from chunkcore.frames import Frame, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers
+from chunkcore.tokens import get_counter
 
 MatchKind = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
 
@@ -69,6 +71,36 @@ class Retrieved:
         return Retrieved(
             self.document_id, self.spans, score, self.text, self.parts, how=how, certainty=certainty, id=self.id
         )
+
+
+class RankedList(list[Retrieved], Frame):
+    """Pieces, best first: a list that is a table, too; `plot` shows where in their documents they lie.
+
+    >>> fox = Retrieved("fox.txt", (Span(4, 13),), 0.5, "fox naps.")
+    >>> RankedList([fox]).tidy()["tokens"]
+    [4]
+    """
+
+    __slots__ = ()
+
+    @property
+    def parts(self) -> RankedList:
+        """The parts of all pieces, a row each; a piece without parts is its own."""
+        return RankedList(part for piece in self for part in piece.parts or (piece,))
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a piece: rank, document, start, end, score, parts, text, how it was located; tokens by cl100k_base."""
+        tokens = get_counter("cl100k_base").count_many([piece.text for piece in self]).tolist()
+        return columns_of(_HIT, starmap(_hit, enumerate(self, 1))) | {"tokens": tokens}
+
+
+_HIT = ("rank", "document", "start", "end", "score", "parts", "text", "how")
+
+
+def _hit(rank: int, piece: Retrieved) -> tuple[Any, ...]:
+    start = min((span.start for span in piece.spans), default=-1)
+    end = max((span.end for span in piece.spans), default=-1)
+    return rank, piece.document_id, start, end, piece.score, len(piece.parts), piece.text, piece.how
 
 
 class PieceColumns(Mapped[int, Retrieved]):
@@ -167,12 +199,5 @@ class Run(Frame):
         >>> Run("r", {"q": [Retrieved("a.txt", (Span(3, 9),), 0.5)]}).tidy()["start"]
         [3]
         """
-        rows = []
-        for query, hits in self.results.items():
-            for rank, hit in enumerate(hits, 1):
-                start = min((span.start for span in hit.spans), default=-1)
-                end = max((span.end for span in hit.spans), default=-1)
-                score, parts = hit.score, len(hit.parts)
-                rows.append((query, rank, hit.document_id, start, end, score, parts, hit.text, hit.how))
-        names = ("question", "rank", "document", "start", "end", "score", "parts", "text", "how")
-        return columns_of(names, rows)
+        found = [(query, *_hit(*each)) for query, hits in self.results.items() for each in enumerate(hits, 1)]
+        return columns_of(("question", *_HIT), found)

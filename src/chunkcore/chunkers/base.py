@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import ordered
-from chunkcore.document import Chunk, Document, Slices, Span, pages_of_all
+from chunkcore.document import Chunk, Chunks, Document, Slices, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.packing import grapheme_parts
 from chunkcore.registry import (
@@ -135,19 +135,19 @@ class Chunker:
         drafts = self.draft(self._tokenize_text(text), None)
         return [self._text(text, _merge(draft.spans)) if draft.derived is None else draft.derived for draft in drafts]
 
-    def chunk(self, document: Document) -> list[Chunk]:
+    def chunk(self, document: Document) -> Chunks:
         """The chunks of a document. Raises `DataError` for anything but a `Document`."""
-        return list(self._build([document], self._tokenize([document]))[0])
+        return Chunks(self._build([document], self._tokenize([document]))[0])
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
         """The chunks of many documents, lazily and in order; see `chunk_each`."""
         for chunks in self.slice_each(documents, workers=workers):
             yield from chunks
 
-    def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[list[Chunk]]:
+    def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunks]:
         """The list of chunks of each document, lazily and in order; see `slice_each`."""
         for chunks in self.slice_each(documents, workers=workers):
-            yield list(chunks)
+            yield Chunks(chunks)
 
     def slice_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
         """The chunks of each document, lazily and in order: as `Slices`, or as a list if some have several spans or

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from chunkcore.document import Chunks
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
@@ -37,6 +38,7 @@ from chunkcore.report.tables import (
 from chunkcore.report.tuning import option_plot, tuning_section
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.run import RankedList
 from chunkcore.tuning import Tuning
 
 STYLES = ("page.css", "viewer.css")
@@ -234,12 +236,27 @@ def _(found: Report) -> str:
     return draw(compare([found]))
 
 
-@draw.register
-def _(found: ChunkedCorpus) -> str:
+@draw.register(ChunkedCorpus)
+@draw.register(Chunks)
+def _(found: ChunkedCorpus | Chunks) -> str:
     """The lengths of the chunks, with their median."""
-    tokens = found.token_counts.tolist()
+    tokens = [chunk.token_count for chunk in found]
     limit = plots.ticks(0, max(tokens, default=1))[-1]
     return _standing_alone(plots.histogram(tokens, limit=limit, width=560, height=200, title="Tokens of each chunk"))
+
+
+@draw.register
+def _(found: RankedList) -> str:
+    """Where in their documents the pieces' parts lie, the better the darker."""
+    parts = [each for each in found.parts if each.spans]
+    low, high = (edge((each.score for each in parts), default=0.0) for edge in (min, max))
+    rows: dict[str, list[plots.Stretch]] = {}
+    for each in parts:
+        share = (each.score - low) / (high - low) if high > low else 1.0
+        tip = f"{each.score:.4g}: {each.text}"
+        own = [plots.Stretch(span.start, span.end, share, tip) for span in each.spans]
+        rows.setdefault(each.document_id, []).extend(own)
+    return _standing_alone(plots.stretches(rows, width=860, title="Where in their documents the pieces lie"))
 
 
 @draw.register

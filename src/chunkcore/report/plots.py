@@ -9,10 +9,11 @@ drawing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -229,6 +230,33 @@ def histogram(values: Sequence[int], *, limit: float, width: int = 250, height: 
         parts.append(svg_line(middle, y.first + 3, middle, y.last - 3, "median"))
     for tick, anchor in ((0.0, "start"), (limit / 2, "middle"), (limit, "end")):
         parts.append(svg_text(x(tick), height - 5, number(tick), "tick", anchor=anchor))
+    return figure(width, height, title, parts)
+
+
+class Stretch(NamedTuple):
+    """A part of a text: its start and end, how strong it is drawn, 0 to 1, and what it says."""
+
+    start: int
+    end: int
+    strength: float
+    tip: str
+
+
+def stretches(rows: Mapping[str, Sequence[Stretch]], *, width: int, title: str) -> str:
+    """A line a document with its stretches, by characters; the axis ends where the last one does."""
+    edges = ticks(0, max((each.end for found in rows.values() for each in found), default=1))
+    step, height = 26, 26 * len(rows) + 50
+    x, y = Scale(0, edges[-1], 240, width - 40), Scale(0, 1, height - 46, 4)
+    parts = _axes(x, y, edges, [], "characters", "")
+    for row, (name, found) in enumerate(rows.items()):
+        middle = step * (row + 0.5) + 4
+        parts += [svg_text(4, middle + 4, shorten(name, 30), "name"), svg_line(x.first, middle, x.last, middle, "grid")]
+        parts += [
+            f'<rect class="bars" x="{x(each.start):.1f}" y="{middle - 8:.1f}" height="16" '
+            f'width="{max(2.0, x(each.end) - x(each.start)):.1f}" style="opacity:{0.25 + 0.7 * each.strength:.2f}">'
+            f"<title>{_safe(shorten(each.tip, 300))}</title></rect>"
+            for each in found
+        ]
     return figure(width, height, title, parts)
 
 

@@ -15,7 +15,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.registry import check_number
-from chunkcore.run import Retrieved
+from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -30,7 +30,7 @@ def assemble(
     k: int | None = None,
     documents: Iterable[Document] | Mapping[str, Document] | None = None,
     counter: str | TokenCounter = "cl100k_base",
-) -> list[Retrieved]:
+) -> RankedList:
     """Passages from ranked hits: the neighbouring hits that are worth most together, within a budget of tokens.
 
     A run of neighbouring hits is worth the sum of its scores, less t for each. The runs that are worth most become
@@ -75,7 +75,7 @@ def assemble(
     joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
     tokens = get_counter(counter)
     sizes = tokens.count_many([unit.text for unit in units])
-    return passages_of(units, joined, sizes, max_tokens, k=k, documents=sources, counter=tokens)
+    return RankedList(passages_of(units, joined, sizes, max_tokens, k=k, documents=sources, counter=tokens))
 
 
 def check_limits(k: int | None, max_tokens: int | None) -> None:

@@ -33,7 +33,7 @@ from chunkcore.registry import Registry, check_option_names, check_options, form
 from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.run import RankedPieces, Retrieved
+from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -189,7 +189,7 @@ class Index(ABC):
         counts = self.corpus.token_counts if sizes is None else sizes
         return self.pieces(self.search_tokens(queries, depth, max_tokens, counts))
 
-    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
         """The best chunks, best first: at most `k`, and at most `max_tokens` of the chunker's tokens; None for no
         limit.
 
@@ -199,7 +199,7 @@ class Index(ABC):
         check_limits(k, max_tokens)
         deep = min(len(self.corpus) if k is None else k, len(self.corpus))
         if not deep:
-            return []
+            return RankedList()
         if max_tokens is None:
             indices, scores = self.search([query], deep).row(0)
         else:
@@ -208,7 +208,7 @@ class Index(ABC):
             indices, scores = found.best(deep).row(0)
             fitting = np.cumsum(sizes[indices]) <= max_tokens
             indices, scores = indices[fitting], scores[fitting]
-        return list(self.pieces(Hits(indices[None], scores[None]))[0])
+        return RankedList(self.pieces(Hits(indices[None], scores[None]))[0])
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
@@ -250,13 +250,13 @@ class PassageIndex(Index):
         check_limits(k, max_tokens)
         return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
 
-    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> list[Retrieved]:
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
         """The best passages, best first: at most `k`, and at most `max_tokens` tokens in all (both None: 1,000).
 
         Raises:
             OptionError: a limit is under 1.
         """
-        return self.answers([query], k, max_tokens)[0]
+        return RankedList(self.answers([query], k, max_tokens)[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

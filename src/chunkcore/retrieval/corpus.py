@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.columns import Mapped
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Chunk, Document, Span, chunk_columns
 from chunkcore.errors import DataError
-from chunkcore.frames import Frame, columns_of
+from chunkcore.frames import Frame
 from chunkcore.retrieval.lexicon import Postings, words
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
@@ -137,10 +137,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         return f"ChunkedCorpus({len(self):,} chunks of {len(self.documents):,} documents)"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
-        """A row a chunk: document, index, start, end, tokens, text."""
-        names = ("document", "index", "start", "end", "tokens", "text")
-        rows = [(each.document_id, each.index, each.start, each.end, each.token_count, each.text) for each in self]
-        return columns_of(names, rows)
+        """See `Chunks`."""
+        return chunk_columns(self)
 
     def _append(self, chunk: Chunk) -> None:
         if not isinstance(chunk, Chunk):
