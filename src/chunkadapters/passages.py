@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
-from typing import Any, NamedTuple
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, PrivateAttr, field_serializer
 from typing_extensions import Self
@@ -28,23 +28,12 @@ DEPTH = 50  # hits of each search
 MAX_TOKENS = 1000
 UNITS = "sentence:size=50"
 
+D = TypeVar("D")
 Counter = str | TokenCounter | Callable[[str], int]
 
 
 class PassageWarning(UserWarning):
     """Passages cannot be as good as they could be: hits state no places, or chunks are too large to choose from."""
-
-
-class Passage(NamedTuple):
-    """A passage, and the hits it is made of.
-
-    Attributes:
-        found: its document, spans, score, text, and its `parts` in reading order.
-        members: the numbers of the parts among the hits.
-    """
-
-    found: Retrieved
-    members: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,23 +64,28 @@ class PassageMaker:
         counter = self.counter
         return counter_of(counter) if callable(counter) else get_counter(counter)
 
-    def passages(self, rankings: Iterable[Sequence[Hit]], neighbours: Sequence[Hit] = ()) -> list[Passage]:
-        """The passages, best first.
+    def passages(
+        self, rankings: Sequence[Sequence[D]], hit_of: Callable[[D], Hit], beside: Sequence[D] = ()
+    ) -> list[tuple[Retrieved, list[D]]]:
+        """The passages, best first, each with the documents of its parts, in reading order.
 
         Args:
-            rankings: each search's hits, best first; a member's number counts through all of them, then `neighbours`.
-            neighbours: chunks beside the hits.
+            rankings: each search's documents, best first.
+            hit_of: from a framework's document to the hit.
+            beside: documents beside these.
         """
-        numbers = count()
-        listed = list(rankings)
-        searches = [[_unit(each, next(numbers)) for each in hits] for hits in listed]
-        beside = [_unit(each, next(numbers)) for each in neighbours]
-        self._warn([each for hits in searches for each in hits], [each for hits in listed for each in hits])
-        made = assemble(combine(searches, neighbours=beside), self.max_tokens, k=self.k, counter=self.tokens)
-        return [Passage(each, tuple(int(part.id) for part in each.parts)) for each in made]
+        known = [*chain.from_iterable(rankings), *beside]
+        hits = list(map(hit_of, known))
+        units = [_unit(hit, number) for number, hit in enumerate(hits)]
+        found = len(known) - len(beside)
+        self._warn(units[:found], hits)
+        rest = iter(units)
+        searches = [list(islice(rest, len(ranking))) for ranking in rankings]
+        made = assemble(combine(searches, neighbours=rest), self.max_tokens, k=self.k, counter=self.tokens)
+        return [(each, [known[int(part.id)] for part in each.parts]) for each in made]
 
     def _warn(self, units: Sequence[Retrieved], hits: Sequence[Hit]) -> None:
-        if any(not unit.spans and not hit.derived for unit, hit in zip(units, hits, strict=True)):
+        if any(not unit.spans and not hit.derived for unit, hit in zip(units, hits, strict=False)):
             warnings.warn(
                 "some hits do not say where in their document they stand, so that nothing is joined to them: index "
                 "chunks from chunkadapters' splitter, or let another splitter write its offsets",

@@ -41,10 +41,8 @@ from chunkcore.models import Embedder, get_embedder
 
 
 def _assembled(maker: PassageMaker, rankings: Sequence[Sequence[Document]]) -> list[Document]:
-    hits = [each for ranking in rankings for each in ranking]
     made = []
-    for found, numbers in maker.passages([list(map(hit_of, ranking)) for ranking in rankings]):
-        members = [hits[number] for number in numbers]
+    for found, members in maker.passages(rankings, hit_of):
         ids = [each.id or merged_id([each.page_content]) for each in members]
         metadata = passage_metadata(found, [each.metadata for each in members], ids, KEYS) | {"score": found.score}
         name = ids[0] if len(ids) == 1 else merged_id(ids)

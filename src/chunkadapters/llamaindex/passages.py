@@ -45,11 +45,10 @@ def _assembled(
     maker: PassageMaker, rankings: Sequence[Sequence[NodeWithScore]], docstore: BaseDocumentStore | None
 ) -> list[NodeWithScore]:
     hits = [each.node for ranking in rankings for each in ranking]
-    beside = [] if docstore is None else _neighbours(hits, docstore)
-    known = [*hits, *beside]
+    beside = [] if docstore is None else [NodeWithScore(node=each) for each in _neighbours(hits, docstore)]
     made = []
-    for found, numbers in maker.passages([list(map(hit_of, each)) for each in rankings], list(map(hit_of, beside))):
-        members = [known[number] for number in numbers]
+    for found, parts in maker.passages(rankings, hit_of, beside):
+        members = [each.node for each in parts]
         ids = [each.node_id for each in members]
         metadata = passage_metadata(found, [each.metadata for each in members], ids, KEYS)
         for key in (KEYS.start, KEYS.end):

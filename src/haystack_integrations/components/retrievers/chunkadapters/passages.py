@@ -113,9 +113,7 @@ class ChunkcorePassageAssembler(_Limited):
             check_documents(self, each)
         hits = [each for ranking in rankings for each in ranking]
         beside = [] if self.document_store is None else _neighbours(hits, self.document_store)
-        known = [*hits, *beside]
-        made = self._maker.passages([list(map(hit_of, each)) for each in rankings], list(map(hit_of, beside)))
-        return {"documents": [_document(found, [known[number] for number in numbers]) for found, numbers in made]}
+        return {"documents": [_document(*each) for each in self._maker.passages(rankings, hit_of, beside)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: Variadic[list[Document]]) -> dict[str, list[Document]]:
