@@ -228,8 +228,8 @@ def link(name: str) -> zipfile.ZipInfo:
         ([("C:out.txt", b"x")], "which would lead out of its folder"),
         ([(link("toy/link"), b"/etc/passwd")], "'toy/link', which is no plain file"),
         ([("toy/a", b"x"), ("toy/a", b"y")], "twice"),
-        ([("toy/bomb", bytes(80 * 1024**2))], "unpacks to far more than such a collection has"),
-        ([(f"toy/{n}", bytes(9 * 1024**2)) for n in range(9)], "unpacks to far more than such a collection has"),
+        ([("toy/bomb", bytes(80 * 1024**2))], "unpacks to over 50 times its size"),
+        ([(f"toy/{n}", bytes(9 * 1024**2)) for n in range(9)], "unpacks to over 50 times its size"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -253,7 +253,7 @@ def test_a_header_that_understates_a_size_is_not_believed(tmp_path: Path) -> Non
         packed[at : at + 4] = (10).to_bytes(4, "little")
     (tmp_path / "a.zip").write_bytes(packed)
     (tmp_path / "inner").mkdir()
-    with pytest.raises(DataError, match=r"damaged|far more"):
+    with pytest.raises(DataError, match=r"damaged|over 50 times"):
         unzip(tmp_path / "a.zip", tmp_path / "inner")
 
 

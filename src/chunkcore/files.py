@@ -547,91 +547,80 @@ def unzip(archive: Path, folder: Path) -> None:
     Verified checksums do not replace the checks here: some publishers state an MD5, which can be forged.
 
     Raises:
-        DataError: no ZIP file, or damaged; a name leads out of the folder, is a link or is there twice; or it unpacks
-            to an implausible size. Files unpacked before stay.
+        DataError: as `ArchiveMembers`; or a name leads out of the folder, is a link or is there twice. Files unpacked
+            before stay.
         OSError: the files cannot be written.
     """
-    from zipfile import BadZipFile, ZipFile  # slow to import, as importlib.metadata
-
-    room = max(_ALWAYS, _RATIO * archive.stat().st_size)
-    try:
-        with ZipFile(archive) as opened:
-            members = opened.infolist()
-            if len(members) > _FILES:
-                raise DataError(f"{archive.name} has {len(members):,} files, over {_FILES:,}: nothing is unpacked")
-            for member in members:
-                target = folder / _safe(member, archive)
-                if member.is_dir():
-                    target.mkdir(parents=True, exist_ok=True)
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with opened.open(member) as source, target.open("xb") as file:
-                    while block := source.read(_BLOCK):  # a header may misstate the size
-                        room -= len(block)
-                        if room < 0:
-                            raise DataError(
-                                f"{archive} unpacks to far more than such a collection has: it is not unpacked"
-                            )
-                        file.write(block)
-    except FileExistsError as error:
-        raise DataError(f"{archive.name} has the file {error.filename} twice") from error
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        raise DataError(f"{archive.name} has the file {echo(member.filename)}, whose name is too long") from error
-    except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{archive.name} is damaged, or no ZIP file: {error}") from error
+    opened = ArchiveMembers(archive, _FILES)
+    for member in opened.members:
+        target = folder / _safe(member, archive)
+        try:
+            (target if member.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
+            if not member.is_dir():
+                with target.open("xb") as file:
+                    file.writelines(opened.blocks(member))
+        except FileExistsError as error:
+            raise DataError(f"{archive} has the file {error.filename} twice") from error
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            raise DataError(f"{archive.name} has the file {echo(member.filename)}, whose name is too long") from error
 
 
 class ArchiveMembers:
-    """The members of a ZIP file, read into memory within the limits of `unzip`. Raises `DataError`: no ZIP file, or
-    damaged; 10,000 members; a member is encrypted or packed in an unusual way; or they unpack to over 50 times the
-    file, and over 64 MB.
+    """The members of a ZIP file, unpacked within limits. Raises `DataError`: no ZIP file, or damaged; over `most`
+    members; a member is encrypted or packed in an unusual way; or they unpack to over 50 times the file, and over
+    64 MB.
     """
 
-    def __init__(self, archive: Path) -> None:
-        from zipfile import BadZipFile, ZipFile
+    def __init__(self, archive: Path, most: int = _MEMBERS) -> None:
+        from zipfile import ZipFile  # slow to import, as importlib.metadata
 
         self._archive = archive
         self._room = max(_ALWAYS, _RATIO * archive.stat().st_size)
-        try:
-            with ZipFile(archive) as opened:
-                self._members = {member.filename: member for member in opened.infolist()}
-        except (BadZipFile, RuntimeError, EOFError, ValueError, NotImplementedError) as error:
-            raise DataError(f"{archive} is damaged, or no ZIP file: {error}") from error
-        if len(self._members) > _MEMBERS:
-            raise DataError(f"{archive} has {len(self._members):,} members, over {_MEMBERS:,}: it is not unpacked")
+        with self._telling_damage():
+            self._file = ZipFile(archive)
+        self.members = self._file.infolist()
+        self._named = {member.filename: member for member in self.members}
+        if len(self.members) > most:
+            raise DataError(f"{archive} has {len(self.members):,} files, over {most:,}: nothing is unpacked")
 
     def __contains__(self, name: str) -> bool:
-        return name in self._members
+        return name in self._named
 
     def read(self, name: str) -> bytes:
-        """A member's bytes; what is read counts against the limit of all. Raises `DataError`: there is none."""
-        from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
-
-        member = self._members.get(name)
-        if member is None:
+        """A member's bytes. Raises `DataError`: there is none."""
+        if name not in self._named:
             raise DataError(f"{self._archive} lacks {name!r}: it is damaged")
+        return b"".join(self.blocks(self._named[name]))
+
+    def blocks(self, member: ZipInfo) -> Iterator[bytes]:
+        """A member's bytes, which count against the limit of all: a header may misstate the size."""
+        from zipfile import ZIP_DEFLATED, ZIP_STORED
+
         if member.flag_bits & _ENCRYPTED or member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise DataError(f"{self._archive} has {name!r}, which is encrypted, or packed in an unusual way")
-        found = []
+            shown = echo(member.filename)
+            raise DataError(f"{self._archive} has {shown}, which is encrypted, or packed in an unusual way")
+        with self._telling_damage(), self._file.open(member) as source:
+            while block := source.read(_BLOCK):
+                self._room -= len(block)
+                if self._room < 0:
+                    raise DataError(f"{self._archive} unpacks to over {_RATIO} times its size: it is not unpacked")
+                yield block
+
+    @contextmanager
+    def _telling_damage(self) -> Iterator[None]:
+        from zipfile import BadZipFile
+
         try:
-            with ZipFile(self._archive) as opened, opened.open(member) as source:
-                while block := source.read(_BLOCK):
-                    self._room -= len(block)
-                    if self._room < 0:
-                        raise DataError(f"{self._archive} unpacks to over {_RATIO} times its size: it is not unpacked")
-                    found.append(block)
-        except (BadZipFile, zlib.error, RuntimeError, EOFError, NotImplementedError) as error:
-            raise DataError(f"{self._archive} is damaged: {error}") from error
-        return b"".join(found)
+            yield
+        except DataError:
+            raise
+        except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError) as error:
+            raise DataError(f"{self._archive} is damaged, or no ZIP file: {error}") from error
 
 
 def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
-    from zipfile import ZIP_DEFLATED, ZIP_STORED
-
     name = PurePosixPath(member.filename)
     kind = stat.S_IFMT(member.external_attr >> 16)
     leads_out = name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename
@@ -639,10 +628,8 @@ def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
         raise DataError(f"{archive.name} has a file {echo(member.filename)}, which would lead out of its folder")
     if any(unicodedata.category(each) in ("Cc", "Zl", "Zp") for each in member.filename):
         raise DataError(f"{archive.name} has a file {echo(member.filename)}, whose name has control characters")
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or member.flag_bits & _ENCRYPTED:
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise DataError(f"{archive.name} has {echo(member.filename)}, which is no plain file")
-    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise DataError(f"{archive.name} has {echo(member.filename)}, which is packed in an unusual way")
     return name
 
 
