@@ -49,7 +49,8 @@ def job(tmp_path: Path) -> Path:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "chunkcore").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m chunkcore "$@"\n')
-    (programs / "gh").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {shlex.quote(str(tmp_path / "gh.txt"))}\n')
+    log, earlier = (shlex.quote(str(tmp_path / name)) for name in ("gh.txt", "earlier.txt"))
+    (programs / "gh").write_text(f'#!/bin/sh\necho "$@" >> {log}\ncase "$2" in --paginate) cat {earlier};; esac\n')
     for program in programs.iterdir():
         program.chmod(0o755)
     return tmp_path
@@ -80,13 +81,21 @@ def test_the_answer_is_commented_and_a_fallen_score_fails_the_job(job: Path) -> 
     done = run(job, "Compare", **asked, arguments=arguments("--require", "Recall@5>=0.99"), output="out")
     assert (job / "github_output").read_text() == "code=1\n", done.stderr
     comment = (job / "out" / "comment.md").read_text("utf-8")
-    assert comment.strip()
-    assert (job / "out" / "report.md").read_text("utf-8").startswith(comment)
+    mark, failed, block = comment.split("\n", 2)
+    assert mark == "<!-- chunkcore compare -->"
+    assert re.fullmatch(r"> recursive:size=200: Recall@5 .* the required .*: failed\.", failed)
+    assert (job / "out" / "report.md").read_text("utf-8").startswith(block.lstrip("\n"))
     assert len(comment.splitlines()) < 60
-    run(job, "Comment", output="out", **{"github.event.pull_request.number": "7"})
-    said = (job / "gh.txt").read_text().split()
-    assert said[:3] == ["pr", "comment", "7"]
-    assert said[-1] == "out/comment.md"
+    pull = {"github.event.pull_request.number": "7"}
+    (job / "earlier.txt").write_text("")
+    run(job, "Comment", output="out", **pull)
+    assert (job / "gh.txt").read_text().endswith("pr comment 7 --repo o/r --body-file out/comment.md\n")
+    (job / "earlier.txt").write_text("11\n12\n")
+    run(job, "Comment", output="out", **pull)
+    assert (job / "gh.txt").read_text().endswith("/issues/comments/12 --field body=@out/comment.md --silent\n")
+    (job / "bin" / "gh").write_text("#!/bin/sh\nexit 1\n")
+    refused = run(job, "Comment", output="out", **pull)
+    assert (refused.returncode, refused.stdout[:11]) == (0, "::warning::")
     assert run(job, "Verdict", **{"steps.compare.outputs.code": "1"}).returncode == 1
     assert run(job, "Verdict", **{"steps.compare.outputs.code": "0"}).returncode == 0
 
