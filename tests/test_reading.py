@@ -19,7 +19,7 @@ from chunkcore.boundaries.blocks import table_blocks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
-from chunkcore.reading import Reader, Reading, UnreadError, read_file, readers
+from chunkcore.reading import Reader, Reading, UnreadError, markup, read_file, readers
 from chunkcore.reading import pdf as pdf_reader
 from chunkcore.scale import Stream, StreamOptions
 from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml, write_docx, write_epub
@@ -193,10 +193,12 @@ def test_a_docx_of_another_program(tmp_path):
     written.add_heading("Tea", level=1)
     written.add_paragraph("Black tea is hot.")
     written.add_paragraph("first", style="List Bullet")
+    for each in ("boil", "pour"):
+        written.add_paragraph(each, style="List Number")
     written.add_table(rows=1, cols=2).rows[0].cells[1].text = "hot"
     written.save(tmp_path / "tea.docx")
     text = document_of(tmp_path / "tea.docx").text
-    assert text.startswith("# Tea\n\nBlack tea is hot.\n\n- first\n\n|  | hot |")
+    assert text.startswith("# Tea\n\nBlack tea is hot.\n\n- first\n1. boil\n2. pour\n\n|  | hot |")
 
 
 def test_an_epub_as_markdown_in_the_order_of_its_spine(tmp_path):
@@ -446,6 +448,9 @@ def test_a_missing_extra_is_named(folder, monkeypatch):
     monkeypatch.setattr(pdf_reader, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r'b.pdf, f.pdf: cannot be read: pypdfium2 .* "chunkadapters\[files\]"'):
         load_documents(folder)
+    monkeypatch.setattr(markup, "find_spec", lambda name: None)
+    with pytest.raises(UnreadError, match=r'justhtml is needed .* "chunkadapters\[files\]"'):
+        document_of(write_epub(folder / "g.epub", {"a.xhtml": "<p>Tea.</p>"}))
 
 
 def test_a_table_is_cut_by_rows_with_its_header():

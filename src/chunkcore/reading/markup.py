@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from chunkcore.boundaries.html import parse_html
 from chunkcore.document import Mark, Span
+from chunkcore.errors import MissingExtraError
 
 _BLANK = re.compile(r"[ \t\r\f\v\u00a0]+")
 _TICKS = re.compile("`{3,}")
@@ -93,6 +95,8 @@ def add_html(text: MarkdownText, html: str) -> None:
 
     Raises `MissingExtraError`: justhtml is not installed.
     """
+    if find_spec("justhtml") is None:
+        raise MissingExtraError.of("justhtml", "files", "read HTML")
     _HtmlWriter(text).write(parse_html(_INSTRUCTION.sub("", html)))
 
 

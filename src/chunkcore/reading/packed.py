@@ -100,18 +100,19 @@ class Docx(_Packed):
     telling = b"word/"
 
     def write(self, archive: ArchiveMembers, text: MarkdownText, notes: list[str]) -> dict[str, Any]:
-        levels = _levels(archive.read("word/styles.xml")) if "word/styles.xml" in archive else {}
+        levels, lists = _styles(archive.read("word/styles.xml")) if "word/styles.xml" in archive else ({}, {})
         numbered = _numbered(archive.read("word/numbering.xml")) if "word/numbering.xml" in archive else set()
-        _Word(text, levels, numbered).read(archive.read("word/document.xml"))
+        _Word(text, levels, numbered, lists).read(archive.read("word/document.xml"))
         for part in ("footnotes", "endnotes"):
             if f"word/{part}.xml" in archive:
-                _Word(text, {}, set(), note=part[:-5]).read(archive.read(f"word/{part}.xml"))
+                _Word(text, {}, set(), {}, note=part[:-5]).read(archive.read(f"word/{part}.xml"))
         return {}
 
 
-def _levels(data: bytes) -> dict[str, int]:
-    """The heading level of each paragraph style that has one."""
+def _styles(data: bytes) -> tuple[dict[str, int], dict[str, str]]:
+    """The heading level of each paragraph style that has one, and the number of the list of each that is one's."""
     levels: dict[str, int] = {}
+    lists: dict[str, str] = {}
     based: dict[str, str] = {}
     style = ""
 
@@ -126,6 +127,8 @@ def _levels(data: bytes) -> dict[str, int]:
             levels[style] = int(value) + 1
         elif name == "basedOn":
             based[style] = value
+        elif name == "numId":
+            lists[style] = value
         elif name == "name" and (value.lower() == "title" or value.lower().removeprefix("heading ").isdecimal()):
             levels.setdefault(style, 1 if value.lower() == "title" else int(value[8:]))
 
@@ -137,7 +140,7 @@ def _levels(data: bytes) -> dict[str, int]:
             seen.add(origin)
         if origin in levels:
             levels.setdefault(each, levels[origin])
-    return levels
+    return levels, lists
 
 
 def _numbered(data: bytes) -> set[tuple[str, str]]:
@@ -167,11 +170,18 @@ class _Word:
     """Writes the blocks of WordprocessingML."""
 
     def __init__(
-        self, text: MarkdownText, levels: Mapping[str, int], numbered: set[tuple[str, str]], *, note: str = ""
+        self,
+        text: MarkdownText,
+        levels: Mapping[str, int],
+        numbered: set[tuple[str, str]],
+        lists: Mapping[str, str],
+        *,
+        note: str = "",
     ) -> None:
         self.text = text
         self.levels = levels
         self.numbered = numbered
+        self.lists = lists
         self.note = note  # in notes: "foot" or "end"
         self.number = ""  # of the open note
         self.runs: list[list[str]] = []  # of open paragraphs: a text box has its own
@@ -257,7 +267,7 @@ class _Word:
             if outline.isdecimal() and int(outline) < 9
             else self.levels.get(style.get("pStyle", ""), 0)
         )
-        number = style.get("numId", "0")
+        number = style.get("numId", self.lists.get(style.get("pStyle", ""), "0"))
         if level:
             self.text.heading(level, text)
         elif number != "0" or style.get("pStyle", "").startswith("List"):
