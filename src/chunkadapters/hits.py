@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chunkadapters.places import PAGES, SEGMENTS, SPANS, Origin, decode_segments, digest
-from chunkcore.document import Span
+from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, LateEmbedder
 from chunkcore.spans import merge_touching
@@ -227,15 +227,11 @@ def late_vectors(
         ModelError: the model failed, or gave a wrong answer, twice.
     """
     late = model if isinstance(model, LateEmbedder) else LateEmbedder(model)
-    rows: dict[str, list[int]] = {}
-    for row, chunk in enumerate(chunks):
+    for chunk in chunks:
         _check(chunk, texts)
-        rows.setdefault(chunk.document, []).append(row)
-    found: list[list[float]] = [[] for _ in chunks]
-    for document, own in rows.items():
-        vectors = late.embed_spans(texts[document], [chunks[row].spans for row in own])
-        for row, vector in zip(own, vectors.tolist(), strict=True):
-            found[row] = vector
+    pieces = [Chunk(each.document, number, each.spans, each.text, 0) for number, each in enumerate(chunks)]
+    documents = [Document(name, text) for name, text in texts.items()]
+    found: list[list[float]] = late.embed_chunks(documents, pieces).tolist()
     return found
 
 
