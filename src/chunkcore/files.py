@@ -178,22 +178,11 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
+        told = f"{path} is not UTF-8 text (byte {before + error.start} is 0x{data[error.start]:02x})"
+        if data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32)):
+            raise NoTextError(f"{told}: convert it, or take it out") from error
         number = line or data.count(b"\n", 0, error.start) + 1
-        binary = is_binary(data, has_nul=b"\x00" in data)
-        raise not_text(path, before + error.start, data[error.start], number, binary=binary) from error
-
-
-def not_text(path: Path, place: int, byte: int, line: int, *, binary: bool) -> DataError:
-    """The error of a file with a byte that is not UTF-8."""
-    return (NoTextError if binary else DataError)(
-        f"{path} is not UTF-8 text (byte {place} is 0x{byte:02x}){'' if binary else f' on line {line}'}: "
-        "convert it, or take it out"
-    )
-
-
-def is_binary(head: bytes, *, has_nul: bool) -> bool:
-    """Whether a file that is not UTF-8 is binary and not text in another encoding, by its first bytes."""
-    return head.startswith(_PDF) or (has_nul and not head.startswith(_UTF_16_OR_32))
+        raise DataError(f"{told} on line {number}: convert it, or take it out") from error
 
 
 def unreadable(path: Path, error: OSError) -> DataError:

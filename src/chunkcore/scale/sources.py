@@ -6,6 +6,7 @@ import codecs
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
-from chunkcore.files import LONGEST_LINE, empty, is_binary, not_text, refuse_device, unreadable
+from chunkcore.files import LONGEST_LINE, empty, refuse_device, unreadable
 from chunkcore.reading.base import has_reader
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
@@ -198,9 +199,7 @@ class Sources:
             if stamp[0] <= self.part_size:
                 yield whole
                 return
-            try:
-                check_text(path)
-            except DataError:  # in another encoding, or of a kind that its name does not tell
+            if not _is_utf8(path):  # in another encoding, or of a kind that its name does not tell
                 yield whole._replace(kind="file")
                 return
             with path.open("rb") as file:
@@ -275,32 +274,15 @@ def input_files(path: Path) -> Iterator[Path]:
         yield path
 
 
-def check_text(path: Path) -> None:
-    """Check that a whole file is UTF-8 before any of it is chunked, in bounded memory.
-
-    Raises `NoTextError`: it is binary; `DataError`: another encoding; names the byte and the line.
-    """
+def _is_utf8(path: Path) -> bool:
+    """Whether a whole file is, before any of it is chunked; in bounded memory."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    before, lines = 0, 1
-    rest = head = b""
-    has_nul = False
-    with path.open("rb") as file:
-        while True:
-            block = file.read(_BLOCK)
-            head = head or block
-            has_nul = has_nul or b"\x00" in block
-            try:
-                decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                line = lines + (rest + block).count(b"\n", 0, error.start)
-                byte = (rest + block)[error.start]
-                binary = is_binary(head, has_nul=has_nul)
-                raise not_text(path, before - len(rest) + error.start, byte, line, binary=binary) from error
-            if not block:
-                return
-            rest = decoder.getstate()[0]
-            before += len(block)
-            lines += block.count(b"\n")
+    with path.open("rb") as file, suppress(UnicodeDecodeError):
+        while block := file.read(_BLOCK):
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+        return True
+    return False
 
 
 def file_stamp(path: Path) -> tuple[int, int]:
