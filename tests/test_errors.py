@@ -78,7 +78,7 @@ def test_a_command_tells_a_long_specification_in_few_words(capfd: pytest.Capture
 
 def test_a_grid_of_20_000_sizes_is_refused_at_once() -> None:
     begin = time.process_time()
-    with pytest.raises(OptionError, match="has 20,000 values: narrow it to 1,000 at most"):
+    with pytest.raises(OptionError, match="is 20,000 configurations: narrow it to 1,000 at most"):
         parse_grid(f"recursive:size={{{','.join(map(str, range(20_000)))}}}")
     assert time.process_time() - begin < 2
 

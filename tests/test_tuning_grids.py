@@ -108,7 +108,7 @@ def test_a_strategy_without_braces_is_a_grid_of_one(spec: str) -> None:
         ("unknown:size={1,2}", "unknown"),
         (
             f"recursive:size={{{MANY}}},overlap={{{MANY}}}",
-            "is 1,600 configurations: expected 1,000 at most",
+            "is 1,600 configurations: narrow it to 1,000 at most",
         ),
         (3, "a grid is given as name:option={value,value}"),
     ],

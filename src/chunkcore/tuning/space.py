@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache, partial
@@ -345,10 +346,6 @@ def parse_grid(spec: str) -> Branch:
         raise OptionError(f"a grid is given as name:option={{value,value}},...; got {echo(spec)}")
     name, given = _grid(spec)
     branch = Branch(strategy=name, parameters=given)
-    if branch.size > _CONFIGURATIONS:
-        raise OptionError(
-            f"the grid {echo(spec)} is {branch.size:,} configurations: expected {_CONFIGURATIONS:,} at most"
-        )
     for drawn in branch.combinations():
         get_chunker(branch.strategy, **branch.options(drawn))
     return branch
@@ -378,8 +375,6 @@ def retriever_values(specs: Sequence[str]) -> Values:
             found.append(spec)
             continue
         name, given = _grid(spec)
-        if math.prod(each.size for each in given.values()) > _CONFIGURATIONS:
-            raise OptionError(f"{echo(spec)} is over {_CONFIGURATIONS:,} retrievers: narrow it")
         combined = product(*(each.values for each in given.values()))
         found += (format_spec(name, dict(zip(given, values, strict=True))) for values in combined)
     for each in found:
@@ -397,6 +392,9 @@ def _grid(spec: str) -> tuple[str, dict[str, Values]]:
         if option in given:
             raise OptionError(f"the option {option} is given twice in {echo(spec)}; keep one")
         given[option] = Values(values=tuple(_grid_values(option, text, spec)))
+    size = math.prod(each.size for each in given.values())
+    if size > _CONFIGURATIONS:
+        raise OptionError(f"the grid {echo(spec)} is {size:,} configurations: narrow it to {_CONFIGURATIONS:,} at most")
     return name.strip(), given
 
 
@@ -408,12 +406,8 @@ def _grid_values(option: str, text: str, spec: str) -> list[Any]:
         raise OptionError(
             f"the option {option} has an empty value in the grid {echo(spec)}: expected {{value,value,...}}"
         )
-    if len(written) > _CONFIGURATIONS:
-        raise OptionError(
-            f"the grid {echo(spec)} has {len(written):,} values: narrow it to {_CONFIGURATIONS:,} at most"
-        )
-    if len(set(written)) < len(written):
-        repeated = next(each for number, each in enumerate(written) if each in written[:number])
+    repeated = next((each for each, count in Counter(written).items() if count > 1), None)
+    if repeated is not None:
         raise OptionError(f"the option {option} has the value {echo(repeated)} twice in {echo(spec)}; keep one")
     values = [read_value(each, option) for each in written]
     return sorted(values) if all(_is_number(each) for each in values) else values
