@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Evidence
+from chunkcore.evaluation.counting import meeting_pairs
 from chunkcore.models import Embedder, embed
+from chunkcore.spans import Numbers, as_ranges
 
 Floats = NDArray[np.float64]
 Threshold = float | Literal["propose"] | None
@@ -129,7 +131,7 @@ def filter_questions(
     flat = directions(embedder, [each for several in excerpts for each in several])
     owners = np.repeat(np.arange(len(questions)), [len(several) for several in excerpts])
     own = owners[None, :] == np.arange(len(questions))[:, None]
-    shared = _overlapping(evidence)
+    shared = _overlapping(evidence, owners)
     apart = np.ones((len(questions), len(questions)), dtype=bool)
     for index, row in enumerate(shared):
         apart[index, owners[row]] = False
@@ -162,16 +164,14 @@ def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = Fals
     return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
-def _overlapping(evidence: Sequence[Sequence[Evidence]]) -> NDArray[np.bool_]:
+def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:
+    """Which of all pieces of evidence share a character with those of each question: shape (questions, pieces)."""
     flat = [each for several in evidence for each in several]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(each.document_id for each in flat))}
-    documents = np.array([numbers[each.document_id] for each in flat])
-    starts = np.array([each.span.start for each in flat])
-    ends = np.array([each.span.end for each in flat])
+    far = max((each.span.end for each in flat), default=0)
+    bases = {name: number * far for number, name in enumerate(dict.fromkeys(each.document_id for each in flat))}
+    shifts = np.array([bases[each.document_id] for each in flat], dtype=np.int64)
+    places = as_ranges([each.span for each in flat]) + shifts[:, None]
     shared = np.zeros((len(evidence), len(flat)), dtype=bool)
-    for index, several in enumerate(evidence):
-        for each in several:
-            shared[index] |= (
-                (documents == numbers[each.document_id]) & (starts < each.span.end) & (ends > each.span.start)
-            )
+    one, other = meeting_pairs(places, places)
+    shared[owners[one], other] = True
     return shared

@@ -1,4 +1,4 @@
-"""The report as Markdown, two CSV tables, and JSON that can be read back."""
+"""`write_report`: the report as a page, Markdown, two CSV tables, and JSON that can be read back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ from chunkcore.escaping import csv_cell, markdown_cell, plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import Comparison, compare
+from chunkcore.files import write_text
 from chunkcore.report.advice import Advice
+from chunkcore.report.html import html_report
 from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import (
     Table,
@@ -231,3 +234,56 @@ def read_reports(path: Path | str) -> list[Report]:
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("reports"), list):
         raise DataError(f'{path} is no report: expected an object whose "format" is "{FORMAT}"')
     return [Report.from_dict(each) for each in data["reports"]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """Paths of the files of a report."""
+
+    html: Path
+    markdown: Path
+    json: Path
+    scores: Path
+    questions: Path
+
+
+def write_report(
+    found: ReportPage | Comparison | Sequence[Report],
+    folder: Path | str,
+    *,
+    benchmark: Benchmark | None = None,
+    measure: Measure | str = "",
+    settings: Mapping[str, str] | None = None,
+) -> ReportFiles:
+    """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``, each atomically.
+
+    Args:
+        found: a comparison, reports to compare, or a page with everything to show.
+        folder: created if missing.
+        benchmark: shows its questions, documents and chunks on the page.
+        measure: for the verdict on reports; see `compare`.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+        DataError: no report, or reports that cannot be compared; see `compare`.
+        OSError: the folder cannot be written to.
+
+    >>> import numpy as np, tempfile
+    >>> from chunkcore.evaluation.measures import get_measure
+    >>> reports = [Report(name, "toy", ("q",), ("",), {get_measure("Recall@5"): np.ones(1)}) for name in ("a", "b")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(reports, folder).html.name
+    'report.html'
+    """
+    if not isinstance(found, ReportPage | Comparison):
+        found = compare(found, measure)
+    page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
+    texts = {
+        "markdown": ("report.md", markdown_report(page)),
+        "json": ("report.json", json_report(page)),
+        # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
+        "scores": ("scores.csv", f"\ufeff{score_csv(page)}"),
+        "questions": ("questions.csv", f"\ufeff{question_csv(page)}"),
+        "html": ("report.html", html_report(page)),
+    }
+    return ReportFiles(**{kind: write_text(Path(folder) / name, text) for kind, (name, text) in texts.items()})

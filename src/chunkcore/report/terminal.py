@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from textwrap import indent, wrap
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from chunkcore.escaping import terminal_text
@@ -37,7 +36,7 @@ def print_report(page: ReportPage, console: Console) -> None:
     measure = page.comparison.measure
     print_advice(Advice.of(page), console)
     table = score_table(page, page.chosen_k, measure.unit)
-    console.print(_laid_out(table, _fitting(table, console.width), _named, fold=False))
+    console.print(_laid_out(table, _fitting(table, console.width), fold=False))
     console.print(
         Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"),
         style="dim",
@@ -73,7 +72,7 @@ def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None)
     print_advice(advice or Advice.of_search(tuning), console)
     table = front_table(tuning)
     shown = Table(table.title, table.columns, (*tuning.front[:_MOST_ROWS], tuning.baseline))
-    console.print(_laid_out(shown, list(shown.columns), _wrapped_spec))
+    console.print(_laid_out(shown, list(shown.columns), _SPEC))
     if len(tuning.front) > _MOST_ROWS:
         console.print(Text(f"and {len(tuning.front) - _MOST_ROWS} more, in tune.json"), style="dim")
     unit = "% of " if tuning.goal.suffix else ""
@@ -96,7 +95,7 @@ def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None)
     choices = choice_table(tuning)
     if choices is not None and tuning.strategies is not None:
         console.print()
-        console.print(_laid_out(choices, [column for column in choices.columns if column.short], _named))
+        console.print(_laid_out(choices, [column for column in choices.columns if column.short]))
         console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
 
 
@@ -119,10 +118,8 @@ def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
     return kept
 
 
-def _laid_out(
-    table: Table[Any], columns: list[Column[Any]], name: Callable[[Cell], Text], *, fold: bool = True
-) -> RichTable:
-    """The table with some of its columns; `name` lays out the first one."""
+def _laid_out(table: Table[Any], columns: list[Column[Any]], width: int = _NAME, *, fold: bool = True) -> RichTable:
+    """The table with some of its columns; the first has names in lines of at most this width."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -138,7 +135,7 @@ def _laid_out(
         )
     for row in table.items:
         first, *others = (column.cell(row) for column in columns)
-        made.add_row(name(first), *map(_text, others))
+        made.add_row(_named(first, width), *map(_text, others))
     return made
 
 
@@ -151,23 +148,13 @@ def _text(cell: Cell) -> Text:
     return made
 
 
-def _named(cell: Cell) -> Text:
-    """A system's number and its name, on lines below each other."""
+def _named(cell: Cell, width: int = _NAME) -> Text:
+    """A name on lines below each other, after its number."""
     from rich.text import Text
 
-    if not cell.number:
-        return _text(cell)
-    lines = _wrapped(terminal_text(cell.text), _NAME - 3)
-    return Text(f"{cell.number:<3}" + "\n   ".join(lines))
-
-
-def _wrapped_spec(cell: Cell) -> Text:
-    """A configuration on lines that end after a comma."""
-    from rich.text import Text
-
-    parts = terminal_text(cell.text).replace(",", ", ")
-    lines = "\n".join(wrap(parts, _SPEC, break_on_hyphens=False)).replace(", ", ",")
-    return Text(lines, style="bold" if cell.strong else "")
+    number = f"{cell.number:<3}" if cell.number else ""
+    lines = f"\n{' ' * len(number)}".join(_wrapped(terminal_text(cell.text), width - len(number)))
+    return Text(number + lines, style="bold" if cell.strong else "")
 
 
 def _wrapped(name: str, width: int) -> list[str]:
