@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from chunkcore import Benchmark, load_benchmark, load_dataset, tune
+from chunkcore import Benchmark, Document, load_benchmark, load_dataset, tune
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.evaluation.benchmarks import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
 from chunkcore.models import EmbeddingCache
@@ -61,12 +61,16 @@ def test_evidence_of_papers_is_widened_to_one_or_two_sentences():
     assert np.mean([len(sentence_ranges(text)) for texts in found for text in texts]) < 1.5
 
 
-def few(documents: int) -> Benchmark:
-    """Some of the shipped documents, and the questions about them."""
+@pytest.fixture(scope="module")
+def few() -> Benchmark:
+    """The beginnings of two shipped documents, and the questions about them."""
     whole = load_dataset("lochmere")
-    kept = whole.documents[:documents]
-    ids = {each.id for each in kept}
-    return Benchmark("few", kept, [each for each in whole.queries if {one.document_id for one in each.evidence} <= ids])
+    kept = [Document(each.id, each.text[:8_000]) for each in whole.documents[1:3]]
+    ends = {each.id: len(each.text) for each in kept}
+    asked = [
+        each for each in whole.queries if all(one.span.end <= ends.get(one.document_id, 0) for one in each.evidence)
+    ]
+    return Benchmark("few", kept, asked)
 
 
 def mean(found: Tuning, trial: Trial, kind: str) -> float:
@@ -75,17 +79,16 @@ def mean(found: Tuning, trial: Trial, kind: str) -> float:
 
 
 @needs_model
-def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences():
+def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences(few):
     """What figures 2 to 5 of the paper show for every strategy, on the collection that ships."""
-    benchmark = few(2)
     cache = EmbeddingCache()
     grid = "fixed_sentences:sentences={2,12}"
 
     def search(asked: Benchmark, unit: str) -> Tuning:
-        options = TuneOptions(measure=[f"F1@{k}[{unit}]" for k in (1, 3, 5, 10)], resamples=100)
+        options = TuneOptions(measure=[f"F1@{k}[{unit}]" for k in (1, 3, 5, 10)], folds=2, resamples=100)
         return tune(asked, grid, options=options, cache=cache)
 
-    documents, evidence = search(benchmark, "document"), search(whole_sentences(benchmark), "sentence")
+    documents, evidence = search(few, "document"), search(whole_sentences(few), "sentence")
     small, large = documents.configurations
     assert mean(documents, small, "Precision") > mean(documents, large, "Precision")
     small, large = evidence.configurations
@@ -94,9 +97,9 @@ def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences()
 
 
 @needs_model
-def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from():
+def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from(few):
     """A chunk of several spans stands for each original that it took a sentence from."""
-    benchmark = sample_queries(stitch(few(2), sentences=40), 10)
+    benchmark = sample_queries(stitch(few, sentences=40), 10)
     grids = ["single_linkage:max_size=null,position_weight={0,1},chunks=4"]
     found = tune(benchmark, grids, options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100))
     meaning, place = (each.quality for each in found.configurations)
