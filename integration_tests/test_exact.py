@@ -403,13 +403,18 @@ def test_haystack_on_generated_text(text: str, number: int) -> None:
     check(haystack_texts(splitter, text) if text else [], cut(splitter, text), text)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.text(alphabet="\"'.?!,([ \n1aB", max_size=60), st.booleans())
-def test_sentences_are_joined_by_quotations_as_haystack_does(text: str, white_space: bool) -> None:
+@lru_cache
+def haystack_sentences(white_space: bool) -> Any:
     pytest.importorskip("nltk")
     from haystack.components.preprocessors.sentence_tokenizer import SentenceSplitter as Sentences
 
-    splitter = Sentences(keep_white_spaces=white_space)
+    return Sentences(keep_white_spaces=white_space)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="\"'.?!,([ \n1aB", max_size=60), st.booleans())
+def test_sentences_are_joined_by_quotations_as_haystack_does(text: str, white_space: bool) -> None:
+    splitter = haystack_sentences(white_space)
     wanted = [(each["start"], each["end"]) for each in splitter.split_sentences(text)]
     assert sentence_pieces(splitter, text) == wanted
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import subprocess
-import sys
+import runpy
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from chunkcore.chunkers import strategies
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"langchain": "langchain_text_splitters", "llamaindex": "llama_index", "haystack": "haystack"}
@@ -22,35 +23,38 @@ def page_of(framework: str) -> str:
     return (ROOT / "docs" / "guides" / f"{framework}.md").read_text(encoding="utf-8")
 
 
-def run(program: str, folder: Path) -> None:
-    environment = os.environ | {"HAYSTACK_TELEMETRY_ENABLED": "False"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, cwd=folder, env=environment, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+    """Runs a page's Python blocks as one program, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(strategies, "_known", dict(strategies.items()))
+
+    def runs(page: str) -> object:
+        program = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+        Path("program.py").write_text(program, encoding="utf-8")
+        return runpy.run_path("program.py", run_name="__main__")
+
+    return runs
 
 
 @pytest.mark.parametrize("framework", PACKAGES)
-def test_a_page_s_program_runs(framework: str, tmp_path: Path) -> None:
-    program = "\n".join(re.findall(r"^```python\n(.*?)^```", page_of(framework), flags=re.MULTILINE | re.DOTALL))
-    run(program, tmp_path)
+def test_a_page_s_program_runs(framework: str, run: Callable[[str], object]) -> None:
+    run(page_of(framework))
 
 
-def test_the_tutorial_s_program_runs(tmp_path: Path) -> None:
+def test_the_tutorial_s_program_runs(run: Callable[[str], object]) -> None:
     for package in PACKAGES.values():
         pytest.importorskip(package)
-    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    run("\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)), tmp_path)
+    run((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
 
 
-def test_the_page_of_exact_runs_and_the_originals_have_these_faults_still(tmp_path: Path) -> None:
+def test_the_page_of_exact_runs_and_the_originals_have_these_faults_still(run: Callable[[str], object]) -> None:
     for package in PACKAGES.values():
         pytest.importorskip(package)
-    page = (ROOT / "docs" / "guides" / "exact.md").read_text(encoding="utf-8")
-    program = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
-    # nltk's sentences are where LlamaIndex has them.
-    begin = "from llama_index.core.utils import globals_helper\nassert globals_helper.punkt_tokenizer\n"
-    run(begin + program, tmp_path)
+    from llama_index.core.utils import globals_helper
+
+    assert globals_helper.punkt_tokenizer  # nltk's sentences are where LlamaIndex has them
+    run((ROOT / "docs" / "guides" / "exact.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("framework", PACKAGES)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,14 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md")
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=["experiment", "LangChain"])
-def test_the_readme_s_examples_run(program: str, tmp_path: Path) -> None:
+def test_the_readme_s_examples_run(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("langchain_core" if "langchain" in program else "bm25s")
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, encoding="utf-8", check=False
-    )
-    assert done.returncode == 0, done.stderr
-    last = done.stdout.strip().splitlines()[-1]
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(program, encoding="utf-8")
+    runpy.run_path("program.py", run_name="__main__")
+    last = capsys.readouterr().out.strip().splitlines()[-1]
     if "evaluate_retriever" in program:
         assert all(0 <= float(score) <= 1 for score in last.split()), last
     else:
