@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from chunkcore import Document, get_llm, load_benchmark, load_dataset
+from chunkcore.cli import main
 from chunkcore.datasets import dataset_path
 from chunkcore.questions import Generated, GenerationOptions, generate_benchmark
 from chunkcore.questions.page import files_beside
@@ -69,12 +70,12 @@ def answered(journal: Path) -> int:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
 def test_the_command_is_killed_again_and_again_and_its_questions_can_be_compared_on(
-    server: FakeServer, docs: Path, tmp_path: Path
+    server: FakeServer, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output, once = tmp_path / "questions.jsonl", tmp_path / "once.jsonl"
     concurrency = 3
     spec = f"openai:m@{server.url}#tries=1&concurrency={concurrency}"
-    program = [*CHUNKCORE, "questions", "generate", "--docs", str(docs), "--llm", spec, "-n", str(QUESTIONS)]
+    program = ["questions", "generate", "--docs", str(docs), "--llm", spec, "-n", str(QUESTIONS)]
     program += ["--sample-size", "300", "--concurrency", str(concurrency), "--embedder", "none"]
     chance = random.Random(0)
     kills, code = 0, None
@@ -82,7 +83,9 @@ def test_the_command_is_killed_again_and_again_and_its_questions_can_be_compared
         journal = files_beside(output).journal
         before = answered(journal)
         wanted = before + chance.randint(1, 6) if kills < KILLS else 10**9
-        with subprocess.Popen([*program, "--output", str(output)], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            [*CHUNKCORE, *program, "--output", str(output)], cwd=ROOT, stdout=subprocess.DEVNULL
+        ) as process:
             while process.poll() is None and answered(journal) < wanted:
                 time.sleep(0.005)
             time.sleep(chance.random() / 30 if kills < KILLS else 0)
@@ -97,7 +100,7 @@ def test_the_command_is_killed_again_and_again_and_its_questions_can_be_compared
     assert sum(counts.values()) - len(counts) <= kills * concurrency
     assert len(counts) == answered(files_beside(output).journal)
     server.log.clear()
-    subprocess.run([*program, "--output", str(once)], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    assert main([*program, "--output", str(once)]) == code
     for mine, other in ((output, once), (files_beside(output).rejected, files_beside(once).rejected)):
         assert mine.read_bytes() == other.read_bytes()
     reasons = [json.loads(line)["reason"] for line in files_beside(output).rejected.read_text().splitlines()]
@@ -109,23 +112,22 @@ def test_the_command_is_killed_again_and_again_and_its_questions_can_be_compared
         assert evidence.span.slice(benchmark.document(evidence.document_id).text) in SENTENCES
     collection = ["--docs", str(docs), "--questions", str(output)]
     compare = ["compare", *collection, "-s", "recursive:size=20", "-s", "recursive:size=60", "--resamples", "200"]
-    assert "recursive:size=20" in told(*compare, "--output", str(tmp_path / "report"))
+    assert main([*compare, "--output", str(tmp_path / "report")]) == 0
+    assert "recursive:size=20" in capsys.readouterr().out
     # The fake writer asks in nearly the same words again and again; beside that nothing is wrong.
-    assert told("questions", "check", *collection, "--size", "40", "--ignore", "duplicate") == "nothing is wrong\n"
-
-
-def told(*arguments: str) -> str:
-    return subprocess.run([*CHUNKCORE, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert main(["questions", "check", *collection, "--size", "40", "--ignore", "duplicate"]) == 0
+    assert capsys.readouterr().out == "nothing is wrong\n"
 
 
 @pytest.mark.skipif(not is_installed(), reason="the small language model is not installed")
 def test_a_real_model_writes_questions_or_rejections_and_pays_for_none_twice(tmp_path: Path) -> None:
     """A base model copies little without a slip: every question that it writes is right or told to be wrong."""
     manual = (dataset_path("lochmere") / "documents" / "manual.md").read_text(encoding="utf-8")
-    documents = [Document("manual.md", manual[:2_500]), load_dataset("lochmere").documents[0]]
-    options = GenerationOptions(questions=2, sample_size=400, retries=0, patience=2, concurrency=1)
+    reference = load_dataset("lochmere").documents[0]
+    documents = [Document("manual.md", manual[:2_500]), Document(reference.id, reference.text[:2_500])]
+    options = GenerationOptions(questions=1, sample_size=300, retries=0, patience=1, concurrency=1)
     with served() as url:
-        llm = get_llm(f"openai:{MODEL}@{url}#max_tokens=160&timeout=300&tries=1&concurrency=1")
+        llm = get_llm(f"openai:{MODEL}@{url}#max_tokens=120&timeout=300&tries=1&concurrency=1")
         made = generate_benchmark(documents, llm, options, journal=tmp_path / "journal.jsonl")
         calls = llm.usage.calls  # type: ignore[attr-defined]
         again = generate_benchmark(documents, llm, options, journal=tmp_path / "journal.jsonl")

@@ -20,8 +20,22 @@ settings.register_profile("suite", max_examples=25, deadline=None, derandomize=T
 settings.load_profile("suite")
 
 
-# Modules with tests of many seconds, which begin first: processes that have nothing left then share short ones.
-LONG = ()
+# Modules with tests of many seconds. They begin first: a process that has nothing left then takes short ones.
+LONG = {
+    "test_answers_real",
+    "test_chroma_parity",
+    "test_editions",
+    "test_framework_pages",
+    "test_generate_llm",
+    "test_late_real",
+    "test_llm_local",
+    "test_notebooks",
+    "test_protocols",
+    "test_real_model",
+    "test_report_browser",
+    "test_stopping",
+    "test_tune_real",
+}
 
 
 def pytest_collection() -> None:
