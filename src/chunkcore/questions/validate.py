@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, quote
-from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import chosen_layout
 from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
@@ -59,9 +59,6 @@ assert tuple(KINDS) == get_args(Kind)
 _LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
 _WORD = re.compile(r"\w+")
-_AMBIGUOUS = re.compile(
-    r"""the excerpt (?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*") occurs \d+ times (?:or more )?\(""", re.DOTALL
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,19 +222,14 @@ class _Read:
         self.documents = held
         self._texts = {document.id: document.text for document in held}
         reader = QuestionReader(held, [str(row.get("id")) for _, row in listed], unread)
-        told: tuple[tuple[Kind | None, list[DataProblem]], ...] = (
-            (None, reader.problems),
-            ("repeated-id", reader.repeated),
-            ("respelled", reader.notes),
-        )
         for place, row in listed:
             reader.add(place, row)
             self.asked += [_Asked(f"{file}{place}", query) for query in reader.queries]
             reader.queries.clear()
-            for kind, problems in told:
+            for problems in (reader.problems, reader.repeated, reader.notes):
                 for each in problems:
                     reason = each.reason.removeprefix(f"{place}: ")
-                    self.problems.append(Finding(kind or _kind(reason), f"{file}{place}", each.query_id, reason))
+                    self.problems.append(Finding(cast(Kind, each.kind), f"{file}{place}", each.query_id, reason))
                 problems.clear()
 
     def same_words(self) -> Iterator[Finding]:
@@ -337,17 +329,6 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
         place, row = damaged[0]
         raise DataError(f"{path}, {place}: {row['left_out']}")
     return rows
-
-
-def _kind(reason: str) -> Kind:
-    """The kind of an `EvidenceFinder` problem, from its own words, not those it quotes."""
-    if _AMBIGUOUS.match(reason):
-        return "ambiguous"
-    missing = (
-        r"the excerpt .* (is not found|occurs)|at \d+(-\d+)? of .* stands|evidence ends at"
-        r"|its document .* (is not among|was not read)"
-    )
-    return "not-found" if re.match(missing, reason, re.DOTALL) else "malformed"
 
 
 def _words(each: _Asked) -> str:

@@ -118,10 +118,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class DataProblem:
-    """A question that was left out, and why."""
+    """A question that was left out, and why; `kind` is one of `chunkcore.questions.validate.KINDS`."""
 
     query_id: str
     reason: str
+    kind: str = "malformed"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,21 @@ _HINTS = 200  # missing excerpts that are searched in other spellings, which is 
 
 
 class EvidenceError(DataError):
-    """Evidence that is not found, or found more than once; the question is left out."""
+    """Evidence that cannot be used; the question is left out. `kind` as of `DataProblem`."""
+
+    kind = "malformed"
+
+
+class NotFoundError(EvidenceError):
+    """Evidence that does not stand where it should."""
+
+    kind = "not-found"
+
+
+class AmbiguousError(EvidenceError):
+    """Evidence that stands at several places, and does not say which."""
+
+    kind = "ambiguous"
 
 
 class EvidenceFinder:
@@ -87,16 +101,16 @@ class EvidenceFinder:
         begin = found.span.start + start
         seen = self._documents[found.document_id].text[begin : begin + len(answer)]
         if seen != answer:
-            raise EvidenceError(f"at {start} of its context stands {quote(seen)}, not the answer {quote(answer)}")
+            raise NotFoundError(f"at {start} of its context stands {quote(seen)}, not the answer {quote(answer)}")
         return Evidence(found.document_id, Span(begin, begin + len(answer)))
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
             return self._listed
         if document_id in self._unread:
-            raise EvidenceError(f"its document {document_id!r} was not read: it {self._unread[document_id]}")
+            raise NotFoundError(f"its document {document_id!r} was not read: it {self._unread[document_id]}")
         if document_id not in self._documents:
-            raise EvidenceError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
+            raise NotFoundError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
 
     def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
@@ -108,13 +122,13 @@ class EvidenceFinder:
         except DataError as error:
             raise EvidenceError(str(error)) from error
         if span.end > len(document.text):
-            raise EvidenceError(
+            raise NotFoundError(
                 f"evidence ends at {span.end}, its document {echo(document.id)} at {len(document.text)}"
             )
         expected = entry.get("text")
         seen = span.slice(document.text)
         if expected is not None and expected != seen:
-            raise EvidenceError(
+            raise NotFoundError(
                 f"at {span.start}-{span.end} of {echo(document.id)} stands {quote(seen)}, not {quote(expected)}"
             )
         return Evidence(document.id, span)
@@ -131,14 +145,14 @@ class EvidenceFinder:
         excerpt = f"the excerpt {quote(text)}"
         where = f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
         if not places:
-            raise EvidenceError(f"{excerpt} is not found {where}{self._hint(text, chosen)}")
+            raise NotFoundError(f"{excerpt} is not found {where}{self._hint(text, chosen)}")
         times = "once" if len(places) == 1 else f"{len(places)} times{' or more' * (len(places) >= _COUNTED)}"
         if occurrence is None and len(places) > 1:
             named = ", ".join(f"{document.id!r} at {span.start}" for document, span in places[:_NAMED])
             more = ", ..." if len(places) > _NAMED else ""
-            raise EvidenceError(f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end")
+            raise AmbiguousError(f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end")
         if occurrence is not None and occurrence > len(places):
-            raise EvidenceError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
+            raise NotFoundError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
         document, span = places[(occurrence or 1) - 1]
         if not is_verbatim:
             seen = quote(span.slice(document.text))
@@ -235,16 +249,16 @@ class QuestionReader:
         identity = identity or next(each for each in numbered if each not in self._seen and each not in self._given)
         if identity in self._seen:
             told = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
-            self.repeated.append(DataProblem(identity, told))
+            self.repeated.append(DataProblem(identity, told, "repeated-id"))
             return
         self._seen[identity] = place
         try:
             query = self._query(identity, understood(row, self._named))
         except EvidenceError as error:
-            self.problems.append(DataProblem(identity, f"{place}: {error}"))
+            self.problems.append(DataProblem(identity, f"{place}: {error}", error.kind))
         else:
             (self.queries if query.evidence else self.without_evidence).append(query)
-            self.notes += [DataProblem(identity, f"{place}: {note}") for note in self._finder.notes]
+            self.notes += [DataProblem(identity, f"{place}: {note}", "respelled") for note in self._finder.notes]
         self._finder.notes.clear()
 
     def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
