@@ -1029,7 +1029,7 @@ def test_a_cap_is_told_with_how_to_go_on_and_is_exit_code_1(docs, model, tmp_pat
         (["--max-cost", "1"], "max_cost needs the prices"),
         (["--duplicate", "much"], "--duplicate is a cosine, propose, or none; got 'much'"),
         (["--relevance", "7"], "the relevance threshold is a cosine"),
-        (["--output", "{docs}/questions.jsonl"], "lies in the folder of the documents"),
+        (["--output", "{docs}/questions.jsonl"], "would be taken for a document"),
         (["--output", "{docs}/../q.csv"], "ends in .jsonl"),
         (["--docs", "{docs}/none"], "does not exist"),
         (["--llm", "gpt"], "a language model is openai:MODEL@URL"),

@@ -196,3 +196,12 @@ class PieceChunker(WindowChunker, ABC):
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         return small_pieces(source, self.piece_size)
+
+
+def llms_of(chunker: Chunker) -> list[LLM]:
+    """The language models of a strategy, and of those that it wraps, each once."""
+    found = {id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])}
+    for name in chunker.option_names():
+        if isinstance(inner := getattr(chunker, name), Chunker):
+            found |= {id(llm): llm for llm in llms_of(inner)}
+    return list(found.values())

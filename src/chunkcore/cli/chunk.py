@@ -158,18 +158,7 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
         if found is not None:
             told = f"--output {output}" if found == output else f"{found}, which is written beside --output,"
             raise OptionError(f"{told} is one of the files to cut, and would be replaced: name another file")
-        if _would_read(path, output.resolve()):
-            raise OptionError(
-                f"--output {output} lies in {path}, and would be taken for a document: write it elsewhere"
-            )
-
-
-def _would_read(path: Path, file: Path) -> bool:
-    """Whether `load_documents` of the path would read the file, were it there."""
-    root = path.resolve()
-    if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
-        return False
-    return not any(part.startswith(".") for part in file.relative_to(root).parts)
+        options.check_outside(path, output)
 
 
 def _place(file: Path) -> tuple[int, int] | None:

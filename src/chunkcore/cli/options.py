@@ -375,6 +375,15 @@ def check_folder(folder: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
 
+def check_outside(docs: Path, output: Path) -> None:
+    """Check that the output is no document the next time: that it lies in no folder of documents."""
+    root, file = docs.resolve(), output.resolve()
+    if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
+        return
+    if not any(part.startswith(".") for part in file.relative_to(root).parts):
+        raise OptionError(f"--output {output} lies in {docs}, and would be taken for a document: write it elsewhere")
+
+
 def help_text(text: str) -> str:
     r"""Help as rich prints it: each paragraph on one line, brackets escaped; an indented line is an example.
 

@@ -149,17 +149,12 @@ def _check_output(docs: Path, files: GenerationFiles) -> None:
         raise OptionError(
             f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
         )
-    _check_outside(docs, files.questions)
+    options.check_outside(_folder(docs), files.questions)
 
 
-def _check_outside(docs: Path, output: Path) -> None:
-    root = docs.resolve()
-    if (root / "documents").is_dir() and (root / "questions.jsonl").is_file():
-        root /= "documents"
-    if not (root / "documents.jsonl").is_file() and root in output.resolve().parents:
-        raise OptionError(
-            f"--output {output} lies in the folder of the documents, and would be taken for one: write it elsewhere"
-        )
+def _folder(docs: Path) -> Path:
+    """Where the documents are: beside questions they have a folder of their own."""
+    return docs / "documents" if (docs / "documents").is_dir() and (docs / "questions.jsonl").is_file() else docs
 
 
 def _summary(made: Generated, documents: int, used: str, files: GenerationFiles) -> Iterator[str]:
@@ -232,7 +227,7 @@ def label(
 
     method = get_retriever(retriever)
     listed = [] if questions is None else list(read_listed(questions, column))
-    _check_outside(docs, output)
+    options.check_outside(_folder(docs), output)
     documents = read_own(docs, []).documents
     if not documents:
         raise DataError(f"{docs} has no document to mark evidence in")

@@ -305,19 +305,10 @@ def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], pr
 
 def used(chunkers: Iterable[Chunker], prices: Prices | None) -> list[str]:
     """What each language model of the strategies was asked, a line each."""
-    from chunkcore.chunkers.contextual import Contextual
-    from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.models.llm import Usage, get_llm
+    from chunkcore.chunkers.llm import llms_of
+    from chunkcore.models.llm import Usage
 
-    found: dict[str, Usage] = {}
-    waiting = list(chunkers)
-    while waiting:
-        chunker = waiting.pop(0)
-        if isinstance(chunker, Contextual):
-            waiting.append(chunker.inner)
-        if isinstance(chunker, LLMChunker):
-            llm = get_llm(chunker.llm)
-            found[llm.name] = getattr(llm, "usage", Usage())
+    found = {llm.name: getattr(llm, "usage", Usage()) for chunker in chunkers for llm in llms_of(chunker)}
     return [f"{name}: {spent(usage, prices)}" for name, usage in found.items()]
 
 

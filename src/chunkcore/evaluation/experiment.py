@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.chunkers.llm import LLMChunker
+from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import BLOCK, KeyedNumbers, Keys, blocks, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
@@ -28,7 +28,7 @@ from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.llm import Usage, get_llm
+from chunkcore.models.llm import Usage
 from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_retriever
 from chunkcore.retrieval.search import Mapper, Rows
@@ -473,15 +473,7 @@ def _keys(corpus: ChunkedCorpus) -> Keys:
 
 
 def _usage(chunker: Chunker | None) -> Usage:
-    models = {}
-    left = [] if chunker is None else [chunker]
-    while left:
-        each = left.pop()
-        left += [inner for name in each.option_names() if isinstance(inner := getattr(each, name), Chunker)]
-        if isinstance(each, LLMChunker):
-            llm = get_llm(each.llm)
-            models[id(llm)] = llm
-    return sum((getattr(llm, "usage", Usage()) for llm in models.values()), Usage())
+    return sum((getattr(llm, "usage", Usage()) for llm in (llms_of(chunker) if chunker else ())), Usage())
 
 
 class MeteredVectors(TextVectors):
