@@ -873,7 +873,7 @@ class NoQuestion:
         (InMemoryDocumentStore(), {}, DataError, "got InMemoryDocumentStore; a store is asked through its retriever"),
         (Fixed(["text"]), {}, DataError, "question pets: expected Haystack documents, got a str among the answers"),
         (Fixed("text"), {}, DataError, "question pets: expected a list of Haystack documents, got a str"),
-        (Fixed([]), {"retries": -1}, OptionError, "retries is a whole number, 0 or more, got -1"),
+        (Fixed([]), {"retries": -1}, OptionError, "retries is at least 0, got -1"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_what_to_do(benchmark, retriever, options, error, message):

@@ -206,7 +206,7 @@ def evaluated(toy: Toy, way: str = "run", benchmark=BENCHMARK, **options):
         ({"benchmark": 3}, "expected a Benchmark or a collection's name, got int"),
         ({"retries": "2"}, "retries is a whole number.*'2'"),
         ({"retries": 1.5}, "retries is a whole number.*1.5"),
-        ({"retry_wait": "1"}, "retry_wait is 0 seconds or more"),
+        ({"retry_wait": "1"}, "retry_wait is a number, got .1."),
         ({"progress": 3}, "progress is True, False or a function"),
         ({"answers_file": 3}, "answers_file is a file's path"),
         ({"top_k": 3}, "there is no option 'top_k'; expected one of answers_file"),

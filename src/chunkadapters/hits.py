@@ -10,6 +10,7 @@ from chunkadapters.places import PAGES, SEGMENTS, SPANS, Origin, decode_segments
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder, LateEmbedder
+from chunkcore.registry import check_number
 from chunkcore.spans import merge_touching
 
 # A paragraph break with carriage returns: what strategies leave out between neighbours.
@@ -95,8 +96,7 @@ class Merging:
     separator: str = SEPARATOR
 
     def __post_init__(self) -> None:
-        if type(self.max_gap) is not int or self.max_gap < 0:
-            raise OptionError(f"max_gap is a whole number of at least 0, got {self.max_gap!r}")
+        check_number("max_gap", self.max_gap)
         if not isinstance(self.separator, str):
             raise OptionError(f"separator is a text, got {self.separator!r}")
 

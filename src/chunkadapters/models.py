@@ -22,6 +22,7 @@ from chunkcore.models import Vectors, check_vectors
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM
 from chunkcore.models.llm.endpoint import SCHEMA_REFUSED, is_busy
+from chunkcore.registry import check_number
 
 # ---- One implementation for synchronous and asynchronous calls
 
@@ -298,8 +299,8 @@ class BridgedEmbedder:
     methods: ClassVar[tuple[str, str, str, str]]
 
     def __init__(self, model: Any, identity: Identity, max_tokens: int | None) -> None:
-        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-            raise OptionError(f"max_tokens is a whole number of at least 1, or None for no limit, got {max_tokens!r}")
+        if max_tokens is not None:
+            check_number("max_tokens", max_tokens, 1)
         self.model = model
         self.name = identity.name
         self.fingerprint = identity.fingerprint

@@ -19,6 +19,7 @@ from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder
+from chunkcore.registry import check_number
 from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, combine, cut, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
@@ -54,9 +55,8 @@ class PassageMaker:
     counter: Counter = COUNTER
 
     def __post_init__(self) -> None:
-        for name, value in (("max_tokens", self.max_tokens), ("k", 1 if self.k is None else self.k)):
-            if type(value) is not int or value < 1:
-                raise OptionError(f"{name} is a whole number, at least 1, got {value!r}")
+        check_number("max_tokens", self.max_tokens, 1)
+        check_number("k", 1 if self.k is None else self.k, 1)
         _ = self.tokens
 
     @cached_property

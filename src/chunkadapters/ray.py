@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError
+from chunkcore.registry import check_number
 
 __all__ = ["RayMap"]
 
@@ -38,8 +39,7 @@ class RayMap:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if type(self.in_flight) is not int or self.in_flight < 1:
-            raise OptionError(f"in_flight is at least 1, got {self.in_flight!r}")
+        check_number("in_flight", self.in_flight, 1)
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """The answers, as they come."""

@@ -19,6 +19,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.files import AppendLog
+from chunkcore.registry import check_number
 from chunkcore.run import Retrieved, Run
 
 if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's
@@ -358,12 +359,9 @@ class _How:
     concurrency: int = 8
 
     def __post_init__(self) -> None:
-        if type(self.retries) is not int or self.retries < 0:
-            raise OptionError(f"retries is a whole number, 0 or more, got {self.retries!r}")
-        if not isinstance(self.retry_wait, int | float) or not self.retry_wait >= 0:
-            raise OptionError(f"retry_wait is 0 seconds or more, got {self.retry_wait!r}")
-        if type(self.concurrency) is not int or self.concurrency < 1:
-            raise OptionError(f"concurrency is a whole number, at least 1, got {self.concurrency!r}")
+        check_number("retries", self.retries)
+        check_number("retry_wait", self.retry_wait, whole=False)
+        check_number("concurrency", self.concurrency, 1)
         if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
             raise OptionError(f"progress is True, False or a function of (stage, done, total), got {self.progress!r}")
         if not (self.answers_file is None or isinstance(self.answers_file, str | Path)):

@@ -21,6 +21,7 @@ from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.models import Embedder, get_embedder
+from chunkcore.registry import check_number
 
 # How many documents, and how many characters, are cut together if that is cheaper.
 _TOGETHER = 64
@@ -106,8 +107,7 @@ class ArrowChunker:
         names = (self.id_column, self.text_column, self.metadata_column)
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise OptionError(f"id_column, text_column and metadata_column name three columns, got {names}")
-        if type(self.max_characters) is not int or not 1 <= self.max_characters <= _MOST_CHARACTERS:
-            raise OptionError(f"max_characters is from 1 to {_MOST_CHARACTERS:,}, got {self.max_characters!r}")
+        check_number("max_characters", self.max_characters, 1, _MOST_CHARACTERS)
         if self.errors not in ("row", "raise"):
             raise OptionError(f"errors is 'row' or 'raise', got {self.errors!r}")
 

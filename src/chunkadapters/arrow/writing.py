@@ -15,8 +15,9 @@ from chunkadapters.arrow.reading import as_json
 from chunkadapters.places import unused_id
 from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import ModelError
 from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed
+from chunkcore.registry import check_number
 
 _SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 _SPANS = pa.list_(_SPAN)
@@ -62,8 +63,7 @@ def chunk_schema(dimensions: int | None = None) -> pa.Schema:
         pa.field("content_hash", pa.string()),
     ]
     if dimensions is not None:
-        if type(dimensions) is not int or dimensions < 1:
-            raise OptionError(f"dimensions is a whole number of at least 1, got {dimensions!r}")
+        check_number("dimensions", dimensions, 1)
         fields += [pa.field("vector", pa.list_(pa.float32(), dimensions)), pa.field("truncated", pa.bool_())]
     return pa.schema([*fields, pa.field("error", pa.string())])
 
