@@ -188,6 +188,30 @@ def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: P
             thread.join()
 
 
+def test_tags_of_html_are_not_shown_and_marks_leave_them_out(tmp_path: Path) -> None:
+    html = '<div class="a"><p>Tea is <b>hot</b>.</p>\n\n<p id="b">The crow sings.</p></div>\n\n<p>It rains.</p>'
+    documents, output = [Document("tea.html", html)], tmp_path / "q.jsonl"
+    index = get_retriever("bm25").index(cut(documents, get_chunker("sentence:size=8")))
+    with LabelledQuestions(documents, output, ["Does the crow sing?"]) as kept, LabelServer(kept, index) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            with browser() as tab:
+                tab.call("Page.navigate", url=server.address)
+                tab.wait("document.querySelector('#text .here')")
+                assert "<" not in tab.ask("document.querySelector('main').textContent")
+                tab.ask("go(1)")
+                for expected in (["The crow sings."], [], ["The crow sings."]):
+                    key(tab, " ")
+                    saved(tab)
+                    assert evidence(output).get("Does the crow sing?", []) == expected
+                assert tab.ask("document.querySelector('#text mark').textContent.trim()") == "The crow sings."
+                assert not tab.errors
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_clicks_and_a_selection_over_emoji_give_exact_places(page: tuple[Browser, Path, LabelServer]) -> None:
     tab, output, _ = page
     ask(tab, "Is tea hot?")

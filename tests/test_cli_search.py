@@ -265,6 +265,19 @@ def test_a_broken_index_is_told_and_made_anew(docs, cache, capfd):
     assert file.read_bytes() == whole
 
 
+def test_an_index_of_another_version_is_told_apart_from_a_damaged_one(docs, cache, capfd):
+    main(["search", str(docs), "ferry"])
+    (file,) = cache.iterdir()
+    found = dict(np.load(file))
+    for told in ({"format": np.frombuffer(b"chunkcore folder index 2", dtype=np.uint8)}, {}):
+        np.savez(file, **{name: each for name, each in found.items() if name != "format"}, **told)
+        capfd.readouterr()
+        assert main(["search", str(docs), "ferry"]) == 0
+        shown = " ".join(capfd.readouterr().err.split())
+        assert "is of another version, or no index of a folder; it is made anew" in shown
+        assert "damaged" not in shown
+
+
 def test_an_index_of_other_numbers_is_refused(docs, tmp_path):
     index = FolderIndex.update(docs, CHUNKER, "first5")
     file = tmp_path / "index.npz"

@@ -334,3 +334,22 @@ def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest
     assert "write it elsewhere" in capsys.readouterr().err
     assert main(["questions", "label", str(tmp_path), "-o", "q.txt", "--no-browser"]) == 2
     assert "ends in .jsonl" in capsys.readouterr().err
+
+
+def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -> None:
+    text = '<div class="x"><p>The <b>fox</b> naps.</p>\n<p class="pot">A pot holds tea.</p></div><div><br></div>'
+    documents = [Document("fox.html", text), Document("div.txt", "A <div> has a class.")]
+    with LabelledQuestions(documents, tmp_path / "q.jsonl", ["Who naps?"]) as kept:
+        index = get_retriever("passages:lexical").index(cut(documents, get_chunker("sentence:size=5")))
+        with LabelServer(kept, index) as server:
+            assert server.search("div class")["candidates"][0]["text"] == "A <div> has a class."
+            found = server.search("Who naps?")["candidates"]
+            assert "fox  naps." in found[0]["text"]
+            assert not any("<" in each["text"] for each in found if each["document"] == 0)
+            units = server.text(0, 0)["units"]
+            shown = "".join(each for _, each in units)
+            assert len(shown) == len(text)
+            assert " ".join(shown.replace("\ufeff", "").split()) == "The fox naps. A pot holds tea."
+            assert all(shown[at] == text[at] for at in range(len(text)) if shown[at] not in " \ufeff")
+        everything = kept.mark(0, [(0, 0, len(text))])["evidence"]
+        assert [each["text"] for each in everything] == [text[text.index("The") : text.index("tea.") + 4]]

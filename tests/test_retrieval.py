@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkcore.chunkers import FixedToken
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.retrieval import (
@@ -520,3 +521,17 @@ def test_rows_of_any_length_stand_side_by_side(rows: list[list[int]]) -> None:
 def test_documents_may_be_named_by_anything() -> None:
     corpus = ChunkedCorpus([Chunk("../x <script>", 0, (Span(0, 1),), "a", 1)], [Document("../x <script>", "a")])
     assert found(BM25(), corpus, "a") == [0]
+
+
+@pytest.mark.parametrize("retriever", ["bm25", "passages:lexical"])
+def test_lexical_search_takes_no_tag_of_html_for_a_word(retriever: str) -> None:
+    page = Document("page.html", '<div class="fox"><p>The crow naps.</p></div>' * 3)
+    documents = [page, Document("notes.txt", "The <div> of the fox.")]
+    corpus = ChunkedCorpus(FixedToken(size=7).chunk_many(documents), documents)
+    assert not any(set(words(text)) & {"div", "class", "fox", "p"} for text in corpus.lexical_texts[:-2])
+    assert [chunk.text for chunk in corpus] == list(corpus.texts)
+    found = get_retriever(retriever).index(corpus).retrieve("fox div class", k=2)
+    assert found[0].document_id == "notes.txt"
+    assert corpus.lexical_texts[len(corpus) - 1] == corpus[-1].text
+    whole = ChunkedCorpus([Chunk("a.html", 0, (Span(0, 3), Span(9, 12)), "<b>fox", 1, "Context")], [page])
+    assert list(whole.lexical_texts) == ["Context\n   fox"]

@@ -197,5 +197,7 @@ def _listed(space: Space, benchmark: Benchmark, trials: int) -> Iterator[str]:
     yield from (spec for spec in chunkers if spec not in asking)
     if asking:
         yield from running.estimates(asking, benchmark.documents, None)
-    count = f"{len(chunkers):,} configurations" if space.exhaustive else f"{trials:,} trials of {space.size:,} or more"
-    yield f"{count}, {len(benchmark.queries):,} questions"
+    count = running.several(len(chunkers), "configuration")
+    if not space.exhaustive:
+        count = f"{trials:,} trials of {space.size:,} or more"
+    yield f"{count}, {running.several(len(benchmark.queries), 'question')}"

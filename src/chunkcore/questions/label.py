@@ -29,6 +29,7 @@ from chunkcore.evaluation.benchmarks.layout import question_rows
 from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_line, write_parts
 from chunkcore.report.rendering import policy
+from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import Retrieved, Retriever
 from chunkcore.spans import trim
 
@@ -39,6 +40,7 @@ _QUESTION = 10_000  # characters
 _PASSAGES, _TOKENS = 20, 2_000  # of a search
 _CANDIDATES = 20
 _HEADING = re.compile(r"\s*#{1,6}\s")
+_NO_WIDTH = "\ufeff"  # white space, as the page trims it
 _SHOWN = 400  # characters of a candidate in the list
 
 
@@ -200,7 +202,7 @@ class LabelledQuestions:
     def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, Span, str]]:
         found: list[tuple[int, int, int]] = []
         for number, start, end in sorted(spans):
-            text = self.document(number).text
+            text = without_tags(self.document(number))
             if not 0 <= start < end <= len(text):
                 raise DataError(f"evidence lies within 0 and {len(text)}, got {start} to {end}")
             start, end = trim(text, start, end)
@@ -277,6 +279,8 @@ class LabelServer(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         self._numbers = {document.id: number for number, document in enumerate(questions.documents)}
         self.units = lru_cache(maxsize=64)(self._units)
+        # A tag is shown as one space: its other characters keep their places without a width.
+        self.shown = lru_cache(maxsize=8)(lambda number: without_tags(questions.documents[number], _NO_WIDTH))
         try:
             super().__init__(("127.0.0.1", port), _Requests)
         except (OSError, OverflowError) as error:
@@ -293,7 +297,7 @@ class LabelServer(ThreadingHTTPServer):
 
     def _units(self, number: int) -> list[int]:
         """Where the sentences of a document start, parts of very long ones too; and where it ends."""
-        text = self.questions.documents[number].text
+        text = without_tags(self.questions.documents[number])
         starts: list[int] = []
         for start, end in sentence_ranges(text).tolist():
             while start < end:
@@ -323,7 +327,8 @@ class LabelServer(ThreadingHTTPServer):
         parts = [part for piece in found for part in piece.parts or (piece,) if part.spans]
         parts.sort(key=lambda part: -part.score)
         places = dict.fromkeys(map(self._sentences, parts))
-        return {"candidates": [self._candidate(*place) for place in islice(places, _CANDIDATES)]}
+        shown = (self._candidate(*place) for place in places)
+        return {"candidates": list(islice((each for each in shown if each["text"]), _CANDIDATES))}
 
     def _sentences(self, part: Retrieved) -> tuple[int, int, int]:
         """The document's number, and the start and end of the sentences that a part touches.
@@ -340,13 +345,14 @@ class LabelServer(ThreadingHTTPServer):
 
     def _candidate(self, number: int, start: int, end: int) -> dict[str, Any]:
         document = self.questions.documents[number]
-        text = page_text(document.text[start:end].strip()[:_SHOWN])
+        text = page_text(self.shown(number)[start:end].replace(_NO_WIDTH, "").strip()[:_SHOWN])
         found = {"document": number, "start": start, "end": end, "text": text}
         return found | {"pages": document.pages_of(Span(start, end))}
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
-        text, starts = self.questions.document(number).text, self.units(number)
+        self.questions.document(number)
+        text, starts = self.shown(number), self.units(number)
         first = last = min(max(0, bisect_right(starts, at - _PAGE // 2) - 1), len(starts) - 2)
         while last < len(starts) - 1 and starts[last] - starts[first] < _PAGE:
             last += 1

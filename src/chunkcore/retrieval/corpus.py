@@ -6,7 +6,8 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
@@ -20,7 +21,7 @@ from chunkcore.columns import Mapped
 from chunkcore.document import Chunk, Document, Span, chunk_columns
 from chunkcore.errors import DataError
 from chunkcore.frames import Frame
-from chunkcore.retrieval.lexicon import Postings, words
+from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags, words
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
 
@@ -223,13 +224,30 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @property
     def texts(self) -> Sequence[str]:
-        """Each chunk's context and text, as lexical search reads them."""
+        """Each chunk's context and text, as they are embedded."""
         return Mapped(attrgetter("embedded_text"), self)
+
+    @property
+    def lexical_texts(self) -> Sequence[str]:
+        """Each chunk's context and text, as lexical search reads them: of HTML documents without tags."""
+        if not any(map(has_tags, self._numbers)):
+            return self.texts
+        tagless = lru_cache(maxsize=1)(lambda number: without_tags(self.documents[number]))
+
+        def read(place: int) -> str:
+            chunk = self[place]
+            if place in self._whole:
+                text = without_tags(Document(chunk.document_id, chunk.text))
+            else:
+                text = tagless(self._columns[0][place])[chunk.start : chunk.end]
+            return replace(chunk, text=text).embedded_text
+
+        return Mapped(read, range(len(self)))
 
     def postings(self, form: str = "whole") -> Postings:
         """Which chunks have which words, as `word_keys` of this form; made once."""
         if form not in self._postings:
-            self._postings[form] = Postings.of(self.texts, form)
+            self._postings[form] = Postings.of(self.lexical_texts, form)
         return self._postings[form]
 
     @cached_property

@@ -67,7 +67,8 @@ class _ByWords(Index):
         super().__init__(corpus)
         self._form = form
         number: dict[str, int] = {}
-        chunks = [[number.setdefault(word, len(number)) for word in word_keys(text, form)] for text in corpus.texts]
+        texts = corpus.lexical_texts
+        chunks = [[number.setdefault(word, len(number)) for word in word_keys(text, form)] for text in texts]
         self._numbers = number
         self._index = None
         if self._numbers:

@@ -16,6 +16,7 @@ import regex  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from chunkcore.columns import Keys, text_keys
+from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
 
@@ -30,6 +31,7 @@ _GRAPHEME = regex.compile(r"\X")
 # after each 30; the last two characters here become marks in compatibility form.
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 _JOINER = "\u034f"
+_TAG = re.compile(r"<[/!?a-zA-Z][^<>]*>")
 _FIRST = regex.compile(r"first([1-9]\d?)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
 _ARABIC = regex.compile(r"[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w)")
@@ -59,6 +61,22 @@ def words(text: str) -> list[str]:
             characters = _GRAPHEME.findall(match[0])
             found += [a + b for a, b in pairwise(characters)] or characters
     return found
+
+
+def has_tags(name: str) -> bool:
+    """Whether a document of this id is HTML, whose tags are no words."""
+    return name.lower().rpartition(".")[2] in ("htm", "html", "xhtml")
+
+
+def without_tags(document: Document, fill: str = " ") -> str:
+    """The document's text; of HTML with a space and `fill` in place of each tag, as long as the tag.
+
+    >>> without_tags(Document("a.html", "<b>Tea</b>!")), without_tags(Document("a.txt", "<b>"))
+    ('   Tea    !', '<b>')
+    """
+    if not has_tags(document.id):
+        return document.text
+    return _TAG.sub(lambda tag: " " + fill * (len(tag[0]) - 1), document.text)
 
 
 def word_keys(text: str, form: str = "whole") -> list[str]:

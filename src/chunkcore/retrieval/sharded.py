@@ -281,7 +281,7 @@ class _PassagesByShards(WindowIndex):
         for first, last in pairwise(np.unique([*begins.tolist(), len(units.lengths)]).tolist()):
             own = slice(*units.firsts[[first, last]])
             chunks = units.chunks(np.arange(own.start, own.stop, dtype=np.int64))
-            texts = self.corpus.texts if "lexical" in self._method.kinds else []
+            texts = self.corpus.lexical_texts if "lexical" in self._method.kinds else []
             yield _Part(
                 int(own.start),
                 first,

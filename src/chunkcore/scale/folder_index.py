@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, write_parts
 from chunkcore.reading.base import UnreadError
 from chunkcore.retrieval.corpus import ChunkedCorpus, Titles, title_keys
-from chunkcore.retrieval.lexicon import Postings
+from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.scale.sources import Piece, Sources
 from chunkcore.scale.workers import cut_batches, piece_documents
 from chunkcore.stored import document_later
@@ -36,7 +35,6 @@ _WHOLE = 2**62  # bytes: no file is cut in parts
 _BATCH = 8_000_000  # bytes of files that are read together
 _ENTRY = 1000  # bytes of text that take as long as opening a file
 _UNREAD = -2
-_TAG = re.compile(r"<[/!?a-zA-Z][^<>]*>")
 
 
 class _Entry(NamedTuple):
@@ -82,7 +80,7 @@ class _Entry(NamedTuple):
 
 def _digest(document: Document) -> str:
     """Of the text, and of whether its tags count as words."""
-    kind = b"tags left out" if _has_tags(document) else b""
+    kind = b"tags left out" if has_tags(document.id) else b""
     return blake2b(document.text.encode("utf-8", "surrogatepass"), digest_size=16, person=kind).hexdigest()
 
 
@@ -204,7 +202,7 @@ class FolderIndex:
         """Write the index as NumPy arrays with a table in JSON, replacing the file at once."""
         table = {"settings": self.settings, "documents": [entry.to_row() for entry in self._entries]}
         own = self._postings
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "table": np.frombuffer(json.dumps(table).encode("ascii"), dtype=np.uint8),
             "units": self._units,
             "keys": own.keys,
@@ -214,7 +212,8 @@ class FolderIndex:
             "lengths": own.lengths,
         }
         data = io.BytesIO()
-        np.savez(data, checksum=_checksum(arrays), **arrays)  # type: ignore[arg-type]
+        told = {"format": np.frombuffer(_FORMAT, dtype=np.uint8), "checksum": _checksum(arrays)}
+        np.savez(data, **told, **arrays)  # type: ignore[arg-type]
         write_parts(file, [data.getvalue()])
 
     @classmethod
@@ -227,6 +226,8 @@ class FolderIndex:
             return cls(table["settings"], entries, arrays.pop("units"), Postings(**arrays))
         except FileNotFoundError as error:
             raise DataError(f"there is no {file}") from error
+        except DataError:
+            raise
         except Exception as error:  # a damaged file may fail NumPy in any way
             raise DataError(f"{file} is damaged, or no index of a folder ({error})") from error
 
@@ -234,8 +235,10 @@ class FolderIndex:
 def _whole(file: Path) -> dict[str, NDArray[Any]]:
     with np.load(file, allow_pickle=False) as opened:
         arrays = {name: opened[name] for name in opened.files}
+    if bytes(arrays.pop("format", b"")) != _FORMAT:
+        raise DataError(f"{file} is of another version, or no index of a folder")
     if not np.array_equal(arrays.pop("checksum"), _checksum(arrays)):
-        raise DataError("its checksum is another, or that of another version")
+        raise ValueError("its checksum is another")
     return arrays
 
 
@@ -290,7 +293,7 @@ class _Counting:
                 if document is not None and entry.digest not in self.known:
                     chunks = self.chunker.chunk(document)
                     entry = entry._replace(units=len(chunks))
-                    text = _words_of(document)
+                    text = without_tags(document)
                     for chunk in chunks:
                         units.extend((chunk.start, chunk.end, chunk.token_count))
                         yield text[chunk.start : chunk.end]
@@ -298,15 +301,6 @@ class _Counting:
 
         postings = Postings.of(texts(), self.form)
         return [_Counted(entries, np.array(units, dtype=np.int32).reshape(-1, 3), postings)]
-
-
-def _words_of(document: Document) -> str:
-    """The text; of HTML with spaces for tags, whose names nobody looks for."""
-    return _TAG.sub(lambda tag: " " * len(tag[0]), document.text) if _has_tags(document) else document.text
-
-
-def _has_tags(document: Document) -> bool:
-    return document.id.lower().rpartition(".")[2] in ("htm", "html", "xhtml")
 
 
 def _joined(

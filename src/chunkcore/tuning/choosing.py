@@ -367,7 +367,7 @@ class StrategyChoices:
         low, high, score, picked = map(self.goal.show, (first.low, first.high, first.score, first.picked))
         sentences = [
             f"{first.configuration} has a {self.goal} of {score}{share} ({100 * CONFIDENCE:g} % interval {low} to "
-            f"{high}) on {len(self.reporting):,} questions that chose nothing."
+            f"{high}) on {len(self.reporting):,} question{'s' if len(self.reporting) > 1 else ''} that chose nothing."
         ]
         if others:
             gaps = {frozenset((gap.a, gap.b)): gap for gap in self.gaps}

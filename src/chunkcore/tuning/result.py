@@ -156,14 +156,15 @@ class Tuning(Frame):
         asked = int(np.count_nonzero(~np.isnan(self.goal.scores(self.held_out_report))))
         opening = (
             f"On questions that had no part in choosing it the choice has a {self.goal} of "
-            f"{show(self.held_out)}{share} (95 % interval {low} to {high}; {asked:,} questions)."
+            f"{show(self.held_out)}{share} (95 % interval {low} to {high}; "
+            f"{asked:,} question{'s' if asked > 1 else ''})."
         )
         lead = self.difference
         if not lead.wins and not lead.losses:
             return f"{opening} {lead.b} scores the same on every question."
         way = "ahead of" if lead.mean >= 0 else "behind"
         low, high = show(lead.low), show(lead.high)
-        unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
+        unalike = f"higher on {lead.wins:,} question{'s' if lead.wins != 1 else ''}, lower on {lead.losses:,}"
         claim = (
             "more than chance explains"
             if lead.distinct
