@@ -63,11 +63,12 @@ STRATEGIES = {
 }
 
 
-def benchmark_of(name: str, shared: Path, characters: int) -> Benchmark:
+def benchmark_of(name: str, shared: Path, characters: int | None = None) -> Benchmark:
+    """The collection, or about so many characters of its documents; titles stand before questions that need them."""
     if name == "lochmere":
         return load_dataset(name)
     whole = load_benchmark(shared / "data" / name)
-    documents = list(sampled(whole.documents, characters))
+    documents = whole.documents if characters is None else list(sampled(whole.documents, characters))
     titles = {document.id: title(document) for document in documents}
     queries = [
         replace(query, text=f"{titles[query.evidence[0].document_id]}: {query.text}") if name in UNNAMED else query
@@ -77,7 +78,7 @@ def benchmark_of(name: str, shared: Path, characters: int) -> Benchmark:
     return Benchmark(name, documents, queries)
 
 
-UNNAMED = ("cuad", "evidence_inference")
+UNNAMED = ("cuad", "evidence_inference", "fairytaleqa")
 
 
 def title(document: Document) -> str:

@@ -168,7 +168,7 @@ def main() -> None:
     given = parser.parse_args()
     embedder = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache()))
     for name in given.only:
-        benchmark = benchmark_of(name, given.shared, 10**9)
+        benchmark = benchmark_of(name, given.shared)
         print(f"\n{name}, {len(benchmark.queries)} questions: recall in % at {BUDGETS} tokens\n", flush=True)
         for title, system in SYSTEMS.items():
             began = time.perf_counter()

@@ -37,7 +37,8 @@ from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Postings, TextVectors, cut, get_retriever, word_keys
 from chunkcore.retrieval.corpus import Titles
 from chunkcore.run import Retrieved
-from integration_tests.benchmarks.passages_table import COLLECTIONS, benchmark_of
+from integration_tests.benchmarks.collections_table import benchmark_of
+from integration_tests.benchmarks.passages_table import COLLECTIONS
 from integration_tests.benchmarks.passages_table import UNITS as STRATEGY
 
 WORDS, DISTINCT, DIMENSIONS, UNITS, ASKED = 35, 100_000, 384, 100, 12

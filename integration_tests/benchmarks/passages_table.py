@@ -2,7 +2,7 @@
 
     python -m integration_tests.benchmarks.passages_table --shared ../shared [--only chroma] [--picture curves.svg]
 
-The collections are whole; of CUAD the first 25 contracts, of QMSum 17 meetings, of FairytaleQA 20 stories. Questions of
+The collections are whole. Questions of
 CUAD, Evidence Inference and FairytaleQA do not name their document: its title stands before them. `passages` reads such
 a title; so that like is compared with like, the other systems get the same there (the stage `named`). Every row
 is read at each budget, passages assembled for it. Intervals are of 10,000 paired resamples of questions.
@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,6 @@ import numpy as np
 
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli.options import default_cache
-from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment, run_retriever
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
@@ -41,7 +37,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.retrieval import TextVectors, cut, get_retriever
 from chunkcore.retrieval import passages as retriever
 from chunkcore.retrieval.corpus import Titles
-from integration_tests.benchmarks.collections_table import describe, title
+from integration_tests.benchmarks.collections_table import UNNAMED, benchmark_of, describe
 from integration_tests.benchmarks.embedder_effect import Truncated
 from integration_tests.benchmarks.passages_picture import curves
 from integration_tests.benchmarks.static_model import StaticModel
@@ -50,13 +46,11 @@ COLLECTIONS = {
     "lochmere": "lochmere",
     "chroma": "Chroma",
     "covid_qa": "COVID-QA",
-    "cuad": "CUAD, 25 contracts",
-    "qmsum": "QMSum, 17 meetings",
-    "fairytaleqa": "FairytaleQA, 20 stories",
+    "cuad": "CUAD",
+    "qmsum": "QMSum",
+    "fairytaleqa": "FairytaleQA",
     "evidence_inference": "Evidence Inference",
 }
-UNNAMED = ("cuad", "evidence_inference", "fairytaleqa")
-FIRST = {"cuad": 25, "qmsum": 17, "fairytaleqa": 20}  # documents
 BUDGETS = (125, 250, 500, 1000, 2000, 4000)
 SHOWN = (250, 500, 1000, 2000)
 UNITS = "sentence:size=50"
@@ -109,20 +103,6 @@ ABLATIONS: dict[str, Row] = {
     "all scales, of both kinds": (UNITS, "passages:scales=0/1/3/7/15/31/document"),
     "reciprocal ranks in place of scores": (UNITS, "passages, by ranks"),
 }
-
-
-def benchmark_of(name: str, shared: Path) -> Benchmark:
-    if name == "lochmere":
-        return load_dataset(name)
-    whole = load_benchmark(shared / "data" / name)
-    documents = whole.documents[: FIRST.get(name)]
-    titles = {document.id: title(document) for document in documents}
-    queries = [
-        replace(query, text=f"{titles[query.evidence[0].document_id]}: {query.text}") if name in UNNAMED else query
-        for query in whole.queries
-        if all(evidence.document_id in titles for evidence in query.evidence)
-    ]
-    return Benchmark(name, documents, queries)
 
 
 class Table:
