@@ -13,4 +13,4 @@ RUN pip install --no-cache-dir "/source[openvino,report,lexical,structure,tune,f
 USER reader
 WORKDIR /data
 ENTRYPOINT ["chunkcore"]
-CMD ["compare", "--output", "report"]
+CMD ["compare", "-r", "dense", "-r", "hybrid", "-r", "passages", "--output", "report"]
