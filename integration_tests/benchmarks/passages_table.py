@@ -115,6 +115,7 @@ class Table:
         self._embedder = embedder
         self._kept = kept
         self._anew = anew
+        self._scored: set[Row] = set()  # by this run
         self._rows: dict[Row, tuple[Scores, Scores]] = {}
 
     @property
@@ -171,7 +172,8 @@ class Table:
         """Score what is not kept of these rows, the retrievers of a chunker together."""
         missing: dict[tuple[str, str], list[str]] = {}
         for chunker, name in rows:
-            if not self._path((chunker, name)).exists() or (self._anew and name.startswith("passages")):
+            anew = self._anew and name.startswith("passages") and (chunker, name) not in self._scored
+            if anew or not self._path((chunker, name)).exists():
                 missing.setdefault((chunker, name.partition(", ")[2]), []).append(name)
         for (chunker, what), names in missing.items():
             if self._scorer is None:
@@ -194,6 +196,7 @@ class Table:
         told = {"row": row, "recall": recall, "whole": {budget: _whole(report, budget) for budget in BUDGETS}}
         self._kept.mkdir(parents=True, exist_ok=True)
         self._path(row).write_text(json.dumps(told))
+        self._scored.add(row)
         print(f"  {' · '.join(row)}", file=sys.stderr, flush=True)
 
     def _path(self, row: Row) -> Path:
@@ -202,8 +205,7 @@ class Table:
 
     def _row(self, row: Row) -> tuple[Scores, Scores]:
         if row not in self._rows:
-            if not self._path(row).exists():
-                self.score([row])
+            self.score([row])
             told = json.loads(self._path(row).read_text())
             read = [{int(k): np.array(v, dtype=float) for k, v in told[each].items()} for each in ("recall", "whole")]
             self._rows[row] = read[0], read[1]
