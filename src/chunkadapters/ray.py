@@ -10,8 +10,6 @@ from typing import Any
 from chunkcore.errors import MissingExtraError
 from chunkcore.registry import check_number
 
-__all__ = ["RayMap"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RayMap:

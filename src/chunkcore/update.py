@@ -12,8 +12,6 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError
 
-__all__ = ["KeptChunk", "UpdatePlan", "plan_update"]
-
 _Content = tuple[str, tuple[tuple[tuple[int, int, int], ...], ...]]
 
 
