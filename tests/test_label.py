@@ -22,6 +22,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
 from chunkcore.retrieval import cut, get_retriever
+from tests.fakes import FakeEmbedder
 from tests.processes import started
 
 DOCUMENTS = [
@@ -334,6 +335,26 @@ def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest
     assert "write it elsewhere" in capsys.readouterr().err
     assert main(["questions", "label", str(tmp_path), "-o", "q.txt", "--no-browser"]) == 2
     assert "ends in .jsonl" in capsys.readouterr().err
+
+
+def test_the_embedder_of_the_retriever_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chunkcore.cli import main
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "fox.txt").write_text("The fox naps. The crow sings.", "utf-8")
+    asked: list[str] = []
+    monkeypatch.setattr("chunkcore.cli.options.cached_embedder", lambda name: asked.append(name) or FakeEmbedder())
+
+    def served(server: LabelServer) -> None:
+        assert server.search("crow")["candidates"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LabelServer, "serve_forever", served)
+    wanted = ["questions", "label", str(tmp_path / "docs"), "--no-browser", "-o", str(tmp_path / "q.jsonl")]
+    assert main(wanted) == 0
+    assert not asked
+    assert main([*wanted, "-r", "passages", "-e", "mine"]) == 0
+    assert asked == ["mine"]
 
 
 def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -> None:

@@ -32,8 +32,9 @@ from typing import Any
 
 from chunkcore import Document, Span, get_chunker, load_dataset
 from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query, load_benchmark
+from chunkcore.models import get_embedder
 from chunkcore.questions.label import LabelledQuestions, LabelServer
-from chunkcore.retrieval import cut, get_retriever
+from chunkcore.retrieval import TextVectors, cut, get_retriever
 from integration_tests.browser import Browser, browser
 
 KEY, THOUGHT = 0.28, 1.35  # seconds
@@ -193,11 +194,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--collection", type=Path, help="a folder of documents and questions; lochmere without it")
     parser.add_argument("--retriever", default="passages:lexical")
+    parser.add_argument("--embedder", default="all-MiniLM-L6-v2", help="of a retriever that embeds: a name or a folder")
     wanted = parser.parse_args()
     benchmark = load_benchmark(wanted.collection) if wanted.collection else load_dataset("lochmere")
     size, count = len(benchmark.queries), min(wanted.count, len(benchmark.queries))
     asked = [benchmark.queries[number * size // count] for number in range(count)]
-    index = get_retriever(wanted.retriever).index(cut(benchmark.documents, get_chunker("sentence:size=25")))
+    method = get_retriever(wanted.retriever)
+    vectors = TextVectors(get_embedder(wanted.embedder)) if method.embeds else None
+    index = method.index(cut(benchmark.documents, get_chunker("sentence:size=25")), vectors)
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "questions.jsonl")
         listed = [query.text for query in asked]

@@ -209,6 +209,7 @@ def label(
         "questions.jsonl"
     ),
     retriever: options.Retriever = "passages:lexical",
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
@@ -223,7 +224,7 @@ def label(
     from chunkcore.chunkers import get_chunker
     from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
-    from chunkcore.retrieval import cut, get_retriever
+    from chunkcore.retrieval import TextVectors, cut, get_retriever
 
     method = get_retriever(retriever)
     listed = [] if questions is None else list(read_listed(questions, column))
@@ -231,7 +232,8 @@ def label(
     documents = read_own(docs, []).documents
     if not documents:
         raise DataError(f"{docs} has no document to mark evidence in")
-    index = method.index(cut(documents, get_chunker("sentence:size=25")))
+    vectors = TextVectors(options.cached_embedder(embedder)) if method.embeds else None
+    index = method.index(cut(documents, get_chunker("sentence:size=25")), vectors)
     with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
         running.say(f"Mark evidence at {server.address}")
         running.say(f"Every click is saved in {output}. Ctrl-C ends.")
