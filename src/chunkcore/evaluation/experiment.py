@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -372,8 +372,7 @@ class Meter(CachedEmbedder):
             yield spent
         finally:
             spent.seconds = time.perf_counter() - began
-            now = _usage(chunker)
-            spent.usage = Usage(**{each.name: getattr(now, each.name) - getattr(before, each.name) for each in _USAGE})
+            spent.usage = _usage(chunker) - before
             self._spent = Spent()
 
     @contextmanager
@@ -463,9 +462,6 @@ class Meter(CachedEmbedder):
             return ChunkStatistics(lengths)
         over = known - self.max_tokens
         return ChunkStatistics(lengths, int((over > 0).sum()), int(np.maximum(over, 0).sum()))
-
-
-_USAGE = fields(Usage)
 
 
 def _keys(corpus: ChunkedCorpus) -> Keys:

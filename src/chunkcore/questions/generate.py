@@ -39,7 +39,7 @@ from chunkcore.models.llm import (
     ask,
     get_llm,
 )
-from chunkcore.models.llm.base import awaited, count_message_tokens, count_text_tokens, question_key
+from chunkcore.models.llm.base import awaited, count_message_tokens, question_key
 from chunkcore.questions.filters import Dropped, Filtered, FilterThresholds, filter_questions
 from chunkcore.questions.prompts import (
     MODES,
@@ -548,16 +548,8 @@ class Journal:
         self.close()
 
     def _note_answered(self, key: str, reply: Reply) -> None:
-        guessed = self._asked.get(key, 0)
-        told = reply.input_tokens is not None and reply.output_tokens is not None
-        read = guessed if reply.input_tokens is None else reply.input_tokens
-        written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        self._spent += Usage(
-            input_tokens=read - guessed,
-            cached_tokens=min(reply.cached_tokens, read),
-            output_tokens=written - _ANSWER_TOKENS,
-            estimated_calls=-1 if told else 0,
-        )
+        asked = self._asked.get(key, 0)
+        self._spent += Usage.of(asked, reply) - _unanswered(asked)
         self._replies[key] = reply
 
     def _append(self, *entries: Mapping[str, Any]) -> None:
@@ -573,8 +565,7 @@ class Journal:
             count = self._asked[_text(entry["asked"])] = _count(entry["input_tokens"])
             self._spent += _unanswered(count)
         elif "withdrawn" in entry:
-            asked = asdict(_unanswered(self._asked.pop(_text(entry["withdrawn"]))))
-            self._spent += Usage(**{name: -count for name, count in asked.items()})
+            self._spent -= _unanswered(self._asked.pop(_text(entry["withdrawn"])))
         elif "failed" in entry:
             failure = Failure(_text(entry["reason"]), entry["again"] is True)
             self._failures[_text(entry["failed"])].append(failure)

@@ -136,6 +136,23 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
+
+    @classmethod
+    def of(cls, asked: int, reply: Reply) -> Usage:
+        """One call: a question of `asked` tokens and its answer; the endpoint's own counts where there are any."""
+        known = reply.input_tokens is not None and reply.output_tokens is not None
+        read = asked if reply.input_tokens is None else reply.input_tokens
+        written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
+        return cls(
+            calls=1,
+            input_tokens=read,
+            cached_tokens=min(reply.cached_tokens, read),
+            output_tokens=written,
+            estimated_calls=0 if known else 1,
+        )
+
     def cost(self, prices: Prices) -> float:
         """In the prices' currency."""
         cached = prices.input if prices.cached_input is None else prices.cached_input
@@ -161,16 +178,8 @@ class UsageMeter:
             self._usage += more
 
     def add_call(self, messages: Sequence[Message], reply: Reply) -> None:
-        """Add a question and its answer, with the endpoint's own counts where there are any."""
-        asked, answered = reply.input_tokens, reply.output_tokens
-        estimated = int(asked is None or answered is None)
-        if asked is None:
-            asked = count_message_tokens(messages)
-        if answered is None:
-            answered = count_text_tokens(reply.text)
-        cached = min(reply.cached_tokens, asked)
-        tokens = {"input_tokens": asked, "cached_tokens": cached, "output_tokens": answered}
-        self.add(Usage(calls=1, estimated_calls=estimated, **tokens))
+        """Add a question and its answer."""
+        self.add(Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply))
 
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
