@@ -18,6 +18,7 @@ from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
+from chunkcore.evaluation.statistics.comparison import enumerated
 from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
@@ -449,9 +450,7 @@ _NAMED = 3  # strategies of a list; the table has the others
 def listed(names: Sequence[str]) -> str:
     """The first three names, and how many more there are."""
     shown, left = names[:_NAMED], len(names) - _NAMED
-    if left > 0:
-        return f"{', '.join(shown)} and {left} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return enumerated([*shown, f"{left} more"] if left > 0 else shown)
 
 
 # How a retrieved piece was matched to its document.

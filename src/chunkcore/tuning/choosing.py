@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.measures import Depth, Scores
+from chunkcore.evaluation.statistics.comparison import enumerated
 from chunkcore.evaluation.statistics.resampling import (
     column_means,
     holm,
@@ -372,9 +373,8 @@ class StrategyChoices:
         if others:
             gaps = {frozenset((gap.a, gap.b)): gap for gap in self.gaps}
             tied = [each.strategy for each in others if not gaps[frozenset((first.strategy, each.strategy))].distinct]
-            names = tied[0] if len(tied) == 1 else f"{', '.join(tied[:-1])} and {tied[-1]}" if tied else ""
             sentences.append(
-                f"It is statistically tied with the best of {names}."
+                f"It is statistically tied with the best of {enumerated(tied)}."
                 if tied
                 else "It is ahead of each other strategy's choice by more than chance explains."
             )

@@ -217,7 +217,7 @@ def document_name(given: Any) -> str:
     return str(given)
 
 
-_TAKEN = ("id", "question", "evidence", "spans", "collection", "without_evidence")
+QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
 
 class QuestionReader:
@@ -280,7 +280,7 @@ class QuestionReader:
         collection = row.get("collection")
         if not isinstance(collection, str):
             collection = self._collections.get(evidence[0].document_id if evidence else document_id, "")
-        metadata = {key: value for key, value in row.items() if key not in _TAKEN}
+        metadata = {key: value for key, value in row.items() if key not in QUESTION_KEYS}
         return Query(identity, question, evidence, collection, metadata)
 
 

@@ -15,6 +15,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.questions import QUESTION_KEYS
 from chunkcore.files import BENCHMARK_NAMES, write_text
 from chunkcore.registry import check_number
 
@@ -137,8 +138,6 @@ def _moved(span: Span, shift: int) -> Span:
     return Span(span.start + shift, span.end + shift)
 
 
-# Keys of a line that are not read as metadata; "metadata" would become a metadata key.
-_QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 # Surrogate pairs: JSON writes them like the single code point they encode.
 _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -175,7 +174,7 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
 
 
 def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
-    taken = [key for key in query.metadata if key in _QUESTION_KEYS]
+    taken = [key for key in query.metadata if key in QUESTION_KEYS]
     if taken:
         raise DataError(f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise")
     evidence = [

@@ -425,7 +425,7 @@ def _opening(comparison: Comparison, first: Report, standing: int, queries: int)
     highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {asked}"
     if len(comparison.tied) == 1:
         return f"{highest}, but {repeats}, which is less than {100 * comparison.check:g} %."
-    return f"{highest}. It is statistically tied with {_enumerate(comparison.tied[1:])}, and {repeats}."
+    return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {repeats}."
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
@@ -458,7 +458,7 @@ def _matter(comparison: Comparison, lead: Difference) -> str:
     alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
     if not alike:
         return ""
-    return f"; {_enumerate(alike)} {'is' if len(alike) == 1 else 'are'} surely within {within} of it, as good as equal"
+    return f"; {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} surely within {within} of it, as good as equal"
 
 
 def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) -> str:
@@ -473,7 +473,7 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
     listed = ", ".join(f"{name} {cost:,.0f}" for name, cost in known.items())
     least = min(map(round, known.values()))
     cheapest = [name for name, cost in known.items() if round(cost) == least]
-    told = f"{_enumerate(cheapest)} {'is' if len(cheapest) == 1 else 'are'} the cheapest of these"
+    told = f"{enumerated(cheapest)} {'is' if len(cheapest) == 1 else 'are'} the cheapest of these"
     if len(cheapest) == len(known):
         told = "they cost the same"
     return f"Retrieved tokens per query: {listed}; {told}."
@@ -482,7 +482,7 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
 def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
     names = {report.name for report in standing}
     undefined = [report.name for report in comparison.reports if report.name not in names]
-    parts = [f"{comparison.measure} is not defined for {_enumerate(undefined)}"] if undefined else []
+    parts = [f"{comparison.measure} is not defined for {enumerated(undefined)}"] if undefined else []
     parts += [
         f"{report.name} left {len(report.unanswered):,} of {len(report.query_ids):,} questions unanswered, scored as 0"
         for report in standing
@@ -492,5 +492,6 @@ def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
     return f"{sentence}." if sentence else ""
 
 
-def _enumerate(names: Sequence[str]) -> str:
+def enumerated(names: Sequence[str]) -> str:
+    """The names as in a sentence: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
