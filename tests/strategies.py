@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
@@ -68,6 +70,16 @@ _stops, _poison = st.sampled_from(STOPS), st.sampled_from(POISON)
 _anything = st.text(max_size=8) | st.text(
     st.characters(categories=["Cs", "Mn", "Zs", "Cc", "No", "Lm", "Lt"]), max_size=4
 )
+_parts = st.one_of(_words, _words, st.just(" "), _gaps, _gaps, _stops, _unspaced, _graphemes, _poison, _anything)
+_plain = st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "while", "rain", "fell", "over", "stone", "roofs"])
+_sentences = st.lists(_plain, min_size=1, max_size=9).map(lambda words: " ".join(words).capitalize() + ".")
+_breaks = st.sampled_from([" ", " ", "\n", "\n\n"])
+
+
+@lru_cache
+def _lists(elements: st.SearchStrategy[str], least: int, most: int) -> st.SearchStrategy[list[str]]:
+    """Hypothesis checks a strategy once."""
+    return st.lists(elements, min_size=least, max_size=most)
 
 
 @st.composite
@@ -76,8 +88,7 @@ def hard_text(draw: st.DrawFn, max_parts: int = 60) -> str:
 
     Repeats matter: where a passage occurs twice, only exact offsets tell the two places apart.
     """
-    part = st.one_of(_words, _words, st.just(" "), _gaps, _gaps, _stops, _unspaced, _graphemes, _poison, _anything)
-    parts = draw(st.lists(part, max_size=max_parts))
+    parts = draw(_lists(_parts, 0, max_parts))
     if parts and draw(st.booleans()):
         start = draw(st.integers(0, len(parts) - 1))
         passage = parts[start : start + draw(st.integers(1, 12))]
@@ -90,10 +101,8 @@ def hard_text(draw: st.DrawFn, max_parts: int = 60) -> str:
 @st.composite
 def prose(draw: st.DrawFn, max_sentences: int = 12) -> str:
     """Plain paragraphs of short sentences, some of them repeated."""
-    word = st.sampled_from(["the", "cat", "sat", "on", "a", "mat", "while", "rain", "fell", "over", "stone", "roofs"])
-    sentence = st.lists(word, min_size=1, max_size=9).map(lambda words: " ".join(words).capitalize() + ".")
-    sentences = draw(st.lists(sentence, min_size=1, max_size=max_sentences))
-    gaps = draw(st.lists(st.sampled_from([" ", " ", "\n", "\n\n"]), min_size=len(sentences), max_size=len(sentences)))
+    sentences = draw(_lists(_sentences, 1, max_sentences))
+    gaps = draw(_lists(_breaks, len(sentences), len(sentences)))
     return "".join(part for pair in zip(sentences, gaps, strict=True) for part in pair)
 
 
