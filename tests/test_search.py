@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval.search import top_k
+from chunkcore.retrieval import search
 from chunkcore.run import Retriever
 from tests.fakes import BROKEN, FakeEmbedder, index_of
+
+
+def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, **options: int) -> search.Best:
+    """The same with lengths that are measured beforehand."""
+    found = search.top_k(queries, vectors, k, **options)
+    measured = search.top_k(queries, vectors, k, lengths=search.row_lengths(vectors), **options)
+    assert np.array_equal(found.indices, measured.indices)
+    assert np.array_equal(found.scores, measured.scores)
+    return found
 
 
 def brute_force(queries: np.ndarray, vectors: np.ndarray, k: int) -> list[list[int]]:
@@ -118,14 +127,14 @@ def test_nothing_to_search_or_to_ask():
 )
 def test_what_cannot_be_searched_is_told(queries, vectors, k, error, message):
     with pytest.raises(error, match=message):
-        top_k(np.array(queries), np.array(vectors), k)
+        search.top_k(np.array(queries), np.array(vectors), k)
 
 
 def test_memory_is_bounded_by_the_blocks():
     rng = np.random.default_rng(2)
     queries, vectors = (rng.standard_normal((n, 32), dtype=np.float32) for n in (200, 20_000))
     tracemalloc.start()
-    top_k(queries, vectors, 10, block_bytes=2 * 2**20)
+    search.top_k(queries, vectors, 10, block_bytes=2 * 2**20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6 * 2**20 < queries.shape[0] * vectors.shape[0] * 4
@@ -136,7 +145,7 @@ def test_asking_for_everything_costs_little_more_than_the_answer(k):
     rng = np.random.default_rng(3)
     queries, vectors = (rng.standard_normal((n, 8), dtype=np.float32) for n in (100, 4_000))
     tracemalloc.start()
-    indices, scores = top_k(queries, vectors, k, block_bytes=2**20)
+    indices, scores = search.top_k(queries, vectors, k, block_bytes=2**20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (np.sort(indices, axis=1) == np.arange(4_000)).all()

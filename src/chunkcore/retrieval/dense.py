@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Rows, top_k_owners
+from chunkcore.retrieval.search import Rows, row_lengths, top_k_owners
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
@@ -65,5 +67,10 @@ class _ByVectors(Index):
         self._owners = owners
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        indices, scores = top_k_owners(self._vectors.queries(queries), self._rows, self._owners, k)
+        asked = self._vectors.queries(queries)
+        indices, scores = top_k_owners(asked, self._rows, self._owners, k, lengths=self._lengths)
         return Hits(indices, scores.astype(np.float64))
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.float64] | None:
+        return row_lengths(self._rows)

@@ -26,7 +26,14 @@ class Rows(Protocol):
     def __getitem__(self, rows: slice | Numbers, /) -> NDArray[np.floating]: ...
 
 
-def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes: int = 64 * 2**20) -> Best:
+def top_k(
+    queries: ArrayLike,
+    vectors: ArrayLike | Rows,
+    k: int,
+    *,
+    block_bytes: int = 64 * 2**20,
+    lengths: NDArray[np.float64] | None = None,
+) -> Best:
     """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
 
     A float32 matrix product finds candidates. Each is scored again in float64, in an order that depends on the two
@@ -38,6 +45,8 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
         vectors: shape (n, d); an array, or `Rows` read block by block.
         k: how many; n if fewer.
         block_bytes: working memory, roughly.
+        lengths: the vectors' `row_lengths`, where they are searched again and again: one question takes a tenth of the
+            time. The result is the same.
 
     Raises:
         OptionError: k or block_bytes is under 1.
@@ -51,7 +60,8 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
     """
     if k < 1 or block_bytes < 1:
         raise OptionError(f"k and block_bytes are at least 1, got k={k}, block_bytes={block_bytes}")
-    left, right = np.asarray(_matrix(queries, "queries")), _matrix(vectors, "vectors")
+    left = np.asarray(_matrix(queries, "queries"))
+    right = _matrix(vectors, "vectors") if lengths is None else as_rows(vectors)
     if len(left) and len(right) and left.shape[1] != right.shape[1]:
         raise ModelError(
             f"queries have {left.shape[1]} dimensions and vectors {right.shape[1]}: embed both with the same model"
@@ -65,8 +75,22 @@ def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, block_bytes:
         width = max(1, min(len(right), block_bytes // (40 * dimensions + 16 * step)))
         for start in range(0, len(left), held):
             some = slice(start, start + held)
-            _search(left[some], right, Best(best.indices[some], best.scores[some]), step, width, block_bytes)
+            own = Best(best.indices[some], best.scores[some])
+            _search(left[some], right, lengths, own, step, width, block_bytes)
     return best
+
+
+def row_lengths(vectors: ArrayLike | Rows) -> NDArray[np.float64] | None:
+    """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow.
+
+    Raises:
+        ModelError: as `top_k`.
+    """
+    rows = _matrix(vectors, "vectors")
+    found = np.ones(len(rows))
+    for first in range(0, len(rows), 4096):
+        found[first : first + 4096] = _norms(rows[first : first + 4096].astype(np.float64))
+    return found if found.min(initial=1.0) > 1e-15 and found.max(initial=1.0) < 1e15 else None
 
 
 def as_rows(values: ArrayLike | Rows) -> Rows:
@@ -111,18 +135,29 @@ class Best(NamedTuple):
         self.scores[rows, rank] = scores[order]
 
 
-def _search(queries: NDArray[np.floating], vectors: Rows, best: Best, step: int, width: int, block_bytes: int) -> None:
+def _search(
+    queries: NDArray[np.floating],
+    vectors: Rows,
+    lengths: NDArray[np.float64] | None,
+    best: Best,
+    step: int,
+    width: int,
+    block_bytes: int,
+) -> None:
     unit_queries = unit(queries)
     k = best.indices.shape[1]
     margin = 4.0 * (vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)  # of rounding
     pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
-        unit_block = unit(block).T
+        scaled = unit(block).T if lengths is None else block.astype(np.float32, copy=False).T
         for first in range(0, len(queries), step):
             some = slice(first, first + step)
+            rough = unit_queries[some] @ scaled
+            if lengths is not None:
+                rough /= lengths[start : start + width]
             # A query with k hits needs no candidate below its last.
-            rows, columns = _candidates(unit_queries[some] @ unit_block, k, best.scores[some, -1] - margin, margin)
+            rows, columns = _candidates(rough, k, best.scores[some, -1] - margin, margin)
             for part in range(0, len(rows), pairs_at_once):
                 left, right = rows[part : part + pairs_at_once] + first, columns[part : part + pairs_at_once]
                 best.add(left, right + start, cosines(queries[left], block[right]))
@@ -268,12 +303,19 @@ def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper:
     return best
 
 
-def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLike, k: int) -> tuple[Numbers, Vectors]:
+def top_k_owners(
+    queries: ArrayLike,
+    vectors: ArrayLike | Rows,
+    owners: ArrayLike,
+    k: int,
+    *,
+    lengths: NDArray[np.float64] | None = None,
+) -> tuple[Numbers, Vectors]:
     """The `k` owners nearest to each query by the best of their vectors, best first; ties by number.
 
     A query whose best vectors have fewer than k owners is searched twice as deep, until it has k. `owners` is the owner
-    of each vector, ascending; each number from 0 to the last occurs. Returns owners (int64) and cosine similarities
-    (float32), each of shape (q, min(k, owners)).
+    of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`. Returns owners
+    (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
 
     Raises:
         OptionError: k is under 1.
@@ -290,7 +332,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
         raise ModelError(f"there are {len(rows)} vectors and {len(whose)} owners: expected one owner a vector")
     count = int(whose[-1]) + 1 if len(whose) else 0
     if count == len(rows):
-        return top_k(left, rows, k)
+        return top_k(left, rows, k, lengths=lengths)
     wanted = min(k, count)
     found = np.zeros((len(left), wanted), dtype=np.int64)
     values = np.zeros((len(left), wanted), dtype=np.float32)
@@ -298,7 +340,7 @@ def top_k_owners(queries: ArrayLike, vectors: ArrayLike | Rows, owners: ArrayLik
     deep = wanted
     while len(open_):
         deep = min(2 * deep, len(rows))
-        indices, scores = top_k(left[open_], rows, deep)
+        indices, scores = top_k(left[open_], rows, deep, lengths=lengths)
         first = first_of_each(whose[indices])
         enough = first.sum(axis=1) >= wanted
         rank = first.cumsum(axis=1)

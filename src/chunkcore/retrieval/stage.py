@@ -34,6 +34,7 @@ from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
 _FIRST = 16  # hits that are searched first
+_HELD = 2**22  # hits of `named` held at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -278,15 +279,23 @@ class _OfNamed(Index):
         plain = iter(range(len(queries)))
         found = self._index.search([rest for documents, rest in read if not documents], k)
         self.recall = self._index.recall
+        named = self._all_hits([rest for documents, rest in read if documents])
         rows = []
-        for documents, rest in read:
+        for documents, _ in read:
             if not documents:
                 rows.append(found.row(next(plain)))
                 continue
-            indices, scores = self._index.search([rest], len(self.corpus)).row(0)
+            indices, scores = next(named)
             own = np.isin(self.corpus.document_numbers[indices], documents)
             rows.append((indices[own][:k], scores[own][:k]))
         return Hits.of(rows)
+
+    def _all_hits(self, queries: Sequence[str]) -> Iterator[tuple[Numbers, Scores]]:
+        size = max(1, len(self.corpus))
+        some = max(1, _HELD // size)
+        for first in range(0, len(queries), some):
+            found = self._index.search(queries[first : first + some], size)
+            yield from map(found.row, range(len(found.indices)))
 
     def _read(self, query: str) -> tuple[list[int], str]:
         documents, rest = self.corpus.titles.read(query)
