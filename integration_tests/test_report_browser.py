@@ -547,7 +547,7 @@ def test_cards_of_a_phone_show_one_value_until_they_are_opened(tab, tmp_path):
     assert set(printed) == whole
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [360, 390, 1440])
 def test_tables_are_cards_on_a_phone_and_no_text_is_under_13_pixels(tab, tmp_path, width):
     show(tab, html_report(study(questions=40)), tmp_path)
     tab.size(width, 900)
@@ -555,8 +555,12 @@ def test_tables_are_cards_on_a_phone_and_no_text_is_under_13_pixels(tab, tmp_pat
     assert tab.ask("getComputedStyle(document.querySelector('.view:not([hidden]) .cards tr')).display") == (
         "block" if width < 700 else "table-row"
     )
-    small = """[...document.querySelectorAll("body *")].filter((each) => each.getClientRects().length
-      && [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
-      && parseFloat(getComputedStyle(each).fontSize) < 13).map((each) => each.outerHTML.slice(0, 80))"""
+    small = """[...document.querySelectorAll("body *")].filter((each) => {
+      const drawn = each.ownerSVGElement;
+      const scale = drawn?.viewBox.baseVal.width ? drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width : 1;
+      return each.getClientRects().length
+        && [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
+        && parseFloat(getComputedStyle(each).fontSize) * scale < 12.99;
+    }).map((each) => each.outerHTML.slice(0, 80))"""
     assert tab.ask(small) == []
     assert tab.ask("document.documentElement.scrollWidth") <= width

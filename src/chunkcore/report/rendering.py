@@ -40,7 +40,7 @@ def packed(name: str, value: Any) -> Pack:
 
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.
-WIDTHS = (("wide", 860), ("narrow", 360))
+WIDTHS = (("wide", 860), ("narrow", 326))
 
 
 def both_widths(draw: Callable[[int], str]) -> dict[str, Any]:
