@@ -556,8 +556,8 @@ def test_tables_are_cards_on_a_phone_and_no_text_is_under_13_pixels(tab, tmp_pat
         "block" if width < 700 else "table-row"
     )
     small = """[...document.querySelectorAll("body *")].filter((each) => {
-      const drawn = each.ownerSVGElement;
-      const scale = drawn?.viewBox.baseVal.width ? drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width : 1;
+      const drawn = each.ownerSVGElement, width = drawn?.viewBox.baseVal.width;
+      const scale = width ? drawn.getBoundingClientRect().width / width : 1;
       return each.getClientRects().length
         && [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
         && parseFloat(getComputedStyle(each).fontSize) * scale < 12.99;
