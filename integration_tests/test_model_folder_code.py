@@ -6,13 +6,12 @@ import json
 
 import pytest
 
-pytest.importorskip("sentence_transformers")
-
 from chunkcore.errors import OptionError
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 
 
 def test_code_in_a_models_folder_is_not_run(tmp_path):
+    pytest.importorskip("sentence_transformers")
     folder, mark = tmp_path / "model", tmp_path / "it-ran"
     folder.mkdir()
     (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": "own.Own"}]))

@@ -178,9 +178,10 @@ def test_a_static_model_whose_tokenizer_cuts_off_counts_what_it_does_not_read(tm
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_cache_gives_the_models_vectors(backend, tmp_path):
     model = get_embedder(f"{backend}:all-MiniLM-L6-v2")
+    vectors = model.embed_documents(TEXTS)
     for expected in (len(TEXTS), 0):
         cached = CachedEmbedder(model, EmbeddingCache(tmp_path / "cache.sqlite"))
-        assert np.abs(cached.embed_documents([*TEXTS, *TEXTS]) - model.embed_documents([*TEXTS, *TEXTS])).max() < 1e-5
+        assert np.abs(cached.embed_documents([*TEXTS, *TEXTS]) - np.tile(vectors, (2, 1))).max() < 1e-5
         assert cached.embedded == expected
         cached.embed_queries(TEXTS)
         assert cached.embedded == expected  # this model embeds queries as it embeds documents

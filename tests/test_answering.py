@@ -595,7 +595,7 @@ sys.exit(main(sys.argv[1:]))
 @needs_openai
 def test_a_run_that_is_killed_goes_on_where_it_was(server, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(fake_llm_server, "SLOW_SECONDS", 0.3)
+    monkeypatch.setattr(fake_llm_server, "SLOW_SECONDS", 0.1)
     arguments = [*made(tmp_path, count=4), "--llm", f"openai:slow@{server.url}#concurrency=1"]
     command = [sys.executable, "-c", PROGRAM, *arguments]
     root = Path(__file__).resolve().parents[1]

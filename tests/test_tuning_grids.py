@@ -369,7 +369,7 @@ def test_where_nothing_varies_there_is_no_plot() -> None:
 
 @pytest.mark.parametrize("measure", ["MRR", "DCG@3", "Recall@200tok", "F1@3[document]"])
 def test_any_measure_of_retrieval_is_shown(measure: str, tmp_path: Path) -> None:
-    found = search(GRIDS[:1], measure=measure, resamples=100)
+    found = search(GRIDS[1:2], measure=measure, resamples=100)
     page = write_tuning(found, tmp_path).html.read_text(encoding="utf-8")
     assert measure in page
     assert "nan" not in page
