@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -27,6 +30,7 @@ from chunkcore.datasets import dataset_path
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.report import REPORT_NAMES, read_reports
 from tests.fakes import FakeEmbedder, NanEmbedder
+from tests.pages import ROOT
 from tests.strategies import hard_text
 
 TEXT = "The fox naps under the lid.\n\nThe dog runs. 犬が走る。👩‍👩‍👧\r\n" * 40
@@ -489,6 +493,20 @@ def test_a_command_of_before_answers_with_its_new_name(old, new, capfd):
     assert main([old, "--docs", "x", "--anything"]) == 2
     assert capfd.readouterr() == ("", f"chunkcore: {old} is now chunkcore {new}; see chunkcore {new} --help\n")
     assert main([*new.split(), "--help"]) == 0
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+def test_a_shell_leaves_the_pages_commands_as_they_are_written():
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    lines = [
+        line
+        for page in pages
+        for line in re.findall(r"^    (chunkcore .*[{}*].*)$", page.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert lines
+    for line in lines:
+        told = subprocess.run(["bash", "-c", f"printf '%s\\n' {line}"], capture_output=True, text=True, check=True)
+        assert told.stdout.splitlines() == shlex.split(line)
 
 
 def test_what_has_a_name_is_listed_by_kind(capfd):
