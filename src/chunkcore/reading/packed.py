@@ -43,7 +43,7 @@ def _walk(data: bytes, start: Callable[[str, Attributes], None], end: Any = None
             end(_local(name))
 
     def refuse(*_: Any) -> None:
-        raise DataError("a document type, which could define entities, is refused")
+        raise DataError("has a document type, which could define entities: take that out, or the file")
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler, parser.EndElementHandler = starts, ends
