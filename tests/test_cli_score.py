@@ -121,6 +121,19 @@ def test_saved_runs_score_what_they_scored(given, tmp_path, models, ending) -> N
         }
 
 
+def test_a_file_with_spaces_in_its_name_leaves_out_trec_and_nothing_else(tmp_path, capfd) -> None:
+    docs, runs = tmp_path / "docs", tmp_path / "runs"
+    docs.mkdir()
+    (docs / "of tea.txt").write_text("The dog is brown. The fox is red.")
+    (tmp_path / "q.jsonl").write_text('{"question": "Which colour is the dog?", "evidence": ["The dog is brown."]}')
+    asking = ["compare", "--docs", str(docs), "--questions", str(tmp_path / "q.jsonl"), "-o", str(tmp_path / "out")]
+    given = ["-s", "sentence:size=9", "-r", "passages:lexical", "--resamples", "100", "--save-runs", str(runs)]
+    assert main([*asking, *given]) == 0
+    assert ".trec is not written: TREC's columns are parted by spaces, and 'of tea.txt'" in capfd.readouterr().err
+    assert sorted(path.suffixes[-1] for path in runs.iterdir()) == [".jsonl", ".jsonl"]
+    assert (tmp_path / "out" / "report.html").exists()
+
+
 def test_an_id_that_no_column_can_hold_is_told_before_the_work(docs, tmp_path, models, capfd) -> None:
     rows = [{"id": "the dog", "question": "Which colour is the dog?", "evidence": ["The dog is brown."]}]
     path = tmp_path / "questions.jsonl"

@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -416,11 +417,12 @@ def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> 
         if report.run is None or report.run.pool is None:
             continue
         stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
-        written += [
-            write_run(report.run, folder / f"{stem}.jsonl", benchmark),
-            write_run(report.run, folder / f"{stem}.trec"),
-            write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark),
-        ]
+        written.append(write_run(report.run, folder / f"{stem}.jsonl", benchmark))
+        try:
+            written.append(write_run(report.run, folder / f"{stem}.trec"))
+        except DataError as error:  # the names of documents may have spaces
+            warnings.warn(f"{folder / stem}.trec is not written: {error}", stacklevel=2)
+        written.append(write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark))
     return written
 
 
