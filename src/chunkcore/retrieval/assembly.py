@@ -90,7 +90,7 @@ def combine(
     *,
     scales: Sequence[int] = (0, 1, 3, 7),
     neighbours: Iterable[Retrieved] = (),
-) -> list[Retrieved]:
+) -> RankedList:
     """Several searches' hits over small chunks as one ranking, by what was found around each.
 
     The r-th of a search's n hits is worth log((n + 1) / r), so that scores may be of any kind. At a half-width h, a hit
@@ -132,7 +132,8 @@ def combine(
                 sums[np.searchsorted(places, places + half, "right")] - sums[np.searchsorted(places, places - half)]
             )
             total += around / (float(np.linalg.norm(around)) or 1.0)
-    return [units[keys[i]].with_score(float(total[i])) for i in np.argsort(-total, kind="stable").tolist()]
+    order = np.argsort(-total, kind="stable").tolist()
+    return RankedList(units[keys[i]].with_score(float(total[i])) for i in order)
 
 
 def _key(hit: Retrieved) -> tuple[str, object]:
@@ -396,7 +397,7 @@ def expand(
     units: int | None = None,
     tokens: int | None = None,
     counter: str | TokenCounter = "cl100k_base",
-) -> list[Retrieved]:
+) -> RankedList:
     """Hits with what stands around them, best first: `units` sentences or `tokens` tokens more on each side.
 
     Hits that come to touch or overlap become one passage with the best one's place and score; its `parts` are the hits
@@ -453,12 +454,12 @@ def expand(
         parts, text = tuple(hits[number] for number in numbers), sources[name].text[start:end]
         score = max(part.score for part in parts)
         found.append((min(numbers), Retrieved(name, (Span(start, end),), score, text, parts)))
-    return [passage for _, passage in sorted(found, key=lambda each: each[0])]
+    return RankedList(passage for _, passage in sorted(found, key=lambda each: each[0]))
 
 
 def fit_to_budget(
     retrieved: Iterable[Retrieved], max_tokens: int, counter: str | TokenCounter = "cl100k_base"
-) -> list[Retrieved]:
+) -> RankedList:
     """The pieces that fit a budget of tokens, in their order: each that fits into what the ones before it leave.
 
     If none fits, the first one is cut at its last whole token within the budget.
@@ -475,9 +476,9 @@ def fit_to_budget(
     pieces, told = list(retrieved), get_counter(counter)
     if empty := next((piece for piece in pieces if not piece.text), None):
         raise DataError(f"a piece of {empty.document_id!r} has no text to count: give it with its text")
-    left, found = max_tokens, []
+    left, found = max_tokens, RankedList()
     for piece, size in zip(pieces, told.count_many([piece.text for piece in pieces]).tolist(), strict=True):
         if size <= left:
             found.append(piece)
             left -= size
-    return found or next(filter(None, (cut_unit(piece, max_tokens, told) for piece in pieces)), [])
+    return found or RankedList(next(filter(None, (cut_unit(piece, max_tokens, told) for piece in pieces)), []))
