@@ -21,7 +21,7 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +38,7 @@ from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited
+_HELD = 2**22  # hits of whole rankings that are held at once
 
 
 class Hits(NamedTuple):
@@ -149,6 +150,17 @@ class Index(ABC):
 
         The result is a prefix of any deeper search's.
         """
+
+    def search_among(self, queries: Sequence[str], chunks: Sequence[Numbers]) -> Iterator[tuple[Numbers, Scores]]:
+        """Of each query all hits among its own chunks, whose numbers ascend: numbers and scores, best first."""
+        size = max(1, len(self.corpus))
+        some = max(1, _HELD // size)
+        for first in range(0, len(queries), some):
+            found = self.search(queries[first : first + some], size)
+            for place, own in enumerate(chunks[first : first + some]):
+                indices, scores = found.row(place)
+                among = np.isin(indices, own)
+                yield indices[among], scores[among]
 
     def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.

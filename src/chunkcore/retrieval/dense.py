@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Rows, row_lengths, top_k_owners
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores, expand
 
 
 @retrievers.register("dense")
@@ -70,6 +70,14 @@ class _ByVectors(Index):
         asked = self._vectors.queries(queries)
         indices, scores = top_k_owners(asked, self._rows, self._owners, k, lengths=self._lengths)
         return Hits(indices, scores.astype(np.float64))
+
+    def search_among(self, queries: Sequence[str], chunks: Sequence[Numbers]) -> Iterator[tuple[Numbers, Scores]]:
+        vectors = self._vectors.queries(queries) if queries else ()
+        for vector, own in zip(vectors, chunks, strict=True):
+            first = np.searchsorted(self._owners, own)
+            owners, places = expand(first, np.searchsorted(self._owners, own, side="right") - first)
+            indices, scores = top_k_owners(vector[None], self._rows[places], owners, max(1, len(own)))
+            yield own[indices[0]], scores[0].astype(np.float64)
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64] | None:

@@ -17,6 +17,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -34,7 +35,6 @@ from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
 _FIRST = 16  # hits that are searched first
-_HELD = 2**22  # hits of `named` held at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -272,34 +272,16 @@ class _OfNamed(Index):
         super().__init__(corpus)
         self._index = index
         self._cut = frozenset(np.unique(corpus.document_numbers).tolist())  # the documents with chunks
-        self._named: dict[str, tuple[Numbers, Scores]] = {}  # of the last search
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Finds the hits of all documents for a question with a title, and keeps those of the named ones."""
-        read = dict(zip(queries, map(self._read, queries), strict=True))
-        plain = [query for query in queries if not read[query][0]]
-        found = self._index.search(plain, k)
+        read = list(map(self._read, queries))
+        plain = self._index.search([rest for documents, rest in read if not documents], k)
         self.recall = self._index.recall
-        # A deeper search of the same questions, as for a budget of tokens, finds no other hits.
-        named = [query for query, (documents, _) in read.items() if documents]
-        before = self._named
-        known = {query: before[query] for query in named if query in before}
-        missing = [query for query in named if query not in known]
-        known |= zip(missing, self._hits([read[query] for query in missing]), strict=True)
-        self._named = known
-        rows = dict(zip(plain, map(found.row, range(len(plain))), strict=True)) | known
-        return Hits.of([(indices[:k], scores[:k]) for indices, scores in map(rows.__getitem__, queries)])
-
-    def _hits(self, read: Sequence[tuple[list[int], str]]) -> Iterator[tuple[Numbers, Scores]]:
-        """All hits in the named documents, of each question."""
-        size = max(1, len(self.corpus))
-        some = max(1, _HELD // size)
-        for first in range(0, len(read), some):
-            found = self._index.search([rest for _, rest in read[first : first + some]], size)
-            for place, (documents, _) in enumerate(read[first : first + some]):
-                indices, scores = found.row(place)
-                own = np.isin(self.corpus.document_numbers[indices], documents)
-                yield indices[own], scores[own]
+        chunks = [np.flatnonzero(np.isin(self.corpus.document_numbers, each)) for each, _ in read if each]
+        named = self._index.search_among([rest for documents, rest in read if documents], chunks)
+        rows = map(plain.row, count())
+        found = [next(named if documents else rows) for documents, _ in read]
+        return Hits.of([(indices[:k], scores[:k]) for indices, scores in found])
 
     def _read(self, query: str) -> tuple[list[int], str]:
         documents, rest = self.corpus.titles.read(query)
