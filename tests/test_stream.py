@@ -341,6 +341,25 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path, monkeypatch):
     assert [row["document_id"] for row in lines(folder, errors="skip")] == ["c"]
 
 
+@pytest.mark.parametrize("part_size", [4, 1_000])
+def test_a_file_that_may_not_be_read_is_left_out_of_its_folder(tmp_path, monkeypatch, part_size):
+    folder = written(tmp_path, {"a": "apples", "b": "bananas"})
+    opened = Path.open
+
+    def refuse(path, *arguments, **named):
+        if path.name == "b":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)  # root may read every file
+    for load in (load_documents, lambda path: lines(path, part_size=part_size)):
+        with pytest.warns(UserWarning, match="left out of .*: b: cannot be read: Permission denied"):
+            found = load(folder)
+        assert {each["document_id"] if isinstance(each, dict) else each.id for each in found} == {"a"}
+        with pytest.raises(DataError, match="b cannot be read: Permission denied"):
+            load(folder / "b")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links are for administrators there")
 def test_a_link_that_cannot_be_followed_keeps_no_other_file_out(tmp_path, capfd):
     folder = written(tmp_path / "docs", {f"{n}.txt": "The fox." for n in range(5)})

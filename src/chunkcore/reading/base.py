@@ -23,7 +23,8 @@ _HEAD = 1024
 
 
 class UnreadError(NoTextError):
-    """A file that cannot be read: encrypted, broken, pictures only, of an unknown encoding, or its package is missing.
+    """A file that cannot be read: encrypted, broken, pictures only, of an unknown encoding, not permitted, or its
+    package is missing.
 
     Attributes:
         reason: what follows the file's name.
@@ -125,6 +126,8 @@ def read_file(path: Path | str, name: str = "") -> Reading:
         if size > _LARGEST:
             raise UnreadError(path, f"has {size / 1024**2:,.0f} MB and is not UTF-8: convert it, or split it")
         text, note = decode_text(path.read_bytes(), path)
+    except PermissionError as error:
+        raise UnreadError(path, f"cannot be read: {error.strerror}") from error
     except OSError as error:
         raise unreadable(path, error) from error
     except NoTextError:

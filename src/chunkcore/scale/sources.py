@@ -277,7 +277,7 @@ def input_files(path: Path) -> Iterator[Path]:
 def _is_utf8(path: Path) -> bool:
     """Whether a whole file is, before any of it is chunked; in bounded memory."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with path.open("rb") as file, suppress(UnicodeDecodeError):
+    with suppress(UnicodeDecodeError, PermissionError), path.open("rb") as file:
         while block := file.read(_BLOCK):
             decoder.decode(block)
         decoder.decode(b"", final=True)
