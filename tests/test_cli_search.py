@@ -158,6 +158,11 @@ def test_a_file_of_documents_is_searched(tmp_path, capfd):
     assert "documents.jsonl · b · lines 1-2" in capfd.readouterr().out
 
 
+def test_what_is_left_of_the_budget_is_not_filled_with_other_passages(docs, capfd):
+    assert main(["search", str(docs), "Do dogs travel?", "--max-tokens", "2000", "--json"]) == 0
+    assert {row["document_id"] for row in rows(capfd)} == {"deep/ferry.md"}
+
+
 def test_a_question_without_a_known_word_finds_nothing(docs, capfd):
     assert main(["search", str(docs), "submarine", "--json"]) == 0
     shown = capfd.readouterr()

@@ -75,6 +75,9 @@ def search(
         vectors = TextVectors(model, [corpus], progress=progress) if model else None
         retriever = Passages(kinds=kinds, words=_FORM).index(corpus, vectors)
         (passages,) = retriever.answers([question], k, max_tokens, counter=tokens)
+    wanted = set(word_keys(question, _FORM))
+    if not dense:  # what is left of the budget goes to passages that have none of the words
+        passages = [each for each in passages if wanted.intersection(word_keys(each.text, _FORM))]
     documents = {document.id: document for document in corpus.documents}
     if as_json:
         for passage in passages:
@@ -83,7 +86,6 @@ def search(
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    wanted = set(word_keys(question, _FORM))
     for number, passage in enumerate(passages, start=1):
         place = _row(passage, documents[passage.document_id], index)
         console.print(_shown(f"[{number}]", place, passage, wanted))
