@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
@@ -141,19 +142,19 @@ class _Fused(Index):
         size = len(self.corpus)
         depth = min(self._method.depth, size)
         found, full = self._at(queries, depth)
-        while full and found.counts.min(initial=k) < min(k, size):
+        while (full & (found.counts < min(k, size))).any():
             depth = min(2 * depth, size)
             deeper, full = self._at(queries, depth)
             found = found.then(deeper)
         return found.best(k)
 
-    def _at(self, queries: Sequence[str], depth: int) -> tuple[Hits, bool]:
-        """The fused ranking, and whether a deeper one may have more."""
+    def _at(self, queries: Sequence[str], depth: int) -> tuple[Hits, NDArray[np.bool_]]:
+        """The fused rankings, and of each whether a deeper one may have more."""
         if depth < 1:
-            return Hits.of([]), False
+            return Hits.of([]), np.zeros(0, dtype=np.bool_)
         rankings = [index.search(queries, depth) for index in self._indexes]
         self.recall = next(filter(None, (index.recall for index in reversed(self._indexes))), None)
-        full = depth < len(self.corpus) and any((each.counts == depth).any() for each in rankings)
+        full = np.any([each.counts == depth for each in rankings], axis=0) & (depth < len(self.corpus))
         if self._method.fusion == "scores":
             return fuse_scores(rankings, depth), full
         return fuse(rankings, self._method.k), full
