@@ -520,18 +520,27 @@ def test_what_has_a_name_is_listed_by_kind(capfd):
     assert "did you mean 'strategies'?" in capfd.readouterr().err
 
 
-def test_completion_is_installed_by_a_flag_and_completes_commands(monkeypatch, capfd):
+@pytest.mark.parametrize(
+    ("begun", "expected"),
+    [
+        ("com", ["compare"]),
+        ("compare -s cl", ["cluster_semantic"]),
+        ("tune -r pass", ["passages"]),
+        ("list strat", ["strategies"]),
+    ],
+)
+def test_completion_is_installed_by_a_flag_and_completes_commands_and_names(begun, expected, capfd):
     assert main(["--help"]) == 0
     assert "--install-completion" in capfd.readouterr().out
     environment = {
         **os.environ,
         "_CHUNKCORE_COMPLETE": "complete_bash",
-        "COMP_WORDS": "chunkcore com",
-        "COMP_CWORD": "1",
+        "COMP_WORDS": f"chunkcore {begun}",
+        "COMP_CWORD": str(len(begun.split())),
     }
     run = [sys.executable, "-m", "chunkcore"]
     found = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert found.stdout.split() == ["compare"]
+    assert found.stdout.split() == expected
 
 
 def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capfd):

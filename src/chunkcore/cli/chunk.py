@@ -33,7 +33,7 @@ def chunk(
     costs: options.Llms,
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", "-s", metavar="SPEC", help="Default: recursive:size=200."),
+        options.strategy(help="Default: recursive:size=200."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file with one strategy.")] = None,
     output: Annotated[

@@ -42,9 +42,7 @@ def compare(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of more strategies.")] = None,
     retriever: Annotated[
         list[str] | None,
-        typer.Option(
-            "--retriever", "-r", metavar="SPEC", help="dense, bm25, hybrid+window:1, ...; repeatable. Default: dense."
-        ),
+        options.retriever(help="dense, bm25, hybrid+window:1, ...; repeatable. Default: dense."),
     ] = None,
     embedder: Annotated[
         list[str] | None,

@@ -24,9 +24,13 @@ _REGISTRIES = {
 }
 
 
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in _REGISTRIES if kind.startswith(incomplete)]
+
+
 @options.grouped
 def list_names(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"{', '.join(_REGISTRIES)}.")] = "",
+    kind: Annotated[str, typer.Argument(metavar="KIND", autocompletion=_kinds, help=f"{', '.join(_REGISTRIES)}.")] = "",
 ) -> None:
     """List what has a name, with its options and defaults.
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
     from chunkcore.models.llm import Prices
 
 
+def _names(module: str, registry: str) -> Callable[[str], list[str]]:
+    """Completes names in a shell."""
+    return lambda incomplete: [name for name in getattr(import_module(module), registry) if name.startswith(incomplete)]
+
+
+strategy = functools.partial(
+    typer.Option, "--strategy", "-s", metavar="SPEC", autocompletion=_names("chunkcore.chunkers", "strategies")
+)
+retriever = functools.partial(
+    typer.Option, "--retriever", "-r", metavar="SPEC", autocompletion=_names("chunkcore.retrieval", "retrievers")
+)
 _DOCS = typer.Option("--docs", metavar="PATH", help="A folder of text files, a file, or a documents.jsonl.")
 Docs = Annotated[Path, _DOCS]
 _QUESTIONS = typer.Option("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
@@ -42,12 +54,12 @@ Questions = Annotated[Path | None, _QUESTIONS]
 Layout = Annotated[str, typer.Option(metavar="NAME", help="How a public collection is laid out (list layouts).")]
 Strategies = Annotated[
     list[str] | None,
-    typer.Option("--strategy", "-s", metavar="SPEC", help="name:option=value,...; repeatable (list strategies)."),
+    strategy(help="name:option=value,...; repeatable (list strategies)."),
 ]
 EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
 Retriever = Annotated[
     str,
-    typer.Option("--retriever", "-r", metavar="SPEC", help="How chunks are searched (list retrievers)."),
+    retriever(help="How chunks are searched (list retrievers)."),
 ]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="The language model, as openai:MODEL@URL.")]
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")]

@@ -40,7 +40,7 @@ def tune(
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of a space or of grids.")] = None,
     retriever: Annotated[
         list[str] | None,
-        typer.Option("--retriever", "-r", metavar="SPEC", help="Repeatable, or with {a,b}: searched. Default: dense."),
+        options.retriever(help="Repeatable, or with {a,b}: searched. Default: dense."),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     measure: Annotated[str, typer.Option(metavar="NAME", help="Maximised. Default: Recall@1000tok.")] = "",
