@@ -14,6 +14,7 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report, markdown_report, plots
+from chunkcore.report.rendering import WIDTHS
 from chunkcore.report.tables import Table, collection_score_tables, cost_axis, cost_table, cross_table, score_table
 from chunkcore.report.tuning import option_plot
 from chunkcore.tuning import TuneOptions, tune
@@ -185,7 +186,7 @@ def test_a_search_of_grids_is_shown_with_its_plots_and_choices_where_there_is_on
     tuning = tune(load_dataset("lochmere"), "recursive:size={80,160}", FakeEmbedder(), options=options)
     made = replace(study(), tuning=tuning)
     source = html_report(made)
-    for width in (860, 360):
+    for _, width in WIDTHS:
         assert option_plot(tuning, width=width) in source
         assert option_plot(tuning, "F1", width=width) in source
     assert 'href="#tuning"' in source

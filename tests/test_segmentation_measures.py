@@ -327,11 +327,14 @@ def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
     assert "0 calls" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("place", ["", "labelled.jsonl/scores.jsonl"])
-def test_where_scores_cannot_be_written_is_told_before_the_work(labelled, capsys, monkeypatch, place):
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("", "is a folder: name a file in it"), ("labelled.jsonl/scores.jsonl", "is a file: name a folder")],
+)
+def test_where_scores_cannot_be_written_is_told_before_the_work(labelled, capsys, monkeypatch, place, message):
     monkeypatch.setattr("chunkcore.evaluation.segmentation.score_segments", lambda *_, **__: pytest.fail("worked"))
     assert main(["segments", "score", "--texts", str(labelled), "--output", str(labelled.parent / place)]) == 2
-    assert "irectory" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelled, tmp_path, capsys, monkeypatch):

@@ -202,7 +202,7 @@ def _load(source: str) -> Any:
         try:
             return SentenceTransformer(source)
         except Exception as error:
-            told = shortened(str(error).strip().partition("\n")[0], 300)
+            told = shortened(str(error).strip().partition("\n")[0], 500)
             raise OptionError(
                 f"no model {source!r} ({type(error).__name__}: {told}): expected "
                 "the folder of a sentence-transformers model, or the name of one on the hub"
