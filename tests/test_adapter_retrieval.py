@@ -97,6 +97,11 @@ def test_a_last_line_that_is_not_whole_is_asked_for_again(tmp_path):
         (b'{"question": 1, "pieces": []}', 2),
         (b'{"question": "tea", "pieces": [{"text": "a"}]}', 2),
         (b'{"question": "t", "pieces": [{"text": "", "score": 1, "document_ids": [], "spans": [[5, 2]]}]}', 2),
+        (
+            b'{"question": "t", "pieces": [{"text": "", "score": 1%s, "document_ids": [], "spans": []}]}'
+            % (b"0" * 400),
+            2,
+        ),
         (b"[" * 100_000, 2),
     ],
 )

@@ -460,13 +460,15 @@ def test_every_strategy_is_listed_with_its_options(capfd):
             assert f"  {option} = " in section
 
 
-@pytest.mark.parametrize("command", [["chunk"], ["compare"], ["list"], ["datasets"], ["datasets", "verify"], []])
+@pytest.mark.parametrize(
+    "command", [["chunk"], ["score"], ["tune"], ["list"], ["datasets"], ["datasets", "verify"], []]
+)
 def test_help_is_given_for_every_command(command, capfd):
     assert main([*command, "--help"]) == 0
     out = capfd.readouterr().out
     assert "Usage: chunkcore" in out
-    if command in (["chunk"], ["compare"], ["datasets", "verify"]):
-        assert "Example: " in out
+    if command in (["chunk"], ["score"], ["tune"], ["datasets", "verify"]):
+        assert "Example: chunkcore " in out
     if command == ["chunk"]:
         assert "text[start:end]" in out
         assert str(Path.home()) not in out

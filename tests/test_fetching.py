@@ -257,11 +257,11 @@ def test_a_header_that_understates_a_size_is_not_believed(tmp_path: Path) -> Non
         unzip(tmp_path / "a.zip", tmp_path / "inner")
 
 
-@pytest.mark.parametrize("damage", ["no archive", "cut", "flipped"])
+@pytest.mark.parametrize("damage", ["no archive", "cut", "flipped", "flipped at the end"])
 def test_a_damaged_archive_is_told(tmp_path: Path, damage: str) -> None:
     packed = bytearray(zipped(("toy/a.txt", b"hello " * 1000)))
-    if damage == "flipped":
-        packed[60] ^= 0xFF
+    if damage.startswith("flipped"):
+        packed[60 if damage == "flipped" else -3] ^= 0xFF  # the last: where the table of contents begins
     (tmp_path / "a.zip").write_bytes({"no archive": b"hello", "cut": bytes(packed[:50])}.get(damage, bytes(packed)))
     (tmp_path / "inner").mkdir()
     with pytest.raises(DataError, match=r"a\.zip is damaged, or no ZIP file"):

@@ -212,7 +212,7 @@ class AnswersFile:
         for number, entry in self._log.entries:
             try:
                 self._known[_text(entry["question"])] = [_hit(each) for each in entry["pieces"]]
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
                 self._log.close()
                 raise DataError(
                     f"{self._path}, line {number}: expected a retriever's kept answers, found something else "

@@ -605,7 +605,9 @@ class ArchiveMembers:
             yield
         except DataError:
             raise
-        except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError) as error:
+        except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # of a seek before the file's beginning
+                raise
             raise DataError(f"{self._archive} is damaged, or no ZIP file: {error}") from error
 
 

@@ -397,12 +397,13 @@ def check_outside(docs: Path, output: Path) -> None:
 
 
 def help_text(text: str) -> str:
-    r"""Help as rich prints it: each paragraph on one line, brackets escaped; an indented line is an example.
+    r"""Help as rich prints it: each paragraph on one line, brackets escaped; indented lines and commands are examples.
 
     >>> help_text("One\ntwo [3].\n\n  chunkcore compare")
     'One two \\[3].\n\n[bold]Example:[/bold] chunkcore compare'
     """
     paragraphs = [re.sub(r"\[(?=\S)", r"\\[", part) for part in text.strip("\n").split("\n\n")]
-    prose = [" ".join(part.split()) for part in paragraphs if not part.startswith("  ")]
-    examples = [" ".join(part.split()) for part in paragraphs if part.startswith("  ")]
+    marks = ("  ", "chunkcore ")  # an example that is all that follows the first line loses its indent
+    prose = [" ".join(part.split()) for part in paragraphs if not part.startswith(marks)]
+    examples = [" ".join(part.split()) for part in paragraphs if part.startswith(marks)]
     return "\n\n".join([*prose, *(f"[bold]Example:[/bold] {each}" for each in examples)])
