@@ -360,6 +360,7 @@ def test_the_embedder_of_the_retriever_is_chosen(tmp_path: Path, monkeypatch: py
 def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -> None:
     text = '<div class="x"><p>The <b>fox</b> naps.</p>\n<p class="pot">A pot holds tea.</p></div><div><br></div>'
     documents = [Document("fox.html", text), Document("div.txt", "A <div> has a class.")]
+    documents.append(Document("rain.html", "Wind is cold. <b>Rain</b> falls."))
     with LabelledQuestions(documents, tmp_path / "q.jsonl", ["Who naps?"]) as kept:
         index = get_retriever("passages:lexical").index(cut(documents, get_chunker("sentence:size=5")))
         with LabelServer(kept, index) as server:
@@ -367,6 +368,7 @@ def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -
             found = server.search("Who naps?")["candidates"]
             assert "fox  naps." in found[0]["text"]
             assert not any("<" in each["text"] for each in found if each["document"] == 0)
+            assert server.search("rain")["candidates"][0]["text"] == "Rain  falls."
             units = server.text(0, 0)["units"]
             shown = "".join(each for _, each in units)
             assert len(shown) == len(text)

@@ -337,10 +337,12 @@ class LabelServer(ThreadingHTTPServer):
         """
         number, span = self._numbers[part.document_id], part.spans[0]
         text, starts = self.questions.documents[number].text, self.units(number)
-        first = max(0, bisect_right(starts, span.start) - 1)
+        own = self.shown(number)[span.start : span.end].replace(_NO_WIDTH, " ")
+        start, end = (span.start + place for place in trim(own, 0, len(own)))  # a tag before it is the last sentence's
+        first = min(max(0, bisect_right(starts, start) - 1), len(starts) - 2)
         while first < len(starts) - 2 and _HEADING.match(text, starts[first]):
             first += 1
-        last = min(bisect_left(starts, span.end), len(starts) - 1)
+        last = min(bisect_left(starts, end), len(starts) - 1)
         return number, starts[first], starts[max(first + 1, last)]
 
     def _candidate(self, number: int, start: int, end: int) -> dict[str, Any]:
