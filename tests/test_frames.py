@@ -88,7 +88,8 @@ def test_lists_of_chunks_and_passages_are_lists_and_tables():
         assert texts[row.document][row.start : row.end] == row.text
         assert each.to_arrow().num_rows == len(each)
     assert len(found.parts) == sum(len(each.parts) for each in found)
-    assert [each.score for each in RankedList(found[:1]).parts] == [each.score for each in found[0].parts]
+    assert [each.score for each in found[:1].parts] == [each.score for each in found[0].parts]
+    assert chunks[1:3].tidy()["text"] == [chunks[1].text, chunks[2].text]
     for table in (chunks, found):
         assert "<table>" in table._repr_html_()
         assert table.plot().startswith("<svg")

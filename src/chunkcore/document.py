@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, overload
 
 from chunkcore.errors import DataError
-from chunkcore.frames import Frame, Html, columns_of, marked, shortened
+from chunkcore.frames import FrameList, Html, columns_of, marked, shortened
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -341,7 +341,7 @@ class Chunk:
         return found.hexdigest()
 
 
-class Chunks(list[Chunk], Frame):
+class Chunks(FrameList[Chunk]):
     """A list of chunks that is a table, too: `to_pandas`, `to_arrow`, and `plot`, their lengths.
 
     >>> Chunks([Chunk("tea.md", 0, (Span(0, 4),), "Tea.", 2, metadata={"pages": [3]})]).tidy()["pages"]

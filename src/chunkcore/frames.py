@@ -8,11 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from importlib import import_module
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from chunkcore.errors import MissingExtraError
 from chunkcore.escaping import html_text
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_Item = TypeVar("_Item")
 _ROWS = 20  # of a table in a notebook
 _MOST = 200_000  # characters of a text in a notebook
 _LONG = 80  # characters of a text in a repr
@@ -50,6 +54,20 @@ class Frame:
 
     def _repr_html_(self) -> str:
         return html_table(self.tidy())
+
+
+class FrameList(list[_Item], Frame):
+    """A list that is a table; so is a slice of it."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, place: SupportsIndex, /) -> _Item: ...
+    @overload
+    def __getitem__(self, place: slice, /) -> Self: ...
+    def __getitem__(self, place: SupportsIndex | slice, /) -> _Item | Self:
+        found: Any = super().__getitem__(place)
+        return type(self)(found) if isinstance(place, slice) else found
 
 
 class Html(str):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import Mapped
 from chunkcore.document import Span
-from chunkcore.frames import Frame, columns_of, html_table, marked, shortened
+from chunkcore.frames import Frame, FrameList, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers
 from chunkcore.tokens import get_counter
 
@@ -73,7 +73,7 @@ class Retrieved:
         )
 
 
-class RankedList(list[Retrieved], Frame):
+class RankedList(FrameList[Retrieved]):
     """Pieces, best first: a list that is a table, too; `plot` shows where in their documents they lie.
 
     >>> fox = Retrieved("fox.txt", (Span(4, 13),), 0.5, "fox naps.")
