@@ -17,7 +17,7 @@ from chunkcore.retrieval.lexicon import Postings, word_keys
 from chunkcore.retrieval.search import Rows, products
 from chunkcore.spans import Numbers, Scores
 
-_BLOCK = 2**14  # units whose windows are scored together: what a block needs stays in the processor's cache
+_BLOCK = 2**16  # units whose windows are scored together: what a block needs stays in the processor's cache
 _WIDE = 2**15  # up to so many units, float64 is used; float32 halves time and memory, and differs by about 1e-6
 _SKETCHED = 2**16  # with `hits`: in more units, near vectors are found by their signs first
 _REREAD = 16  # vectors read for a hit
