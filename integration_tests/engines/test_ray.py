@@ -50,16 +50,16 @@ def test_an_actor_loads_its_model_once(tmp_path: Path) -> None:
         def __init__(self) -> None:
             from chunkcore.models import loading
 
-            load = loading._load
+            load = loading.OpenVinoEmbedder
 
-            def noted(*arguments: Any) -> Any:
+            def noted(*arguments: Any, **options: Any) -> Any:
                 import os
 
                 with notes.open("a") as file:
                     file.write(f"{os.getpid()}\n")
-                return load(*arguments)
+                return load(*arguments, **options)
 
-            loading._load = noted
+            loading.OpenVinoEmbedder = noted
             self.cut = ArrowChunker("cluster_semantic:max_size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
 
         def __call__(self, batch: Any) -> Any:
