@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document
 from chunkcore.questions.label import LabelledQuestions, LabelServer
-from chunkcore.retrieval import cut, get_retriever
+from chunkcore.retrieval import Index, cut, get_retriever
 from integration_tests.browser import CHROMIUM, Browser, browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
@@ -28,15 +29,24 @@ DOCUMENTS = [
 def page(tmp_path: Path) -> Iterator[tuple[Browser, Path, LabelServer]]:
     output = tmp_path / "q.jsonl"
     index = get_retriever("bm25").index(cut(DOCUMENTS, get_chunker("sentence:size=20")))
-    with LabelledQuestions(DOCUMENTS, output, [HOSTILE]) as kept, LabelServer(kept, index) as server:
+    with shown(DOCUMENTS, output, HOSTILE, index) as (tab, server):
+        tab.size(1440, 900)
+        tab.wait("document.querySelectorAll('#questions li').length === 1")
+        yield tab, output, server
+
+
+@contextmanager
+def shown(
+    documents: Sequence[Document], output: Path, question: str, index: Index
+) -> Iterator[tuple[Browser, LabelServer]]:
+    """The page with one question, in a browser."""
+    with LabelledQuestions(documents, output, [question]) as kept, LabelServer(kept, index) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             with browser() as tab:
-                tab.size(1440, 900)
                 tab.call("Page.navigate", url=server.address)
-                tab.wait("document.querySelectorAll('#questions li').length === 1")
-                yield tab, output, server
+                yield tab, server
         finally:
             server.shutdown()
             thread.join()
@@ -169,47 +179,31 @@ def test_the_words_that_tell_candidates_apart_stand_out(page: tuple[Browser, Pat
 def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: Path) -> None:
     long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
     index = get_retriever("bm25").index(cut([long], get_chunker("sentence:size=20")))
-    with LabelledQuestions([long], tmp_path / "q.jsonl", ["00700"]) as kept, LabelServer(kept, index) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            with browser() as tab:
-                tab.call("Page.navigate", url=server.address)
-                tab.wait("document.querySelector('#text .here')")
-                size = tab.ask("document.querySelectorAll('#text > span').length")
-                for name, step in (("j", 1), ("k", -1)):
-                    last = tab.ask(f"go({size - 1 if step > 0 else 0}); document.querySelector('.here').textContent")
-                    number = int(last.split()[1]) + step
-                    key(tab, name)
-                    tab.wait(f"document.querySelector('.here')?.textContent.startsWith('Sentence {number:05}')")
-                assert not tab.errors
-        finally:
-            server.shutdown()
-            thread.join()
+    with shown([long], tmp_path / "q.jsonl", "00700", index) as (tab, _):
+        tab.wait("document.querySelector('#text .here')")
+        size = tab.ask("document.querySelectorAll('#text > span').length")
+        for name, step in (("j", 1), ("k", -1)):
+            last = tab.ask(f"go({size - 1 if step > 0 else 0}); document.querySelector('.here').textContent")
+            number = int(last.split()[1]) + step
+            key(tab, name)
+            tab.wait(f"document.querySelector('.here')?.textContent.startsWith('Sentence {number:05}')")
+        assert not tab.errors
 
 
 def test_tags_of_html_are_not_shown_and_marks_leave_them_out(tmp_path: Path) -> None:
     html = '<div class="a"><p>Tea is <b>hot</b>.</p>\n\n<p id="b">The crow sings.</p></div>\n\n<p>It rains.</p>'
     documents, output = [Document("tea.html", html)], tmp_path / "q.jsonl"
     index = get_retriever("bm25").index(cut(documents, get_chunker("sentence:size=8")))
-    with LabelledQuestions(documents, output, ["Does the crow sing?"]) as kept, LabelServer(kept, index) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            with browser() as tab:
-                tab.call("Page.navigate", url=server.address)
-                tab.wait("document.querySelector('#text .here')")
-                assert "<" not in tab.ask("document.querySelector('main').textContent")
-                tab.ask("go(1)")
-                for expected in (["The crow sings."], [], ["The crow sings."]):
-                    key(tab, " ")
-                    saved(tab)
-                    assert evidence(output).get("Does the crow sing?", []) == expected
-                assert tab.ask("document.querySelector('#text mark').textContent.trim()") == "The crow sings."
-                assert not tab.errors
-        finally:
-            server.shutdown()
-            thread.join()
+    with shown(documents, output, "Does the crow sing?", index) as (tab, _):
+        tab.wait("document.querySelector('#text .here')")
+        assert "<" not in tab.ask("document.querySelector('main').textContent")
+        tab.ask("go(1)")
+        for expected in (["The crow sings."], [], ["The crow sings."]):
+            key(tab, " ")
+            saved(tab)
+            assert evidence(output).get("Does the crow sing?", []) == expected
+        assert tab.ask("document.querySelector('#text mark').textContent.trim()") == "The crow sings."
+        assert not tab.errors
 
 
 def test_clicks_and_a_selection_over_emoji_give_exact_places(page: tuple[Browser, Path, LabelServer]) -> None:

@@ -178,11 +178,19 @@ def _outside(hit: Retrieved, size: int) -> DataError:
 
 def _once(hits: Sequence[Retrieved]) -> list[Retrieved]:
     """The hits; of rows after their table's header the rows alone, if another hit has the header, too."""
+    firsts: dict[str, list[tuple[int, int]]] = {}
+    for name, spans in {(hit.document_id, hit.spans) for hit in hits if hit.spans}:
+        firsts.setdefault(name, []).append((spans[0].start, spans[0].end))
+    reached: dict[tuple[str, int], int] = {}  # how far two first spans reach that start here or before
+    for name, own in firsts.items():
+        most = second = -1
+        for start, end in sorted(own):
+            most, second = max(most, end), max(second, min(most, end))
+            reached[name, start] = second
 
     def is_held(hit: Retrieved) -> bool:
-        header, name, own = hit.spans[0], hit.document_id, hit.spans
-        others = (each.spans[0] for each in hits if each.spans and each.document_id == name and each.spans != own)
-        return any(first.start <= header.start and header.end <= first.end for first in others)
+        header = hit.spans[0]
+        return reached[hit.document_id, header.start] >= header.end
 
     return [own_rows(hit) if len(hit.spans) == 2 and is_held(hit) else hit for hit in hits]
 
