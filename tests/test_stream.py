@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -722,38 +724,52 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_worker_that_is_killed_at_work_is_missed(which):
+def test_a_worker_that_is_killed_at_work_is_missed_and_what_others_did_comes(which):
     """An executor would wait for ever for the other half of what one began to hand over."""
     piece = Piece("text", "long", "long", 0, data=b"The fox naps. " * 20_000)
-    cutting = cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), iter([[piece]] * 9), 2)
-    assert len(next(cutting)) == 1
-    workers = workers_of(cutting)
-    wait_for(lambda: workers[which].busy)
-    os.kill(workers[which].process.pid, signal.SIGKILL)
+
+    processes = []
+
+    def pieces():
+        worker = asking_workers()[which]
+        processes.extend(each.process for each in asking_workers())
+        os.kill(worker.process.pid, signal.SIGSTOP)  # so that it is at work until it is killed
+        yield piece
+        yield piece
+        wait_for(lambda: worker.busy)
+        os.kill(worker.process.pid, signal.SIGKILL)
+        yield piece
+
+    cutting = cut_in_two(pieces())
+    if which:
+        assert len(next(cutting)) == 1
     with pytest.raises(ChunkcoreError, match="a worker process ended before its work did"):
-        list(cutting)
-    assert not any(worker.process.is_alive() for worker in workers)
+        next(cutting)
+    assert not any(process.is_alive() for process in processes)
+    assert len(processes) == 2
 
 
-def cut_in_two(pieces: list[Piece]):
-    return cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), iter([[each] for each in pieces]), 2)
+def cut_in_two(pieces: Iterable[Piece]):
+    return cut_batches(Cutter(get_chunker("fixed_token:size=9"), 10**7, 1), ([each] for each in pieces), 2)
 
 
-def workers_of(cutting) -> list:
-    return cutting.gi_yieldfrom.gi_frame.f_locals["workers"]
+def asking_workers() -> list:
+    """The workers of the `cut_batches` that asks for the next batch. The first of them takes the first batch."""
+    frame = sys._getframe()
+    while "workers" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals["workers"]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
-def test_what_a_killed_worker_did_not_have_comes_and_one_without_work_is_not_missed():
-    pieces = [Piece("text", f"d{n}", f"d{n}", 0, data=b"The fox naps. " * 5_000) for n in range(4)]
-    cutting = cut_in_two(pieces)
-    found = [next(cutting)[0].id for _ in range(3)]
-    idle = [worker for worker in workers_of(cutting) if not worker.busy]
-    for worker in idle:
-        os.kill(worker.process.pid, signal.SIGKILL)
-        worker.process.join()
-    assert [*found, *(cuts[0].id for cuts in cutting)] == ["d0", "d1", "d2", "d3"]
-    assert idle
+def test_a_killed_worker_that_has_no_work_is_not_missed():
+    def pieces():
+        idle = asking_workers()[1].process
+        os.kill(idle.pid, signal.SIGKILL)
+        idle.join()
+        yield Piece("text", "d0", "d0", 0, data=b"The fox naps. " * 5_000)
+
+    assert [cuts[0].id for cuts in cut_in_two(pieces())] == ["d0"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
@@ -764,11 +780,11 @@ def test_workers_that_ignore_sigterm_end_when_nobody_wants_more():
         next(cutting)
     finally:
         signal.signal(signal.SIGTERM, before)
-    workers = workers_of(cutting)
+    workers = multiprocessing.active_children()
     closing = threading.Thread(target=cutting.close, daemon=True)
     closing.start()
     closing.join(20)
-    left = [worker.process for worker in workers if worker.process.is_alive()]
+    left = [worker for worker in workers if worker.is_alive()]
     for process in left:
         process.kill()
     assert not left
