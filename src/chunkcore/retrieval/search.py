@@ -223,12 +223,12 @@ class SelectedRows:
     def products(self, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
         """See `products`. A mapped matrix stays in memory, for the next question."""
         if numbers is not None:
-            return np.asarray(self._rows[self._numbers[numbers]] @ vector)
+            return _dots(self._rows[self._numbers[numbers]], vector)
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
-        found = self._rows[first : int(self._numbers.max()) + 1] @ vector
-        return np.asarray(found[self._numbers - first])
+        found = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
+        return found[self._numbers - first]
 
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
@@ -243,7 +243,11 @@ def products(rows: Rows, vector: NDArray[np.floating], numbers: Numbers | None =
     if isinstance(rows, SelectedRows):
         return rows.products(vector, numbers)
     held = np.asarray(rows)
-    return np.asarray((held if numbers is None else held[numbers]) @ vector)
+    return _dots(held if numbers is None else held[numbers], vector)
+
+
+# NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
+_dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
 
 
 @runtime_checkable
