@@ -68,6 +68,7 @@ REGISTRIES = {
     "models.loading": "embedders",
     "packing": "overlaps",
     "retrieval.base": "retrievers",
+    "retrieval.stage": "stages",
     "segmenters.base": "segmenters",
     "tokens.counters": "counters",
 }

@@ -1,68 +1,46 @@
 """Retrieval: a corpus of chunks, the methods that index and search it, and the stages after them."""
 
-from chunkcore.retrieval.assembly import assemble, combine, expand, fit_to_budget
-from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, SearchRecall, retrievers
-from chunkcore.retrieval.corpus import ChunkedCorpus, cut
-from chunkcore.retrieval.dense import Dense, Late
-from chunkcore.retrieval.hnsw import HNSW
-from chunkcore.retrieval.hybrid import Hybrid, get_retriever
-from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.lexicon import Postings, word_keys, words
-from chunkcore.retrieval.passages import Passages
-from chunkcore.retrieval.rerank import CallableReranker, CrossEncoderReranker, Reranked, Reranker, get_reranker
-from chunkcore.retrieval.sharded import Sharded
-from chunkcore.retrieval.stage import (
-    Assembled,
-    AutoMerge,
-    Layout,
-    Merge,
-    Named,
-    PassageStage,
-    RelevantSegments,
-    Stage,
-    Window,
-    stages,
-)
-from chunkcore.retrieval.vectors import TextVectors
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BM25",
-    "HNSW",
-    "Assembled",
-    "AutoMerge",
-    "CallableReranker",
-    "ChunkedCorpus",
-    "CrossEncoderReranker",
-    "Dense",
-    "Hits",
-    "Hybrid",
-    "Index",
-    "Late",
-    "Layout",
-    "Merge",
-    "Named",
-    "PassageIndex",
-    "PassageStage",
-    "Passages",
-    "Postings",
-    "RelevantSegments",
-    "Reranked",
-    "Reranker",
-    "RetrievalMethod",
-    "SearchRecall",
-    "Sharded",
-    "Stage",
-    "TextVectors",
-    "Window",
-    "assemble",
-    "combine",
-    "cut",
-    "expand",
-    "fit_to_budget",
-    "get_reranker",
-    "get_retriever",
-    "retrievers",
-    "stages",
-    "word_keys",
-    "words",
-]
+from chunkcore.lazy import on_first_use
+
+if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.retrieval.assembly import assemble as assemble
+    from chunkcore.retrieval.assembly import combine as combine
+    from chunkcore.retrieval.assembly import expand as expand
+    from chunkcore.retrieval.assembly import fit_to_budget as fit_to_budget
+    from chunkcore.retrieval.base import Hits as Hits
+    from chunkcore.retrieval.base import Index as Index
+    from chunkcore.retrieval.base import PassageIndex as PassageIndex
+    from chunkcore.retrieval.base import RetrievalMethod as RetrievalMethod
+    from chunkcore.retrieval.base import SearchRecall as SearchRecall
+    from chunkcore.retrieval.base import retrievers as retrievers
+    from chunkcore.retrieval.corpus import ChunkedCorpus as ChunkedCorpus
+    from chunkcore.retrieval.corpus import cut as cut
+    from chunkcore.retrieval.dense import Dense as Dense
+    from chunkcore.retrieval.dense import Late as Late
+    from chunkcore.retrieval.hnsw import HNSW as HNSW
+    from chunkcore.retrieval.hybrid import Hybrid as Hybrid
+    from chunkcore.retrieval.hybrid import get_retriever as get_retriever
+    from chunkcore.retrieval.lexical import BM25 as BM25
+    from chunkcore.retrieval.lexicon import Postings as Postings
+    from chunkcore.retrieval.lexicon import word_keys as word_keys
+    from chunkcore.retrieval.lexicon import words as words
+    from chunkcore.retrieval.passages import Passages as Passages
+    from chunkcore.retrieval.rerank import CallableReranker as CallableReranker
+    from chunkcore.retrieval.rerank import CrossEncoderReranker as CrossEncoderReranker
+    from chunkcore.retrieval.rerank import Reranked as Reranked
+    from chunkcore.retrieval.rerank import Reranker as Reranker
+    from chunkcore.retrieval.rerank import get_reranker as get_reranker
+    from chunkcore.retrieval.sharded import Sharded as Sharded
+    from chunkcore.retrieval.stage import Assembled as Assembled
+    from chunkcore.retrieval.stage import AutoMerge as AutoMerge
+    from chunkcore.retrieval.stage import Layout as Layout
+    from chunkcore.retrieval.stage import Merge as Merge
+    from chunkcore.retrieval.stage import Named as Named
+    from chunkcore.retrieval.stage import PassageStage as PassageStage
+    from chunkcore.retrieval.stage import RelevantSegments as RelevantSegments
+    from chunkcore.retrieval.stage import Stage as Stage
+    from chunkcore.retrieval.stage import Window as Window
+    from chunkcore.retrieval.stage import stages as stages
+    from chunkcore.retrieval.vectors import TextVectors as TextVectors

@@ -341,6 +341,7 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
     base=RetrievalMethod,
     attribute="kind",
     note=", with or without stages after it, such as +rerank",
+    modules=("chunkcore.retrieval",),
     guesses={
         **dict.fromkeys(("semantic", "vector", "vectors", "embedding", "similarity", "mmr", "faiss"), "'dense'"),
         **dict.fromkeys(("lexical", "keyword", "keywords", "sparse", "tfidf", "tf-idf"), "'bm25'"),

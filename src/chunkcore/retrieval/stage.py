@@ -84,7 +84,12 @@ class Stage(RetrievalMethod):
 
 
 stages: Registry[type[Stage]] = Registry(
-    "stage", "chunkcore.stages", base=Stage, attribute="kind", note="; a stage follows a retriever, as in dense+window"
+    "stage",
+    "chunkcore.stages",
+    base=Stage,
+    attribute="kind",
+    note="; a stage follows a retriever, as in dense+window",
+    modules=("chunkcore.retrieval",),
 )
 
 
