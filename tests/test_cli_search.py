@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
+import zlib
+from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,11 +23,12 @@ from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_documents
+from chunkcore.reading import readers
 from chunkcore.retrieval import Passages, Postings, cut, word_keys
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import FolderIndex
 from chunkcore.tokens import get_counter
-from tests.files import lines_of, pdf_bytes
+from tests.files import lines_of, paragraph, pdf_bytes, write_docx, write_epub
 
 CHUNKER = get_chunker("recursive:size=50")
 MILL = "The mill on the Orle was built in 1831. It burned down twice.\n\nAda Thorn closed the mill in 1973.\n"
@@ -383,6 +388,125 @@ def test_the_index_finds_what_a_corpus_of_the_same_chunks_finds(docs):
         assert [(each.document_id, each.spans, each.score) for each in found] == [
             (each.document_id, each.spans, each.score) for each in expected
         ]
+
+
+# --- the kept texts of converted files ------------------------------------------------------------------
+
+
+@pytest.fixture
+def converted(docs) -> Path:
+    """The folder with a converted file of each kind, which all speak of tea."""
+    pytest.importorskip("pypdfium2")
+    tea = pdf_bytes([lines_of("Black tea is hot."), lines_of("Green tea\n\nis not, née.")])
+    for name in ("tea.pdf", "no ending"):
+        (docs / name).write_bytes(tea)
+    write_docx(docs / "tea.docx", paragraph("Tea 東京", "berschrift1") + paragraph("White tea is warm."))
+    write_epub(docs / "tea.epub", {"a.xhtml": "<html><body><h1>Tea</h1><p>Red tea.</p></body></html>"})
+    (docs / "tea.eml").write_text("Subject: Tea\n\nAt four.")
+    cell = {"cell_type": "markdown", "metadata": {}, "source": ["Brown tea."]}
+    (docs / "tea.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return docs
+
+
+@pytest.fixture
+def reads(monkeypatch) -> Counter[str]:
+    """How often the readers have read each file."""
+    found: Counter[str] = Counter()
+
+    def counting(read):
+        def counted(self, path, name):
+            found[name] += 1
+            return read(self, path, name)
+
+        return counted
+
+    for reader in dict(readers.items()).values():
+        monkeypatch.setattr(reader, "read", counting(reader.read))
+    return found
+
+
+def asked(docs: Path, capfd, *more: str) -> tuple[str, str]:
+    assert main(["search", str(docs), "tea", "--max-tokens", "2000", "--json", *more]) == 0
+    shown = capfd.readouterr()
+    return shown.out, " ".join(shown.err.split())
+
+
+def test_a_file_is_converted_once_until_it_changes(converted, capfd, reads, cache):
+    once = dict.fromkeys(["tea.pdf", "no ending", "tea.docx", "tea.epub", "tea.eml", "tea.ipynb"], 1)
+    first = asked(converted, capfd)
+    assert {json.loads(line)["document_id"] for line in first[0].splitlines()} == set(once)
+    assert reads == once
+    assert asked(converted, capfd) == first
+    assert main(["search", str(converted), "tea", "-k", "1"]) == 0
+    assert reads == once
+    (converted / "tea.pdf").write_bytes(pdf_bytes([lines_of("No coffee."), lines_of("Yellow tea is sour.")]))
+    capfd.readouterr()
+    assert '"pages": [1, 2], ' in (out := asked(converted, capfd)[0])
+    assert "Yellow tea is sour." in out
+    assert reads == once | {"tea.pdf": 2}
+    assert len([*cache.glob("*/*")]) == 6
+    (converted / "tea.eml").unlink()
+    (converted / "no ending").unlink()
+    asked(converted, capfd)
+    assert len([*cache.glob("*/*")]) == 4
+
+
+def test_a_file_of_plain_text_is_kept_nowhere_else(docs, cache, capfd):
+    (docs / "documents").mkdir()
+    (docs / "documents" / "a.csv").write_text("tea,4")
+    asked(docs, capfd)
+    row = {"id": "a", "text": "Tea at four.", "metadata": {"format": "markdown"}}
+    (docs / "documents" / "documents.jsonl").write_text(json.dumps(row))
+    asked(docs / "documents", capfd)
+    assert not [*cache.glob("*/*")]
+
+
+def test_without_a_cache_a_file_is_converted_once_too(converted, capfd, reads, cache, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    assert asked(converted, capfd, "--no-cache") == asked(converted, capfd, "--no-cache")
+    assert set(reads.values()) == {2}
+    assert not cache.exists()
+    assert not [*(tmp_path / "temporary").iterdir()]
+
+
+def test_a_damaged_text_is_told_and_made_anew(converted, capfd, cache, reads):
+    (converted / "no ending").unlink()  # else it shares a kept text
+    first = asked(converted, capfd)
+    kept = {file: file.read_bytes() for file in cache.glob("*/*")}
+    others = dict(zip(kept, [*kept.values()][1:] + [*kept.values()][:1], strict=True))
+
+    def changed(data: bytes) -> bytes:
+        return zlib.compress(zlib.decompress(data).replace(b"ea", b"ae"))
+
+    for damage in (
+        lambda file: b"",
+        lambda file: kept[file][:-20],
+        lambda file: changed(kept[file]),
+        lambda file: others[file],
+        lambda file: zlib.compress(bytes(10**7)),
+        lambda file: pickle.dumps(["tea", []]),
+    ):
+        for file in kept:
+            file.write_bytes(damage(file))
+        out, err = asked(converted, capfd)
+        assert out == first[0]
+        assert err.count("is damaged") == 5
+        assert err.count("is read again") == 5
+        assert {file: file.read_bytes() for file in cache.glob("*/*")} == kept
+        assert asked(converted, capfd) == first
+    for file in kept:
+        file.unlink()
+    assert asked(converted, capfd) == first
+    assert set(reads.values()) == {8}
+
+
+def test_other_people_cannot_list_the_kept_texts(converted, capfd, cache):
+    if os.name == "nt":
+        pytest.skip("Windows has no such modes")
+    asked(converted, capfd)
+    (folder,) = (each for each in cache.iterdir() if each.is_dir())
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 # --- postings -------------------------------------------------------------------------------------------

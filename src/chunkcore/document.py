@@ -196,7 +196,7 @@ class Document:
         """
         found: list[Box] = []
         spans = _spans(place)
-        for page in _pages(self.marks):
+        for page in page_marks(self.marks):
             start, end = page.span.start, page.span.end
             touched = [Span(max(s.start, start), s.end) for s in spans if s.start < end and start < s.end]
             for start, end, box in _words(page) if touched else ():
@@ -223,7 +223,7 @@ class Document:
 
 def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Iterator[tuple[int, ...]]:
     """`Document.pages_of` of many places."""
-    pages = sorted(_pages(marks), key=lambda page: page.span)
+    pages = sorted(page_marks(marks), key=lambda page: page.span)
     starts, ends = [page.span.start for page in pages], [page.span.end for page in pages]
     latest = list(accumulate(ends, max))  # pages of a file do not overlap, those of a stranger's marks may
     for spans in places:
@@ -240,7 +240,8 @@ def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
     return (place,) if isinstance(place, Span) else tuple(place)
 
 
-def _pages(marks: Iterable[Mark]) -> Iterator[Mark]:
+def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
+    """The marks that are pages with a number."""
     return (mark for mark in marks if mark.kind == "page" and type(mark.data.get("number")) is int)
 
 

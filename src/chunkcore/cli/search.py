@@ -8,8 +8,10 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Set
+from contextlib import nullcontext
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,8 +50,8 @@ def search(
     """Print the passages of files that answer a question best, with file, lines and offsets.
 
     Passages are exact spans of any size, at most --max-tokens together. Words are searched, cut to five letters;
-    --dense searches meanings, too, with the model. The index of words is kept in the user's cache folder, and only
-    changed files are read again.
+    --dense searches meanings, too, with the model. The index, and the texts of PDFs and other converted files, are kept
+    in the user's cache folder; only changed files are read again.
 
     --json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
@@ -62,8 +64,8 @@ def search(
     if not question.strip():
         raise OptionError("the question is empty: write what to look for")
     tokens = get_counter(counter)
-    with running.reporting(sys.stderr) as progress:
-        index = _index(docs, progress, keep=not no_cache)
+    with running.reporting(sys.stderr) as progress, TemporaryDirectory() if no_cache else nullcontext("") as temporary:
+        index = _index(docs, progress, temporary)
         corpus = index.corpus()
         known = (corpus.postings(_FORM).find(word_keys(question, _FORM)) >= 0).any()
         if not (known or dense):
@@ -94,8 +96,8 @@ def search(
     running.say(f"{found} from {sources}, {running.several(used, 'token')}", err=True)
 
 
-def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:
-    """The index of what is there now, and on disk the same."""
+def _index(docs: Path, progress: Progress, temporary: str) -> FolderIndex:
+    """The index of what is there now, and on disk the same; with a `temporary` folder for texts nothing is kept."""
     from chunkcore.chunkers import get_chunker
     from chunkcore.scale import total_bytes
     from chunkcore.scale.folder_index import FolderIndex
@@ -105,7 +107,7 @@ def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:
     name = blake2b(str(docs.resolve()).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     file = options.default_cache().parent / "search" / f"{name}.npz"
     earlier = None
-    if keep and file.exists():
+    if not temporary and file.exists():
         try:
             earlier = FolderIndex.load(file)
         except DataError as error:
@@ -118,8 +120,9 @@ def _index(docs: Path, progress: Progress, *, keep: bool) -> FolderIndex:
             total = total or total_bytes([docs]) or read
             progress("index (kB)", read // 1000, max(total, read) // 1000)
 
-    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell, os.cpu_count() or 1)
-    if keep and index.changed:
+    texts = Path(temporary) if temporary else file.with_suffix("")
+    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell, os.cpu_count() or 1, texts)
+    if index.changed and not temporary:
         try:
             index.save(file)
         except OSError as error:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
+import zlib
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.concurrency import batches_of
-from chunkcore.document import Document, Mark
+from chunkcore.document import Document, Mark, Span, page_marks
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, write_parts
@@ -30,7 +33,7 @@ from chunkcore.scale.sources import Piece, Sources
 from chunkcore.scale.workers import cut_batches, piece_documents
 from chunkcore.stored import document_later
 
-_FORMAT = b"chunkcore folder index 3"
+_FORMAT = b"chunkcore folder index 4"
 _WHOLE = 2**62  # bytes: no file is cut in parts
 _BATCH = 8_000_000  # bytes of files that are read together
 _ENTRY = 1000  # bytes of text that take as long as opening a file
@@ -39,7 +42,8 @@ _UNREAD = -2
 
 class _Entry(NamedTuple):
     """An indexed document: where it is, its text's digest and size, and how many units it has; -1: it has no text; -2:
-    it could not be read, and is read again each time. `titles` are its `title_keys`.
+    it could not be read, and is read again each time. `titles` are its `title_keys`. `kept` is the name of its text's
+    file, if it was converted.
     """
 
     piece: Piece
@@ -47,6 +51,7 @@ class _Entry(NamedTuple):
     digest: str = ""
     size: int = 0
     units: int = -1
+    kept: str = ""
     titles: tuple[int, ...] = ()
 
     @property
@@ -65,8 +70,17 @@ class _Entry(NamedTuple):
         piece = Piece(kind, name, place, 0, listed, path, begin, end, stamp=(size, time))
         return cls(piece, *row[9:-1])._replace(titles=tuple(row[-1]))
 
-    def read(self) -> Document:
-        """The document. Raises `DataError`: it is no longer what was indexed."""
+    def read(self, texts: Path | None) -> Document:
+        """The document; of a converted file the kept text, with its pages.
+
+        Raises `DataError`: it is no longer what was indexed.
+        """
+        if self.kept and texts is not None and (texts / self.kept).exists():
+            try:
+                return self._from(texts / self.kept)
+            except Exception as error:  # noqa: BLE001  # damaged in any way
+                told = f"{texts / self.kept} is damaged ({error}); {self.piece.path} is read again"
+                warnings.warn(told, stacklevel=2)
         piece = self.piece
         if piece.kind == "line":
             with Path(piece.path).open("rb") as file:
@@ -75,7 +89,30 @@ class _Entry(NamedTuple):
         document = next(iter(piece_documents(piece, _WHOLE)), None)
         if document is None or _digest(document) != self.digest:
             raise DataError(f"{self.piece.path} has changed since it was indexed: search again")
+        if self.kept and texts is not None:
+            _keep(document, texts)
         return document
+
+    def _from(self, file: Path) -> Document:
+        """The document that `_keep` wrote into the file. Raises any exception: it is damaged."""
+        most = 64 * (self.size + 1)  # bytes: a character takes 6 at most, and a page with one character has few more
+        data = zlib.decompressobj().decompress(file.read_bytes(), most)
+        if blake2b(data, digest_size=16).hexdigest() != file.name:
+            raise ValueError("its checksum is another")
+        text, pages = json.loads(data.decode("utf-8", "surrogatepass"))
+        marks = [Mark("page", Span(start, end), {"number": number}) for start, end, number in pages]
+        return Document(self.id, text, marks=tuple(marks))
+
+
+def _keep(document: Document, texts: Path) -> str:
+    """Write text and pages of a document into a file of the folder; returns its name, which is their digest."""
+    pages = [(page.span.start, page.span.end, page.data["number"]) for page in page_marks(document.marks)]
+    data = json.dumps([document.text, pages], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    name = blake2b(data, digest_size=16).hexdigest()
+    with suppress(OSError):  # then the document is converted again
+        texts.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_parts(texts / name, [zlib.compress(data)], sync=False)
+    return name
 
 
 def _digest(document: Document) -> str:
@@ -104,6 +141,7 @@ class FolderIndex:
         self._entries = list(entries)
         self._units = units  # start, end and tokens of each
         self._postings = postings
+        self._texts: Path | None = None
 
     def __len__(self) -> int:
         return len(self._units)
@@ -121,11 +159,13 @@ class FolderIndex:
         earlier: FolderIndex | None = None,
         progress: Callable[[int], None] | None = None,
         processes: int = 1,
+        texts: Path | None = None,
     ) -> FolderIndex:
         """The index of a folder, a file or a ``documents.jsonl``; what `earlier` has of equal content is taken over.
 
         A file is read if its size or time of change is another than before; its document is cut and counted if its text
-        is. Over 8 MB are read by several processes, if they may be. `progress` gets the bytes that were read.
+        is. Over 8 MB are read by several processes, if they may be. `progress` gets the bytes that were read. The
+        folder `texts` keeps the texts of converted files (PDF, DOCX, e-mail), which are then converted once.
         """
         settings = {"strategy": chunker.spec, "words": form}
         before = earlier._entries if earlier is not None and earlier.settings == settings else []
@@ -152,7 +192,7 @@ class FolderIndex:
         new: list[_Counted] = []
         read = 0
         for (counted,) in cut_batches(
-            _Counting(chunker, form, frozenset(same)), chain(first, batches), max(1, len(first))
+            _Counting(chunker, form, frozenset(same), texts), chain(first, batches), max(1, len(first))
         ):
             for entry, error in counted.entries:
                 place = waiting.popleft()
@@ -173,6 +213,7 @@ class FolderIndex:
         tell_written(path, sources.written.get(0, []))
         left_out.tell(path)
         found = cls(settings, entries, *_joined(earlier if before else None, entries, origins, new))
+        found._texts = texts
         found.changed = entries != before
         found.added = sum(origin < 0 <= entry.units for entry, origin in zip(entries, origins, strict=True))
         return found
@@ -182,7 +223,7 @@ class FolderIndex:
         entries = [entry for entry in self._entries if entry.units >= 0]
 
         def read(entry: _Entry) -> str:
-            document = entry.read()
+            document = entry.read(self._texts)
             self.marks[entry.id] = document.marks
             return document.text
 
@@ -199,7 +240,9 @@ class FolderIndex:
         return next(entry.piece.path for entry in self._entries if entry.id == document_id)
 
     def save(self, file: Path) -> None:
-        """Write the index as NumPy arrays with a table in JSON, replacing the file at once."""
+        """Write the index as NumPy arrays with a table in JSON, replacing the file at once; drop kept texts that it
+        lacks.
+        """
         table = {"settings": self.settings, "documents": [entry.to_row() for entry in self._entries]}
         own = self._postings
         arrays: dict[str, NDArray[Any]] = {
@@ -215,6 +258,10 @@ class FolderIndex:
         told = {"format": np.frombuffer(_FORMAT, dtype=np.uint8), "checksum": _checksum(arrays)}
         np.savez(data, **told, **arrays)  # type: ignore[arg-type]
         write_parts(file, [data.getvalue()])
+        wanted = {entry.kept for entry in self._entries}
+        for each in self._texts.glob("[!.]*") if self._texts is not None else ():
+            if each.name not in wanted:
+                each.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, file: Path) -> FolderIndex:
@@ -250,7 +297,7 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
     return np.frombuffer(hashed.digest(), dtype=np.uint8)
 
 
-def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
+def _read(piece: Piece, texts: Path | None) -> tuple[_Entry, Document | None, NoTextError | None]:
     """The entry with its text's digest and size, and its document; None for a file without text, and the error."""
     entry = _Entry(piece._replace(data=None, error=None), piece.id)
     try:
@@ -261,8 +308,10 @@ def _read(piece: Piece) -> tuple[_Entry, Document | None, NoTextError | None]:
         return entry._replace(units=_UNREAD if isinstance(error, UnreadError) else -1), None, error
     if document is None or not document.text:
         return entry, None, None
-    digest, titles = _digest(document), tuple(title_keys(document))
-    return entry._replace(id=document.id, digest=digest, size=document.size, units=0, titles=titles), document, None
+    converted = piece.kind == "file" or (piece.kind == "text" and "format" in document.metadata)
+    entry = entry._replace(id=document.id, digest=_digest(document), size=document.size, units=0)
+    kept = _keep(document, texts) if converted and texts is not None else ""
+    return entry._replace(kept=kept, titles=tuple(title_keys(document))), document, None
 
 
 class _Counted(NamedTuple):
@@ -276,11 +325,12 @@ class _Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class _Counting:
-    """Cuts the documents of files, but for those of `known` digests, and counts their words."""
+    """Cuts the documents of files, but for those of `known` digests, and counts their words; keeps converted texts."""
 
     chunker: Chunker
     form: str
     known: frozenset[str]
+    texts: Path | None
     workers: int = 1
 
     def __call__(self, pieces: Sequence[Piece]) -> list[_Counted]:
@@ -289,7 +339,7 @@ class _Counting:
 
         def texts() -> Iterator[str]:
             for piece in pieces:
-                entry, document, error = _read(piece)
+                entry, document, error = _read(piece, self.texts)
                 if document is not None and entry.digest not in self.known:
                     chunks = self.chunker.chunk(document)
                     entry = entry._replace(units=len(chunks))
