@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
 
 from chunkadapters import arrow as public  # noqa: E402
-from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema, writing  # noqa: E402
+from chunkadapters import arrow  # noqa: E402
+from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema  # noqa: E402
 from chunkcore import Chunk, Document, FixedToken, Span, get_chunker  # noqa: E402
 from chunkcore.chunkers import Chunker, strategies  # noqa: E402
 from chunkcore.errors import DataError, ModelError, OptionError  # noqa: E402
@@ -221,11 +222,11 @@ def test_batches_are_cut_before_they_are_too_large(monkeypatch: pytest.MonkeyPat
     document = {"id": "d", "text": TEA * 30, "metadata": json.dumps({"note": "n" * 500})}
     chunker = ArrowChunker(SMALL)
     whole = chunker(batch(document))
-    monkeypatch.setattr(writing, "_ROWS", 10)
+    monkeypatch.setattr(arrow, "_BATCH_ROWS", 10)
     by_rows = list(chunker.batches([batch(document)]))
     assert max(each.num_rows for each in by_rows) == 10
-    monkeypatch.setattr(writing, "_ROWS", 10_000)
-    monkeypatch.setattr(writing, "_CHARACTERS", 2_000)
+    monkeypatch.setattr(arrow, "_BATCH_ROWS", 10_000)
+    monkeypatch.setattr(arrow, "_BATCH_CHARACTERS", 2_000)
     by_characters = list(chunker.batches([batch(document)]))
     assert max(each.num_rows for each in by_characters) == 4
     for made in (by_rows, by_characters, [chunker(batch(document))]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -89,11 +89,6 @@ class Comparison(Frame):
         measure: of the verdict.
         differences: of every pair, in the reports' order.
         intervals: of each system's own mean, by name.
-        best: the system that beats every other; None if the data does not support one.
-        tied: the system with the best mean, and all that are statistically tied with it.
-        questions_needed: while the first is tied, the range of the number of questions with which a difference of
-            `margin` from the next would be found in 8 of 10 cases; None if nothing is open, or too few scores differ.
-        verdict: the result in two to five sentences.
         firsts: by name, the share of resamples in which the system has the highest mean.
 
     The other attributes are the arguments of `compare`.
@@ -103,17 +98,13 @@ class Comparison(Frame):
     measure: Measure
     differences: tuple[Difference, ...]
     intervals: Mapping[str, tuple[float, float]]
-    best: str | None
-    tied: tuple[str, ...]
-    questions_needed: tuple[int, int] | None
+    firsts: Mapping[str, float]
     resamples: int
     seed: int
-    verdict: str
-    confidence: float = 0.95
-    margin: float = 0.02
-    check: float = 0.9
-    firsts: Mapping[str, float] = field(default_factory=dict)
-    clusters: Mapping[str, str] | None = None
+    confidence: float
+    margin: float
+    check: float
+    clusters: Mapping[str, str] | None
 
     def __repr__(self) -> str:
         tied = f"best: {self.best}" if self.best else f"tied: {', '.join(self.tied)}"
@@ -149,6 +140,50 @@ class Comparison(Frame):
         if (a, b) in self._pairs:
             return self._pairs[a, b]
         return self._pairs[b, a].reverse()
+
+    @cached_property
+    def best(self) -> str | None:
+        """The system that beats every other; None if the data does not support one."""
+        beats_all = len(self.tied) == 1 < len(self.standing)
+        return self.tied[0] if beats_all and self.firsts[self.tied[0]] >= self.check else None
+
+    @cached_property
+    def tied(self) -> tuple[str, ...]:
+        """The system with the best mean, and all that are statistically tied with it."""
+        names = [report.name for report in self.standing]
+        return tuple(name for name in names if name == names[0] or not self.between(names[0], name).distinct)
+
+    @cached_property
+    def questions_needed(self) -> tuple[int, int] | None:
+        """While the first is tied: how many questions would find a difference of `margin` from the next in 8 of 10
+        cases, from and to; None if nothing is open, or too few scores differ.
+        """
+        if len(self.tied) == 1 or self.lead is None or self.lead.equivalent:
+            return None
+        first, rival = (report for name in self.tied[:2] for report in self.standing if report.name == name)
+        apart = first.values(self.measure) - rival.values(self.measure)
+        shared = 1 - (1 - self.confidence) / sum(not each.distinct for each in self.differences)
+        labels = _labels(first, self.clusters)
+        low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=labels)
+        return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
+
+    @cached_property
+    def verdict(self) -> str:
+        """The result in two to five sentences."""
+        return _verdict(self)
+
+    @cached_property
+    def standing(self) -> tuple[Report, ...]:
+        """The reports in which the measure is defined, best first."""
+        means = {report.name: _sign(self.measure) * report.mean(self.measure) for report in self.reports}
+        known = [report for report in self.reports if not math.isnan(means[report.name])]
+        return tuple(sorted(known, key=lambda report: -means[report.name]))
+
+    @cached_property
+    def lead(self) -> Difference | None:
+        """Of the first from the next that is tied with it, else from the second; None without another."""
+        behind = [*self.tied[1:], *(report.name for report in self.standing[1:])]
+        return self.between(self.tied[0], behind[0]) if behind else None
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
@@ -252,26 +287,21 @@ def compare(
     signed = np.where(np.isnan(own), -np.inf, _sign(measure) * own)
     first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(own)
     shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
-    made = Comparison(
+    return Comparison(
         reports=tuple(reports),
         measure=measure,
         differences=_differences(
             [(names[a], names[b]) for a, b in pairs], measure, apart, pair, units[len(names) :], p, confidence, margin
         ),
         intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
-        best=None,
-        tied=(),
-        questions_needed=None,
+        firsts=dict(zip(names, shared.mean(axis=0).tolist(), strict=True)),
         resamples=resamples,
         seed=seed,
-        verdict="",
         confidence=confidence,
         margin=margin,
         check=check,
-        firsts=dict(zip(names, shared.mean(axis=0).tolist(), strict=True)),
         clusters=clusters,
     )
-    return _conclude(made, labels)
 
 
 def _sign(measure: Measure) -> int:
@@ -357,54 +387,25 @@ def _differences(
     return tuple(found)
 
 
-def _conclude(comparison: Comparison, labels: Sequence[str] | None) -> Comparison:
-    measure = comparison.measure
-    means = {report.name: _sign(measure) * report.mean(measure) for report in comparison.reports}
-    standing = sorted(
-        (report for report in comparison.reports if not math.isnan(means[report.name])),
-        key=lambda report: -means[report.name],
-    )
-    if not standing:
-        return replace(comparison, verdict=_verdict(comparison, standing, None))
-    first, *others = standing
-    tied = [other for other in others if not comparison.between(first.name, other.name).distinct]
-    rival = (tied or others)[0] if others else None
-    lead = comparison.between(first.name, rival.name) if rival else None
-    needed = None
-    if tied and rival and lead and not lead.equivalent:
-        apart = first.values(measure) - rival.values(measure)
-        shared = 1 - (1 - comparison.confidence) / sum(not each.distinct for each in comparison.differences)
-        low, high = questions_to_show(comparison.margin, apart, confidence=shared, clusters=labels)
-        needed = None if math.isnan(low) else (math.ceil(low), math.ceil(high))
-    found = replace(
-        comparison,
-        best=first.name if others and not tied and comparison.firsts[first.name] >= comparison.check else None,
-        tied=tuple(report.name for report in [first, *tied]),
-        questions_needed=needed,
-    )
-    return replace(found, verdict=_verdict(found, standing, lead))
-
-
-def _verdict(comparison: Comparison, standing: Sequence[Report], lead: Difference | None) -> str:
-    if not standing:
+def _verdict(comparison: Comparison) -> str:
+    if not comparison.standing:
         return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
-    first = standing[0]
-    queries = int(np.count_nonzero(~np.isnan(first.values(comparison.measure))))
-    sentences = [_opening(comparison, first, len(standing), queries)]
-    if lead is None:
+    sentences = [_opening(comparison)]
+    if comparison.lead is None:
         sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
     else:
-        sentences += [_lead(comparison, lead), _cost(comparison, standing, lead)]
+        sentences += [_lead(comparison, comparison.lead), _cost(comparison, comparison.lead)]
     if comparison.questions_needed is not None:
         low, high = (f"{int(float(f'{count:.1e}')):,}" for count in comparison.questions_needed)
         margin = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
         sentences.append(f"A difference of {margin} takes {low} to {high} such questions to show in 8 of 10 cases.")
-    sentences.append(_gaps(comparison, standing))
+    sentences.append(_gaps(comparison))
     return " ".join(filter(None, sentences))
 
 
-def _opening(comparison: Comparison, first: Report, standing: int, queries: int) -> str:
-    measure = comparison.measure
+def _opening(comparison: Comparison) -> str:
+    measure, first, standing = comparison.measure, comparison.standing[0], len(comparison.standing)
+    queries = int(np.count_nonzero(~np.isnan(first.values(measure))))
     low, high = comparison.intervals[first.name]
     asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
     if comparison.clusters is not None:
@@ -461,12 +462,12 @@ def _matter(comparison: Comparison, lead: Difference) -> str:
     return f"; {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} surely within {within} of it, as good as equal"
 
 
-def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) -> str:
+def _cost(comparison: Comparison, lead: Difference) -> str:
     k = comparison.measure.k
     if k is None or budget_of(k) is not None:  # all retrieve the same budget
         return ""
     named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
-    costs = {report.name: report.mean_tokens(k) for report in standing if report.name in named}
+    costs = {report.name: report.mean_tokens(k) for report in comparison.standing if report.name in named}
     known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
     if len(known) < 2:
         return ""
@@ -479,13 +480,12 @@ def _cost(comparison: Comparison, standing: Sequence[Report], lead: Difference) 
     return f"Retrieved tokens per query: {listed}; {told}."
 
 
-def _gaps(comparison: Comparison, standing: Sequence[Report]) -> str:
-    names = {report.name for report in standing}
-    undefined = [report.name for report in comparison.reports if report.name not in names]
+def _gaps(comparison: Comparison) -> str:
+    undefined = [report.name for report in comparison.reports if report not in comparison.standing]
     parts = [f"{comparison.measure} is not defined for {enumerated(undefined)}"] if undefined else []
     parts += [
         f"{report.name} left {len(report.unanswered):,} of {len(report.query_ids):,} questions unanswered, scored as 0"
-        for report in standing
+        for report in comparison.standing
         if report.unanswered
     ]
     sentence = "; ".join(parts)

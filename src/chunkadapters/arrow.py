@@ -1,0 +1,728 @@
+"""chunkcore over Arrow: a record batch of documents in, a record batch of chunks out.
+
+    chunk = ArrowChunker("recursive:size=200")
+    chunks = chunk(batch)                      # columns id, text and, where there is one, metadata
+
+Ray Data, Spark, Daft and DuckDB call it as it is; `ray_chunks` and `spark_chunks` are shortcuts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field, fields
+from datetime import date, datetime, time, timezone
+from functools import cached_property, partial
+from itertools import chain, starmap
+from typing import Any, Literal, NamedTuple
+
+from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
+from chunkadapters.models import secrets_within, without_secrets
+from chunkadapters.places import unused_id
+from chunkcore.chunkers import Chunker
+from chunkcore.concurrency import batches_of
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed, get_embedder
+from chunkcore.registry import check_number
+
+try:
+    import pyarrow as pa
+except ImportError as error:
+    raise MissingExtraError.of("pyarrow", "arrow", "chunk Arrow record batches") from error
+
+__all__ = ["ArrowChunker", "chunk_schema", "ray_chunks", "spark_chunks", "spark_schema"]
+
+# ---- Documents from a record batch, or an error a row
+
+_WRAPPED = (pa.DictionaryScalar, pa.UnionScalar, pa.RunEndEncodedScalar)
+_JSON = "arrow.json"  # DuckDB's JSON; other extension types may be anything, pickles included
+_PLAIN = {_JSON, "arrow.bool8", "arrow.uuid"}
+
+
+def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
+    """The value inside dictionaries, unions and runs; None if null.
+
+    >>> innermost(pa.array(["tea", None]).dictionary_encode()[0]), innermost(pa.scalar(None))
+    (<pyarrow.StringScalar: 'tea'>, None)
+    """
+    while isinstance(scalar, _WRAPPED) or (
+        isinstance(scalar, pa.ExtensionScalar) and getattr(scalar.type, "extension_name", "") == _JSON
+    ):
+        if not scalar.is_valid or scalar.value is None:
+            return None
+        scalar = scalar.value
+    return scalar if scalar.is_valid else None
+
+
+def opaque_type(kind: pa.DataType) -> pa.DataType | None:
+    """The first extension type inside a type, or None. Reading its values would run its code on a file's bytes.
+
+    >>> opaque_type(pa.struct([("years", pa.list_(pa.int16()))]))
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return None if kind.extension_name in _PLAIN else kind
+    inner = [getattr(kind, name, None) for name in ("key_type", "item_type", "value_type")]
+    if pa.types.is_struct(kind) or pa.types.is_union(kind):
+        inner += [kind.field(number).type for number in range(kind.num_fields)]
+    return next((found for each in inner if each is not None and (found := opaque_type(each))), None)
+
+
+def in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """The type with times in microseconds: finer ones need pandas to become Python values.
+
+    >>> in_microseconds(pa.struct([("at", pa.list_(pa.timestamp("ns", "UTC")))])).field("at").type
+    ListType(list<item: timestamp[us, tz=UTC]>)
+    """
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
+    if pa.types.is_duration(kind):
+        return pa.duration("us") if kind.unit == "ns" else kind
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(in_microseconds(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(in_microseconds(kind.key_type), in_microseconds(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(in_microseconds(kind.value_type), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(in_microseconds(kind.value_type))
+    return pa.list_(in_microseconds(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
+    """A string, or UTF-8 as binary, as text. Raises `DataError` if it is not UTF-8, or over `longest` characters."""
+    data = scalar.as_buffer()
+    if data.size > 4 * longest:  # a character has at most 4 bytes
+        raise DataError(f"its {what} has {data.size:,} bytes: expected at most {longest:,} characters")
+    try:
+        text: str = data.to_pybytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"its {what} is not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}): convert it first"
+        ) from None
+    if len(text) > longest:
+        raise DataError(f"its {what} has {len(text):,} characters: expected at most {longest:,}")
+    return text
+
+
+_LONGEST = 1_000_000  # characters; every chunk repeats them
+_DEPTH = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
+    """Metadata as plain JSON values by name.
+
+    A string holds a JSON object. Null fields of a struct are dropped: engines add them when other rows have the field.
+    Dates and times become ISO 8601 in microseconds, in UTC if they have a zone; binary becomes base64; NaN and infinity
+    become strings.
+
+    Raises `DataError`: not a JSON object, a struct or a map; a duplicate key; too long or nested too deeply.
+    """
+    value = innermost(scalar)
+    if value is None:
+        return {}
+    kind = value.type
+    try:
+        if isinstance(value, pa.BinaryScalar):
+            found = _parsed(decoded(value, _LONGEST, "metadata"))
+        elif pa.types.is_struct(kind) or pa.types.is_map(kind):
+            if opaque := opaque_type(kind):
+                raise DataError(f"its metadata have values of the type {opaque}: expected what JSON can say")
+            wanted = in_microseconds(kind)
+            found = _plain((value if wanted == kind else value.cast(wanted, safe=False)).as_py(), kind)
+        else:
+            raise DataError(
+                f"its metadata are of the type {kind}: expected a JSON object in a string, a struct or a map"
+            )
+        json_length = len(as_json(found))
+    except RecursionError:
+        raise DataError(f"its metadata are nested more than {_DEPTH} deep") from None
+    if json_length > _LONGEST:
+        raise DataError(f"its metadata have {json_length:,} characters as JSON: expected at most {_LONGEST:,}")
+    return found  # type: ignore[no-any-return]
+
+
+def as_json(metadata: Mapping[str, Any]) -> str:
+    r"""A JSON object in UTF-8 with sorted keys.
+
+    >>> as_json({"b": "é", "a": [1, float("nan"), "\ud800"]})
+    '{"a": [1, "NaN", "\\ud800"], "b": "\\u00e9"}'
+    """
+    plain = _plain(metadata, None)
+    text = json.dumps(plain, ensure_ascii=False, sort_keys=True)
+    return json.dumps(plain, sort_keys=True) if _SURROGATE.search(text) else text
+
+
+def _parsed(text: str) -> Any:
+    try:
+        found = json.loads(text, object_pairs_hook=_once_each)
+    except ValueError as error:
+        reason = str(error) if isinstance(error, DataError) else f"its metadata are no JSON ({error})"
+        raise DataError(f'{reason}: expected an object such as {{"title": "Tea"}}') from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise DataError(f"its metadata are a JSON {type(found).__name__}: expected an object")
+    return _plain(found, None)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DataError("its metadata have a key twice")
+    return found
+
+
+def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
+    """A Python value as JSON values; the Arrow type tells maps from structs."""
+    if depth > _DEPTH:
+        raise RecursionError
+    if value is None:
+        return None
+    if kind is not None and pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if kind is not None and pa.types.is_map(kind):
+        return _once_each([(_key(key), _plain(each, kind.item_type, depth + 1)) for key, each in value])
+    if isinstance(value, Mapping):
+        types = {} if kind is None else {field.name: field.type for field in kind}
+        return {
+            _key(key): _plain(each, types.get(key), depth + 1)
+            for key, each in value.items()
+            if each is not None or kind is None
+        }
+    if isinstance(value, list | tuple):
+        inner = getattr(kind, "value_type", None)
+        return [_plain(each, inner, depth + 1) for each in value]
+    return _leaf(value)
+
+
+def _key(key: Any) -> str:
+    leaf = _leaf(key)
+    return leaf if isinstance(leaf, str) else json.dumps(leaf)
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(timezone.utc).isoformat()
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    return str(value)
+
+
+METADATA = "metadata"  # the default column, which may be absent
+_LONGEST_ID = 100_000
+
+
+class Reading(NamedTuple):
+    """A row as a document or an error, with its id if readable."""
+
+    id: str | None
+    document: Document | None
+    problem: DataError | None = None
+
+
+def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) -> Iterator[Reading]:
+    """The rows of the id, text and metadata columns, in order; texts have at most `longest` characters.
+
+    Raises `DataError` for a missing or duplicate column.
+    """
+    if not batch.schema.names and not batch.num_rows:  # an empty block, as engines make them
+        return
+    columns = []
+    for name, what in zip(names, ("ids", "texts", "metadata"), strict=True):
+        places = batch.schema.get_all_field_indices(name)
+        if len(places) == 1:
+            columns.append(batch.column(places[0]))
+        elif places or (name, what) != (METADATA, "metadata"):
+            raise DataError(
+                f"expected one column {name!r} with the documents' {what}, got {len(places) or 'none'} among "
+                f"{', '.join(map(repr, batch.schema.names)) or 'no columns'}: rename yours, or say its name by "
+                "id_column, text_column or metadata_column"
+            )
+    for row in range(batch.num_rows):
+        yield _reading([column[row] for column in columns], longest)
+
+
+def _reading(values: Sequence[pa.Scalar], longest: int) -> Reading:
+    found: str | None = None
+    try:
+        found = _id(innermost(values[0]))
+        metadata = read_metadata(values[2]) if len(values) > 2 else {}
+        text = _string(innermost(values[1]), longest, "text", "a string, or binary that is UTF-8")
+        return Reading(found, Document(found, text, metadata))
+    except Exception as error:  # noqa: BLE001  # the other rows are read
+        problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
+        return Reading(found, None, problem)
+
+
+def _id(value: pa.Scalar | None) -> str:
+    if value is not None and pa.types.is_integer(value.type):
+        return str(value.as_py())
+    found = _string(value, _LONGEST_ID, "id", "a string or an integer")
+    if not found:
+        raise DataError("its id is empty: expected a name")
+    return found
+
+
+def _string(value: pa.Scalar | None, longest: int, what: str, expected: str) -> str:
+    if value is None:
+        raise DataError(f"its {what} is null: expected a string")
+    if not isinstance(value, pa.BinaryScalar):
+        raise DataError(f"its {what} is of the type {value.type}: expected {expected}")
+    return decoded(value, longest, what)
+
+
+# ---- Chunks as record batches of bounded size
+
+_SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
+_SPANS = pa.list_(_SPAN)
+
+
+def chunk_schema(dimensions: int | None = None) -> pa.Schema:
+    """The columns of chunks, in this order; ``vector`` and ``truncated`` only with `dimensions`.
+
+    A row is a chunk with a null ``error``, or a document without chunks: then ``error`` says why, and all columns but
+    ``document_id`` and ``error`` are null.
+
+    - ``document_id``: string; the document's id, null if unreadable.
+    - ``chunk_id``: string; 32 hexadecimal digits, the same in every run, unique within a document.
+    - ``index``: int64; the chunk's position in its document, from 0.
+    - ``spans``: list of ``{start, end}``, int64; code points of the document's text, half-open, in reading order.
+    - ``text``: string; the source's slices.
+    - ``token_count``: int64; of the text, by the chunker's counter.
+    - ``context``: string; text written about the chunk (a title path, a model's sentence); mostly "".
+    - ``metadata``: string; a JSON object of the document's and the strategy's metadata.
+    - ``derived``: bool; a model wrote the text, from the passage at the spans.
+    - ``segments``: list of lists of such spans; the parts that multi-vector search embeds; mostly empty.
+    - ``content_hash``: string; of context and text: unchanged if nothing needs embedding again.
+    - ``vector``: fixed-size list of float32; of the context, if any, and the text.
+    - ``truncated``: bool; the model read only the chunk's beginning; null if unknown.
+    - ``error``: string.
+
+    Raises `OptionError`: dimensions is under 1.
+
+    >>> chunk_schema(384).field("vector").type
+    FixedSizeListType(fixed_size_list<item: float>[384])
+    """
+    fields = [
+        pa.field("document_id", pa.string()),
+        pa.field("chunk_id", pa.string()),
+        pa.field("index", pa.int64()),
+        pa.field("spans", _SPANS),
+        pa.field("text", pa.string()),
+        pa.field("token_count", pa.int64()),
+        pa.field("context", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("derived", pa.bool_()),
+        pa.field("segments", pa.list_(_SPANS)),
+        pa.field("content_hash", pa.string()),
+    ]
+    if dimensions is not None:
+        check_number("dimensions", dimensions, 1)
+        fields += [pa.field("vector", pa.list_(pa.float32(), dimensions)), pa.field("truncated", pa.bool_())]
+    return pa.schema([*fields, pa.field("error", pa.string())])
+
+
+def spark_schema(schema: pa.Schema) -> str:
+    """An Arrow schema of chunks in Spark's notation, for `DataFrame.mapInArrow`. Vectors are arrays of floats.
+
+    >>> spark_schema(pa.schema([chunk_schema().field("spans"), chunk_schema(8).field("vector")]))
+    '`spans` array<struct<`start`: bigint, `end`: bigint>>, `vector` array<float>'
+    """
+    return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return f"array<{_spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'`{field.name}`: {_spark_type(field.type)}' for field in kind)}>"
+    return _SPARK_NAMES[kind]
+
+
+_SPARK_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolean", pa.float32(): "float"}
+
+
+# One row per chunk: float32 vectors, and whether the model truncated the text (None: unknown).
+Embedding = tuple[Vectors, list[bool | None]]
+
+
+@dataclass(frozen=True)
+class Vectorizer:
+    """An embedder with the dimensions of its vectors; with `stated` None the embedder is asked."""
+
+    embedder: Embedder
+    stated: int | None = None
+
+    @cached_property
+    def dimensions(self) -> int:
+        """Raises `ModelError` if the embedder does not answer."""
+        if self.stated is not None:
+            return self.stated
+        own = getattr(self.embedder, "dimensions", None)
+        return own if type(own) is int else embed(self.embedder, ["a"]).shape[1]
+
+    def __call__(self, chunks: list[Chunk]) -> Embedding:
+        """Embed the chunks of one document in one call.
+
+        Padding changes a vector's last bits, which must not depend on other documents. Raises `ModelError` if the model
+        fails twice.
+        """
+        texts = [chunk.embedded_text for chunk in chunks]
+        vectors = embed(self.embedder, texts)
+        if vectors.shape[1] != self.dimensions:
+            raise ModelError(
+                f"the model {self.embedder.name!r} answered with {vectors.shape[1]} dimensions: expected "
+                f"{self.dimensions}"
+            )
+        most = self.embedder.max_tokens
+        if most is None:
+            return vectors, [False] * len(texts)
+        if not isinstance(self.embedder, TokenCountingEmbedder):
+            return vectors, [None] * len(texts)
+        return vectors, [bool(count > most) for count in self.embedder.count_tokens(texts)]
+
+
+Row = dict[str, Any]
+
+# The size of a batch, far below the 2 GiB of a string column.
+_BATCH_ROWS = 8192
+_BATCH_CHARACTERS = 32_000_000
+_LONG = ("document_id", "text", "context", "metadata")
+
+
+def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
+    """A document's chunks as rows, lazily; errors come before the first row.
+
+    Raises `ModelError`: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
+    """
+    for chunk in chunks:
+        if found := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):
+            raise ModelError(
+                f"a model wrote an unpaired surrogate, which Arrow's strings cannot hold: {found.group()!r}"
+            )
+    given = document.metadata
+    shared = as_json(given)
+    told = [as_json(_beside(given, chunk.metadata)) if chunk.metadata else shared for chunk in chunks]
+    return _rows(chunks, told, embedding)
+
+
+def _rows(chunks: list[Chunk], metadata: list[str], embedding: Embedding | None) -> Iterator[Row]:
+    taken: set[str] = set()
+    for place, chunk in enumerate(chunks):
+        row: Row = {
+            "document_id": chunk.document_id,
+            "chunk_id": unused_id(chunk.id, taken),
+            "index": chunk.index,
+            "spans": _pairs(chunk.spans),
+            "text": chunk.text,
+            "token_count": chunk.token_count,
+            "context": chunk.context,
+            "metadata": metadata[place],
+            "derived": chunk.derived,
+            "segments": [_pairs(segment) for segment in chunk.segments],
+            "content_hash": chunk.content_hash,
+        }
+        if embedding is not None:
+            vectors, truncated = embedding
+            row |= {"vector": vectors[place], "truncated": truncated[place]}
+        yield row
+
+
+def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """All rows in order, in batches of bounded size."""
+
+    def characters(row: Row) -> int:
+        return sum(len(row.get(column) or "") for column in _LONG)
+
+    for rows in batches_of(chain.from_iterable(answers), characters, _BATCH_CHARACTERS, _BATCH_ROWS):
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _beside(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Both metadata; a key of the document's stays, and the strategy's gets the prefix ``chunk_``.
+
+    >>> _beside({"title": "Tea"}, {"title": "Green", "headings": ["Tea"]})
+    {'title': 'Tea', 'chunk_title': 'Green', 'headings': ['Tea']}
+    """
+    found = dict(given)
+    for key, value in own.items():
+        name = key
+        while name in found:
+            name = f"chunk_{name}"
+        found[name] = value
+    return found
+
+
+def _pairs(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    return [(span.start, span.end) for span in spans]
+
+
+# ---- The chunker
+
+# How many documents, and how many characters, are cut together if that is cheaper.
+_TOGETHER = 64
+_CHARACTERS_TOGETHER = 100_000
+
+
+def _cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[tuple[Reading, list[Chunk] | Exception]]:
+    """Each row with its chunks, in order, lazily; or with the error. An empty document gives []."""
+
+    def characters(reading: Reading) -> int:
+        return len(reading.document.text) if reading.document else 0
+
+    for group in batches_of(readings, characters, _CHARACTERS_TOGETHER, _TOGETHER if chunker.tokens_only else 1):
+        cut = _cut(chunker, [each.document for each in group if each.document is not None])
+        for reading in group:
+            yield reading, next(cut) if reading.problem is None else reading.problem
+
+
+def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:
+    if len(documents) > 1:
+        with suppress(Exception):  # found again, below
+            yield from list(chunker.chunk_each(documents))
+            return
+    for document in documents:
+        try:
+            yield chunker.chunk(document)
+        except Exception as error:  # noqa: BLE001  # a document's failure is its row
+            yield error
+
+
+_MOST_CHARACTERS = 500_000_000  # at 4 bytes each still within one string of Arrow's
+_PROBLEM_LENGTH = 1000
+
+
+@dataclass(frozen=True)
+class ArrowChunker:
+    """A function from a record batch or table of documents to one of chunks (see `chunk_schema`).
+
+    Rows are in the documents' order, and do not depend on the other documents of the batch. A document that is empty,
+    white space or cannot be chunked gives one row with the reason in ``error``. A pickle holds the configuration, no
+    model and no key; each worker process loads the model on first use.
+
+    Attributes:
+        chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
+        options: options of a named strategy; ``chunk_size`` and ``chunk_overlap`` work too.
+        embedder: an `Embedder` or its name, for vectors.
+        dimensions: of the vectors; by default the embedder's, or the length of one vector.
+        id_column: strings, or integers, which become strings.
+        text_column: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
+        metadata_column: a JSON object in a string, a struct or a map; optional unless named here. Other columns are not
+            read: join them by ``document_id``.
+        max_characters: longer documents are not chunked; at most 500,000,000.
+        errors: "row", or "raise" for a `DataError` at the first document that fails.
+
+    Raises `OptionError`: an unknown strategy or option, or a value out of range.
+
+    >>> batch = pa.RecordBatch.from_pylist([{"id": "tea", "text": "Green tea. Black tea."}, {"id": "none"}])
+    >>> for row in ArrowChunker("recursive:size=11,overlap=0,counter=characters")(batch).to_pylist():
+    ...     print(row["document_id"], row["spans"], row["text"], row["error"])
+    tea [{'start': 0, 'end': 10}] Green tea. None
+    tea [{'start': 11, 'end': 21}] Black tea. None
+    none None None its text is null: expected a string
+    """
+
+    chunker: Chunker | str = DEFAULT_STRATEGY
+    _: KW_ONLY
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    embedder: Embedder | str | None = None
+    dimensions: int | None = None
+    id_column: str = "id"
+    text_column: str = "text"
+    metadata_column: str = METADATA
+    max_characters: int = 20_000_000
+    errors: Literal["row", "raise"] = "row"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chunker", build(self.chunker, options=self.options))
+        object.__setattr__(self, "options", {})  # the chunker has them now
+        if self.dimensions is not None:
+            chunk_schema(self.dimensions)
+            if self.embedder is None:
+                raise OptionError("dimensions are those of an embedder's vectors: give embedder as well")
+        names = (self.id_column, self.text_column, self.metadata_column)
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise OptionError(f"id_column, text_column and metadata_column name three columns, got {names}")
+        check_number("max_characters", self.max_characters, 1, _MOST_CHARACTERS)
+        if self.errors not in ("row", "raise"):
+            raise OptionError(f"errors is 'row' or 'raise', got {self.errors!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        for model in (self.embedder, self.chunker):
+            if is_bridged(model):
+                raise OptionError(
+                    "a framework's model may hold a key, and is not sent to other processes: name the model, or make "
+                    "the ArrowChunker in the worker"
+                )
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "chunker"}
+        if "schema" in self.__dict__ and self._vectorizer is not None:
+            given["dimensions"] = self._vectorizer.dimensions  # so that no worker asks again
+        return partial(type(self), **given), (self.chunker,)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The rows' schema: `chunk_schema`. An embedder without stated dimensions is asked for a vector."""
+        if self.dimensions is not None or self._vectorizer is None:
+            return chunk_schema(self.dimensions)
+        return chunk_schema(self._vectorizer.dimensions)
+
+    def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+        """The chunks of the batch's documents.
+
+        Raises:
+            DataError: a column is missing, the chunks exceed one record batch, or a document fails with
+                ``errors="raise"``.
+            OptionError: unknown embedder.
+            MissingExtraError: a package of the embedder is not installed.
+        """
+        if isinstance(batch, pa.Table):
+            return pa.Table.from_batches(self.batches(batch.to_batches() or [_empty(batch.schema)]), schema=self.schema)
+        made = list(self.batches([batch]))
+        if len(made) == 1:
+            return made[0]
+        if not made:
+            return _empty(self.schema)
+        together = pa.Table.from_batches(made, schema=self.schema).combine_chunks().to_batches()
+        if len(together) > 1:
+            raise DataError(
+                "these documents' chunks are over 2 GiB, which one record batch cannot hold: give fewer documents, a "
+                "table, or use batches()"
+            )
+        return together[0]
+
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The chunks of a stream of documents, lazily, in batches of at most 8,192 rows and some 32 M characters.
+
+        For Spark's ``mapInArrow``. Memory holds one batch in, one batch out, and the largest document with its chunks.
+        Raises as `__call__`.
+        """
+        answers = (rows for batch in batches for rows in self._answers(batch))
+        yield from batched(answers, self.schema)
+
+    def nested(self, batch: pa.RecordBatch) -> pa.ListArray:
+        """A list of rows, as structs, per row of the batch: for functions over columns. Raises as `__call__`."""
+        lists = [list(rows) for rows in self._answers(batch)]
+        return pa.array(lists, type=pa.list_(pa.struct(list(self.schema))))
+
+    def _answers(self, batch: pa.RecordBatch) -> Iterator[Iterable[Row]]:
+        if not isinstance(batch, pa.RecordBatch):
+            raise DataError(
+                f"expected a pyarrow.RecordBatch or a pyarrow.Table, got {type(batch).__name__}; in Ray Data give "
+                "batch_format='pyarrow'"
+            )
+        _ = self._loaded
+        names = (self.id_column, self.text_column, self.metadata_column)
+        assert isinstance(self.chunker, Chunker)
+        return starmap(self._rows, _cut_each(self.chunker, read_rows(batch, names, self.max_characters)))
+
+    def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
+        if not cut:
+            told = "it has no chunks: its text is empty or white space alone"
+            return [{"document_id": reading.id, "error": told}]
+        problem = cut
+        if isinstance(cut, list) and reading.document is not None:
+            try:
+                embedding = None if self._vectorizer is None else self._vectorizer(cut)
+                return chunk_rows(reading.document, cut, embedding)
+            except Exception as error:  # noqa: BLE001  # a document's failure is its row
+                problem = error
+        assert isinstance(problem, Exception)
+        told = self._told(problem)
+        if self.errors == "raise":
+            raise DataError(f"the document {reading.id!r} cannot be cut: {told}") from problem
+        return [{"document_id": reading.id, "error": told}]
+
+    def _told(self, problem: Exception) -> str:
+        """An error on one line of UTF-8, without secrets."""
+        name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
+        secrets = secrets_within(self.embedder, self.chunker)
+        clean = without_secrets(f"{name}{problem}", secrets, longest=_PROBLEM_LENGTH)
+        return clean.encode("utf-8", "backslashreplace").decode("utf-8")
+
+    @cached_property
+    def _loaded(self) -> None:
+        """Load tokenizer and models, so that their failure is not reported as a document's error."""
+        assert isinstance(self.chunker, Chunker)
+        _ = self._vectorizer, self.chunker.fingerprint, self.chunker.token_counter.count("a")
+
+    @cached_property
+    def _vectorizer(self) -> Vectorizer | None:
+        return None if self.embedder is None else Vectorizer(get_embedder(self.embedder), self.dimensions)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_size: int = 64, **options: Any) -> Any:
+    """The chunks of a Ray dataset with the chunker's columns, as a lazy Ray dataset.
+
+    Args:
+        actors: worker processes; each loads the model once and takes one of Ray's cores, unless ``num_cpus`` says less.
+            Leave cores for reading.
+        batch_size: documents per call of an actor.
+        options: of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
+
+    Warns:
+        UserWarning: the actors take all cores: Ray would wait for more forever.
+    """
+    import ray
+    from ray.data import ActorPoolStrategy
+
+    cores = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else None
+    taken = actors * (options.get("num_cpus") or (0 if options.get("num_gpus") else 1))
+    if cores is not None and taken >= cores:
+        warnings.warn(
+            f"{actors} actors take {taken:g} of Ray's {cores:g} cores, and none is left to read the documents: ask for "
+            "fewer actors, or give num_cpus=0.5",
+            stacklevel=2,
+        )
+    return dataset.map_batches(
+        _Actor,
+        fn_constructor_args=(chunker,),
+        batch_format="pyarrow",
+        batch_size=batch_size,
+        compute=ActorPoolStrategy(size=actors),
+        **options,
+    )
+
+
+def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
+    """The chunks of a Spark data frame with the chunker's columns, lazily. Vectors become arrays of floats.
+
+    The chunker's `schema` is computed here, which may ask the embedder.
+    """
+    # Spark has no lists of fixed sizes.
+    kinds = {field.name: field.type for field in chunker.schema}
+    lists = {name: pa.list_(kind.value_type) for name, kind in kinds.items() if pa.types.is_fixed_size_list(kind)}
+    schema = pa.schema([field.with_type(lists.get(field.name, field.type)) for field in chunker.schema])
+
+    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.cast(schema) for batch in chunker.batches(batches))
+
+    return frame.mapInArrow(cut, spark_schema(chunker.schema))
+
+
+class _Actor:
+    def __init__(self, chunker: ArrowChunker) -> None:
+        self._chunker = chunker
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return self._chunker(batch)
