@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters.hits import Hit, Merging, merged_id, merged_metadata
+from chunkadapters.hits import Hit, merge_hits, merged_id, merged_metadata
 from chunkcore.document import Span
-from chunkcore.errors import OptionError
 from chunkcore.spans import length, union
 from tests.strategies import hard_text
 
@@ -24,7 +23,7 @@ def at(*places: tuple[int, int], document: str = "d", text: str = TEXT, gap: str
 
 def said(hits: list[Hit], **options):
     """Each result's members, places and text."""
-    found = Merging(**options).merge(hits)
+    found = merge_hits(hits, **options)
     return [(each.members, [(span.start, span.end) for span in each.spans], each.text) for each in found]
 
 
@@ -84,13 +83,13 @@ def test_one_hit_can_join_two_others():
     ],
 )
 def test_a_hit_without_a_place_stays_as_it_is_and_is_said_once(odd):
-    found = Merging().merge([odd, at((4, 12)), odd])
+    found = merge_hits([odd, at((4, 12)), odd])
     assert [(each.members, each.text) for each in found] == [((0,), odd.text), ((1,), TEXT[4:12])]
 
 
 def test_two_texts_that_a_model_wrote_of_one_passage_both_stay():
     hits = [Hit(text, spans=(Span(0, 9),), derived=True, document="d") for text in ("Tea is hot", "Tea is a drink")]
-    assert len(Merging().merge(hits)) == 2
+    assert len(merge_hits(hits)) == 2
 
 
 def test_another_version_of_the_document_is_not_mixed_in():
@@ -101,13 +100,7 @@ def test_another_version_of_the_document_is_not_mixed_in():
 
 
 def test_the_first_is_the_one_that_begins_first():
-    assert [each.first for each in Merging().merge([at((8, 20)), at((0, 10)), at((0, 4))])] == [1]
-
-
-@pytest.mark.parametrize("options", [{"max_gap": -1}, {"max_gap": 1.5}, {"max_gap": True}, {"separator": None}])
-def test_options_out_of_range_are_told(options):
-    with pytest.raises(OptionError, match=next(iter(options))):
-        Merging(**options)
+    assert [each.first for each in merge_hits([at((8, 20)), at((0, 10)), at((0, 4))])] == [1]
 
 
 def test_the_id_is_the_same_for_the_same_hits():
@@ -136,7 +129,7 @@ def retrieved(draw):
 @given(retrieved(), st.integers(0, 5))
 def test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains(case, max_gap):
     text, hits = case
-    found = Merging(max_gap=max_gap, separator="|").merge(hits)
+    found = merge_hits(hits, max_gap, "|")
     assert union(*(each.spans for each in found)) == union(*(hit.spans for hit in hits))
     assert sum(length(each.spans) for each in found) == length(union(*(each.spans for each in found)))
     assert sorted(place for each in found for place in each.members) == list(range(len(hits)))
@@ -152,6 +145,6 @@ def test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains(case, max_ga
 @given(retrieved())
 def test_what_was_united_once_stays_as_it_is(case):
     _, hits = case
-    once = Merging().merge(hits)
-    again = Merging().merge([Hit(each.text, spans=each.spans, document="d") for each in once])
+    once = merge_hits(hits)
+    again = merge_hits([Hit(each.text, spans=each.spans, document="d") for each in once])
     assert [(each.spans, each.text) for each in again] == [(each.spans, each.text) for each in once]

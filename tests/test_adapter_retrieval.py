@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from chunkadapters.hits import Hit
-from chunkadapters.models import secrets_within
-from chunkadapters.retrieval import AnswersFile, RetrieverHooks, System
+from chunkadapters.retrieval import AnswersFile, DeployedRetriever, RetrieverHooks
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
@@ -48,7 +47,9 @@ class Toy:
         return self.ask(question)
 
 
-HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(lambda toy: System("toy", toy.ask, toy.aask), list)
+HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(
+    lambda toy: DeployedRetriever("toy", toy.ask, toy.aask, None, callable), list
+)
 
 
 def run(toy: Toy, way: str = "run", **options):
@@ -268,7 +269,7 @@ class Client:
 @both
 def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
     hooks: RetrieverHooks[Keyed, Hit] = RetrieverHooks(
-        lambda keyed: System("keyed", keyed.ask, keyed.aask, secrets=lambda: secrets_within(keyed)), list
+        lambda keyed: DeployedRetriever("keyed", keyed.ask, keyed.aask, keyed, callable), list
     )
     keyed = Keyed("hunter2hunter2")
     ways = {
@@ -284,7 +285,7 @@ def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
 
 def test_other_settings_are_another_system(tmp_path):
     hooks: RetrieverHooks[Toy, Hit] = RetrieverHooks(
-        lambda toy, *, k: System("toy", toy.ask, toy.aask, settings=lambda: str(k)), list
+        lambda toy, *, k: DeployedRetriever("toy", toy.ask, toy.aask, k, callable), list
     )
     file, toy = tmp_path / "answers", Toy()
     hooks.run_retriever(toy, BENCHMARK, answers_file=file, k=5)

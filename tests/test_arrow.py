@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
 
-from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters import arrow  # noqa: E402
+from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema  # noqa: E402
 from chunkcore import Chunk, Document, FixedToken, Span, get_chunker  # noqa: E402
 from chunkcore.chunkers import Chunker, strategies  # noqa: E402

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from inspect import signature
 from itertools import product
 from types import UnionType
@@ -28,11 +27,10 @@ from chunkadapters.models import (
     at_once,
     finished,
     identify,
-    secrets_within,
     titled,
 )
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
-from chunkadapters.retrieval import RetrieverHooks, System, settings_mark
+from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -490,7 +488,7 @@ def _system(
     query_socket: str | Sequence[str] | None = None,
     documents_socket: str | None = None,
     inputs: Mapping[str, Any] | None = None,
-) -> System:
+) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
     Args:
@@ -518,13 +516,7 @@ def _system(
         hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
         raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
     parts = _parts(retriever, text_embedder, query_socket, documents_socket, given)
-    return System(
-        name=type(retriever).__name__,
-        ask=ask,
-        aask=aask,
-        settings=partial(settings_mark, parts, _is_component),
-        secrets=partial(secrets_within, retriever, text_embedder),
-    )
+    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, _is_component)
 
 
 _Asking = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]

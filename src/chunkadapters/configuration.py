@@ -44,9 +44,6 @@ _OTHERS = {
     "split_unit": ("Haystack's RecursiveDocumentSplitter", "counter, such as words or characters"),
 }
 
-# Values of options that are no framework's models.
-PLAIN = (str, int, float, tuple, list, TokenCounter, type(None))
-
 # The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
 
@@ -147,13 +144,6 @@ class Options(RecursiveOptions, SemanticOptions, ClusterSemanticOptions, LumberO
     stop: float
 
 
-def given_once(options: Mapping[str, Any], keywords: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keywords. Raises `OptionError`: one of them is among the options, too."""
-    if both := sorted(options.keys() & keywords.keys()):
-        raise OptionError(f"{', '.join(both)}: given in options and as a keyword: give it once")
-    return keywords
-
-
 def build(
     chunker: Chunker | str | None = None,
     strategy: str | None = None,
@@ -195,7 +185,12 @@ def build(
             f"got {type(name).__name__}"
         )
     if ":" in name:
-        name, options = _from_spec(name, options)
+        if options:
+            raise OptionError(
+                f"the spec {name!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
+                "or give the strategy's bare name"
+            )
+        name, options = split_spec(name)
     framework = name.partition("_")[0]
     if framework in ("langchain", "llamaindex", "haystack"):  # a configuration may name a strategy of `exact`
         with suppress(ImportError):
@@ -219,11 +214,24 @@ def build(
     return get_chunker(name, **options)
 
 
-def embedder_of(model: Any) -> Embedder:
-    """The embedder, or that of this name."""
+# Values of options that are no framework's models.
+_PLAIN = (str, int, float, tuple, list, TokenCounter, type(None))
+
+
+def model_of(framework: str, value: Any) -> Any:
+    """An option's value: the framework's models as chunkcore's, others unchanged."""
+    if isinstance(value, _PLAIN):  # importing the framework's models takes longer than all else
+        return value
+    return import_module(f"chunkadapters.{framework}.models").as_model(value)
+
+
+def embedder_of(model: Any, as_model: Callable[[Any], Any]) -> Embedder | None:
+    """The embedder of a name, a framework's model or an embedder; None for None."""
+    if model is None:
+        return None
     from chunkcore.models import get_embedder
 
-    return get_embedder(model)
+    return get_embedder(as_model(model))
 
 
 class OneStrategy:
@@ -247,15 +255,6 @@ def is_bridged(value: Any) -> bool:
         return any(is_bridged(getattr(value, option)) for option in value.option_names())
     name = value if isinstance(value, str) else getattr(value, "name", "")
     return isinstance(name, str) and name.startswith(_BRIDGED)
-
-
-def _from_spec(spec: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    if options:
-        raise OptionError(
-            f"the spec {spec!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
-            "or give the strategy's bare name"
-        )
-    return split_spec(spec)
 
 
 def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from typing import Any
 
 from chunkadapters.places import PAGES, SEGMENTS, SPANS, Origin, decode_segments, digest
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError
 from chunkcore.models import Embedder, LateEmbedder
-from chunkcore.registry import check_number
 from chunkcore.spans import merge_touching
 
 # A paragraph break with carriage returns: what strategies leave out between neighbours.
@@ -78,91 +77,63 @@ class MergedHit:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Merging:
-    """Merges hits of one document that overlap, touch, or are at most `max_gap` characters apart.
+def merge_hits(hits: Sequence[Hit], max_gap: int = GAP, separator: str = SEPARATOR) -> list[MergedHit]:
+    """Hits of one document that overlap, touch, or are at most `max_gap` characters apart, merged.
 
-    The text of a gap is not known: the hits' texts are joined by the separator, and the result has several spans.
+    Results are in the order of each one's best member. The text of a gap is not known: the hits' texts are joined by
+    the separator, and the result has several spans. The union of all spans stays the same, and no two results overlap.
+    A hit stays as it is if its place is unknown, its text does not fit its spans, or a better hit has another text at
+    the same place (another version of the document). Equal hits without a place are kept once. Quadratic in the number
+    of hits of one document.
 
-    Attributes:
-        max_gap: in characters; 0 for hits that touch.
-        separator: joins texts across a gap.
-
-    Raises:
-        OptionError: `max_gap` is no whole number of at least 0, or `separator` is no text.
+    >>> hits = [Hit("two t", spans=(Span(4, 9),), document="d"), Hit("one two", spans=(Span(0, 7),), document="d")]
+    >>> merge_hits(hits)
+    [MergedHit(members=(0, 1), first=1, spans=(Span(start=0, end=9),), text='one two t')]
     """
-
-    max_gap: int = GAP
-    separator: str = SEPARATOR
-
-    def __post_init__(self) -> None:
-        check_number("max_gap", self.max_gap)
-        if not isinstance(self.separator, str):
-            raise OptionError(f"separator is a text, got {self.separator!r}")
-
-    def merge(self, hits: Sequence[Hit]) -> list[MergedHit]:
-        """The merged hits, in the order of each one's best member.
-
-        The union of all spans stays the same, and no two results overlap. A hit stays as it is if its place is
-        unknown, its text does not fit its spans, or a better hit has another text at the same place (another version
-        of the document). Equal hits without a place are kept once. Quadratic in the number of hits of one document.
-
-        >>> hits = [Hit("two t", spans=(Span(4, 9),), document="d"), Hit("one two", spans=(Span(0, 7),), document="d")]
-        >>> Merging().merge(hits)
-        [MergedHit(members=(0, 1), first=1, spans=(Span(start=0, end=9),), text='one two t')]
-        """
-        placed: dict[str, Parts] = {}
-        found: list[MergedHit] = []
-        seen: set[tuple[str, tuple[Span, ...], str]] = set()
-        for rank, hit in enumerate(hits):
-            if parts := hit.parts():
-                placed.setdefault(hit.document, {})[rank] = parts
-            elif (key := (hit.document, hit.spans, hit.text)) not in seen:
-                seen.add(key)
-                found.append(MergedHit((rank,), rank, hit.spans, hit.text))
-        for of_one in placed.values():
-            for version in _versions(of_one):
-                found += [self._merged(group, hits) for group in self._groups(version)]
-        return sorted(found, key=lambda each: each.members[0])
-
-    def _groups(self, parts: Parts) -> Iterable[Parts]:
-        """The hits in groups that lie together."""
-        parents = {rank: rank for rank in parts}
-        reach, before = -1, -1
-        for start, end, rank in sorted((span.start, span.end, rank) for rank, own in parts.items() for span, _ in own):
-            if before >= 0 and start - reach <= self.max_gap:
-                a, b = _root(parents, before), _root(parents, rank)
-                parents[max(a, b)] = min(a, b)
-            if end > reach:
-                reach, before = end, rank
-        groups: dict[int, Parts] = {}
-        for rank, own in parts.items():
-            groups.setdefault(_root(parents, rank), {})[rank] = own
-        return groups.values()
-
-    def _merged(self, parts: Parts, hits: Sequence[Hit]) -> MergedHit:
-        if len(parts) == 1:
-            (rank,) = parts
-            return MergedHit((rank,), rank, hits[rank].spans, hits[rank].text)
-        spans: list[Span] = []
-        texts: list[str] = []
-        for span, text in sorted((part for own in parts.values() for part in own), key=lambda part: part[0]):
-            if spans and span.start <= spans[-1].end:
-                new = max(0, span.end - spans[-1].end)
-                texts[-1] += text[len(text) - new :]
-                spans[-1] = Span(spans[-1].start, spans[-1].end + new)
-            else:
-                spans.append(span)
-                texts.append(text)
-        first = min(parts, key=lambda rank: (min(span.start for span, _ in parts[rank]), rank))
-        return MergedHit(tuple(sorted(parts)), first, merge_touching(spans), self.separator.join(texts))
+    placed: dict[str, Parts] = {}
+    found: list[MergedHit] = []
+    seen: set[tuple[str, tuple[Span, ...], str]] = set()
+    for rank, hit in enumerate(hits):
+        if parts := hit.parts():
+            placed.setdefault(hit.document, {})[rank] = parts
+        elif (key := (hit.document, hit.spans, hit.text)) not in seen:
+            seen.add(key)
+            found.append(MergedHit((rank,), rank, hit.spans, hit.text))
+    for of_one in placed.values():
+        for version in _versions(of_one):
+            found += [_merged(group, hits, separator) for group in _groups(version, max_gap)]
+    return sorted(found, key=lambda each: each.members[0])
 
 
-def _root(parents: dict[int, int], rank: int) -> int:
-    while parents[rank] != rank:
-        parents[rank] = parents[parents[rank]]
-        rank = parents[rank]
-    return rank
+def _groups(parts: Parts, max_gap: int) -> Iterable[Parts]:
+    """The hits that lie together: what joins the spans of one hit, or of two, joins their groups."""
+    groups = {rank: {rank: own} for rank, own in parts.items()}
+    reach, before = -1, -1
+    for start, end, rank in sorted((span.start, span.end, rank) for rank, own in parts.items() for span, _ in own):
+        if before >= 0 and start - reach <= max_gap and groups[before] is not groups[rank]:
+            joined = groups[before] | groups[rank]
+            groups |= dict.fromkeys(joined, joined)
+        if end > reach:
+            reach, before = end, rank
+    return {id(group): group for group in groups.values()}.values()
+
+
+def _merged(parts: Parts, hits: Sequence[Hit], separator: str) -> MergedHit:
+    if len(parts) == 1:
+        (rank,) = parts
+        return MergedHit((rank,), rank, hits[rank].spans, hits[rank].text)
+    spans: list[Span] = []
+    texts: list[str] = []
+    for span, text in sorted((part for own in parts.values() for part in own), key=lambda part: part[0]):
+        if spans and span.start <= spans[-1].end:
+            new = max(0, span.end - spans[-1].end)
+            texts[-1] += text[len(text) - new :]
+            spans[-1] = Span(spans[-1].start, spans[-1].end + new)
+        else:
+            spans.append(span)
+            texts.append(text)
+    first = min(parts, key=lambda rank: (min(span.start for span, _ in parts[rank]), rank))
+    return MergedHit(tuple(sorted(parts)), first, merge_touching(spans), separator.join(texts))
 
 
 def _versions(parts: Parts) -> Iterator[Parts]:

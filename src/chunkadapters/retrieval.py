@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkadapters.hits import Hit
-from chunkadapters.models import at_once, digest_of, finished, plain, settings_of, without_secrets
+from chunkadapters.models import at_once, digest_of, finished, plain, secrets_within, settings_of, without_secrets
 from chunkcore.concurrency import Progress
 from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
@@ -330,22 +330,23 @@ class RetrievalWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class System:
-    """How a retriever is asked.
+class DeployedRetriever:
+    """How a framework's retriever is asked.
 
     Attributes:
         name: its name in tables, unless the user gives one.
         ask: from a question to the framework's answer.
         aask: the same, asynchronously.
-        settings: gives a mark of its settings; see `settings_mark`.
-        secrets: gives the secrets it holds, which no message may repeat.
+        parts: the retriever, or a list of what it is made of: its answers depend on their settings (see
+            `settings_mark`), and no message repeats their secrets.
+        is_part: whether an object's own settings count.
     """
 
     name: str
     ask: Callable[[str], Any]
     aask: Callable[[str], Awaitable[Any]]
-    settings: Callable[[], str] = str
-    secrets: Callable[[], tuple[str, ...]] = tuple
+    parts: Any
+    is_part: Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +375,7 @@ class _Asked:
 
     benchmark: Benchmark
     how: _How
-    system: System
+    system: DeployedRetriever
     hits_of: Callable[[Any], list[Hit]]
     locator: _Locator
     kept: AnswersFile
@@ -404,7 +405,8 @@ class _Asked:
         if hits is not None:
             self.results[query.id] = list(map(self.locator.locate, hits))
         else:
-            self.failures[query.id] = f"{type(reason).__name__}: {without_secrets(reason, self.system.secrets())}"
+            secrets = secrets_within(self.system.parts)
+            self.failures[query.id] = f"{type(reason).__name__}: {without_secrets(reason, secrets)}"
             self._check_hope()
         if self.progress is not None:
             self.progress("retrieve", len(self.results) + len(self.failures), len(self.benchmark.queries))
@@ -477,11 +479,11 @@ class RetrieverHooks(Generic[R, D]):
     """Makes a framework's four public functions; `R` is its retriever, `D` its document.
 
     Args:
-        system: from a retriever, and the framework's own options, to a `System`. Raises `DataError` for anything else.
+        system: from a retriever and the framework's own options. Raises `DataError` for anything else.
         hits: from an answer, or a pool, to hits. Raises `DataError` for anything but a list of documents.
     """
 
-    def __init__(self, system: Callable[..., System], hits: Callable[[Any], list[Hit]]) -> None:
+    def __init__(self, system: Callable[..., DeployedRetriever], hits: Callable[[Any], list[Hit]]) -> None:
         self._system = system
         self._hits = hits
 
@@ -615,7 +617,7 @@ class RetrieverHooks(Generic[R, D]):
     ) -> Iterator[_Asked]:
         system = self._system(retriever, **self._checked(options))
         benchmark = _benchmark(benchmark)
-        mark = "" if how.answers_file is None else system.settings()
+        mark = "" if how.answers_file is None else settings_mark(system.parts, system.is_part)
         kept = AnswersFile(how.answers_file, name or system.name, mark)
         with kept, _shown(how.progress) as progress:
             yield _Asked(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)

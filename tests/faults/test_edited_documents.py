@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chunkadapters.hits import Hit
-from chunkadapters.retrieval import RetrieverHooks, System
+from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
@@ -146,14 +146,14 @@ def test_the_commands_tell_of_an_edit_after_the_baseline_and_after_the_run(files
 # ---- retrievers of frameworks, whose index is older than the documents
 
 
-def answering(*pieces: Hit) -> System:
+def answering(*pieces: Hit) -> DeployedRetriever:
     async def ask(question: str) -> list[Hit]:
         return list(pieces)
 
-    return System("toy", lambda question: list(pieces), ask)
+    return DeployedRetriever("toy", lambda question: list(pieces), ask, None, callable)
 
 
-HOOKS: RetrieverHooks[System, Hit] = RetrieverHooks(lambda system: system, list)
+HOOKS: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, list)
 SEA = Hit(TEXT[12:28], 0.5, ("d",), (Span(12, 28),))
 
 

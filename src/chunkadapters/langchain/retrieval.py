@@ -6,7 +6,6 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import Callbacks
@@ -14,24 +13,23 @@ from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransfo
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from chunkadapters.hits import (
     GAP,
     SEPARATOR,
     Hit,
     MergedHit,
-    Merging,
     late_vectors,
+    merge_hits,
     merged_id,
     merged_metadata,
     names,
     segments_of,
 )
 from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
-from chunkadapters.models import secrets_within
 from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
-from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, measures_of, settings_mark
+from chunkadapters.retrieval import DeployedRetriever, QuestionScorer, RetrieverHooks, measures_of
 from chunkcore.errors import DataError
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 
@@ -60,15 +58,9 @@ def hit_of(document: Any) -> Hit:
 # ---- Scores
 
 
-def _system(retriever: Runnable[str, list[Document]]) -> System:
+def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     if isinstance(retriever, Runnable):
-        return System(
-            name=retriever.get_name(),
-            ask=retriever.invoke,
-            aask=retriever.ainvoke,
-            settings=partial(settings_mark, retriever, _is_part),
-            secrets=partial(secrets_within, retriever),
-        )
+        return DeployedRetriever(retriever.get_name(), retriever.invoke, retriever.ainvoke, retriever, _is_part)
     if hasattr(retriever, "as_retriever"):
         raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
     raise DataError(
@@ -180,10 +172,6 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
 
     max_gap: int = Field(default=GAP, ge=0, strict=True)
     separator: str = SEPARATOR
-    _merging: Merging = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        self._merging = Merging(max_gap=self.max_gap, separator=self.separator)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -193,7 +181,8 @@ class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
         """The merged hits. Raises `DataError` for anything but documents."""
-        return [_merged(each, documents) for each in self._merging.merge(list(map(hit_of, documents)))]
+        merged = merge_hits(list(map(hit_of, documents)), self.max_gap, self.separator)
+        return [_merged(each, documents) for each in merged]
 
 
 def merge_overlaps(documents: Sequence[Document], *, max_gap: int = GAP, separator: str = SEPARATOR) -> list[Document]:

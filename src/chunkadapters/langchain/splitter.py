@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from langchain_core.documents import Document
@@ -14,7 +15,6 @@ from langchain_text_splitters import TextSplitter
 from typing_extensions import Unpack
 
 from chunkadapters.configuration import (
-    PLAIN,
     ClusterSemanticOptions,
     LumberOptions,
     OneStrategy,
@@ -23,6 +23,7 @@ from chunkadapters.configuration import (
     SemanticOptions,
     build,
     embedder_of,
+    model_of,
     watched,
     workers_for,
 )
@@ -59,14 +60,7 @@ _PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id", SOURCE
 _IMMUTABLE = (str, int, float, bool, type(None))
 _Model: TypeAlias = "Embedder | Embeddings | str | None"
 
-
-def _as_model(value: Any) -> Any:
-    """`as_model`, whose import of LangChain's language models takes longer than all else: only for an object."""
-    if isinstance(value, PLAIN):
-        return value
-    from chunkadapters.langchain.models import as_model
-
-    return as_model(value)
+_as_model = partial(model_of, "langchain")
 
 
 class SourceWarning(UserWarning):
@@ -124,7 +118,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         fit_to: _Model = None,
         **options: Unpack[Options],
     ) -> None:
-        self._fit_to = None if fit_to is None else embedder_of(_as_model(fit_to))
+        self._fit_to = embedder_of(fit_to, _as_model)
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
         self._last: dict[str, tuple[str, int]] = {}
         # For LangChain's own code; the chunker is what cuts.

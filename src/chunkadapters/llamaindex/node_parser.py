@@ -6,6 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -20,7 +21,6 @@ from typing_extensions import Self, Unpack
 
 from chunkadapters.configuration import (
     DEFAULT_STRATEGY,
-    PLAIN,
     ClusterSemanticOptions,
     LumberOptions,
     OneStrategy,
@@ -29,6 +29,7 @@ from chunkadapters.configuration import (
     SemanticOptions,
     build,
     embedder_of,
+    model_of,
     watched,
     workers_for,
 )
@@ -145,13 +146,7 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
 # ---- The node parser
 
 
-def _as_model(value: Any) -> Any:
-    """`as_model`, whose imports take longer than all else: only for an object."""
-    if isinstance(value, PLAIN):
-        return value
-    from chunkadapters.llamaindex.models import as_model
-
-    return as_model(value)
+_as_model = partial(model_of, "llamaindex")
 
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
@@ -260,7 +255,7 @@ class ChunkcoreNodeParser(NodeParser):
         fields = dict(data)
         if not isinstance(fields.get("options"), Mapping | None):
             raise OptionError(f'options is like {{"size": 200}}, got {fields["options"]!r}')
-        fit_to = None if fields.get("fit_to") is None else embedder_of(_as_model(fields["fit_to"]))
+        fit_to = embedder_of(fields.get("fit_to"), _as_model)
         chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, _as_model)
         if fields.get("metadata_aware"):
             _size_option(chunker)
@@ -344,7 +339,7 @@ class ChunkcoreNodeParser(NodeParser):
         copied = super().model_copy(update=update, deep=deep)
         if update and not update.keys().isdisjoint(("strategy", "options", "fit_to")):
             if "fit_to" in update:
-                copied._fit_to = None if update["fit_to"] is None else embedder_of(_as_model(update["fit_to"]))
+                copied._fit_to = embedder_of(update["fit_to"], _as_model)
                 vars(copied)["fit_to"] = copied._fit_to and copied._fit_to.name
             known = self.options if copied.strategy == self.strategy else {}
             # Among the options a model is a name: keep the object.

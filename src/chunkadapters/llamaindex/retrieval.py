@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -33,17 +32,16 @@ from chunkadapters.hits import (
     SEPARATOR,
     Hit,
     MergedHit,
-    Merging,
     late_vectors,
+    merge_hits,
     merged_id,
     merged_metadata,
     names,
     segments_of,
 )
 from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
-from chunkadapters.models import secrets_within
 from chunkadapters.places import DERIVED, PARTS, SEGMENTS, SPANS, unused_id
-from chunkadapters.retrieval import QuestionScorer, RetrieverHooks, System, settings_mark
+from chunkadapters.retrieval import DeployedRetriever, QuestionScorer, RetrieverHooks
 from chunkcore.document import Span
 from chunkcore.errors import DataError
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
@@ -74,7 +72,7 @@ def hit_of(found: Any) -> Hit:
 # ---- Scores
 
 
-def _system(retriever: BaseRetriever | BaseQueryEngine) -> System:
+def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     ask: Callable[[str], Any]
     aask: Callable[[str], Awaitable[Any]]
     if isinstance(retriever, BaseRetriever):
@@ -85,13 +83,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> System:
         raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
     else:
         raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
-    return System(
-        name=type(retriever).__name__,
-        ask=ask,
-        aask=aask,
-        settings=partial(settings_mark, retriever, _is_part),
-        secrets=partial(secrets_within, retriever),
-    )
+    return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, _is_part)
 
 
 def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
@@ -303,11 +295,6 @@ class MergeOverlaps(BaseNodePostprocessor):
 
     max_gap: int = Field(default=GAP, ge=0, strict=True, description="The largest gap between hits that are merged.")
     separator: str = Field(default=SEPARATOR, description="Joins texts across a gap.")
-    _merging: Merging = PrivateAttr()
-
-    def model_post_init(self, context: object) -> None:
-        super().model_post_init(context)
-        self._merging = Merging(max_gap=self.max_gap, separator=self.separator)
 
     @classmethod
     def class_name(cls) -> str:
@@ -316,7 +303,8 @@ class MergeOverlaps(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return [_merged(each, nodes) for each in self._merging.merge([hit_of(each.node) for each in nodes])]
+        merged = merge_hits([hit_of(each.node) for each in nodes], self.max_gap, self.separator)
+        return [_merged(each, nodes) for each in merged]
 
 
 def merge_overlaps(

@@ -19,7 +19,7 @@ from haystack import Document, component, logging
 from typing_extensions import Unpack
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
-from chunkadapters.configuration import Options, build, given_once, watched, workers_for
+from chunkadapters.configuration import Options, build, embedder_of, watched, workers_for
 from chunkadapters.places import (
     SPANS,
     WHOLE,
@@ -33,7 +33,6 @@ from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Slices, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
-from chunkcore.models import get_embedder
 from chunkcore.spans import intersect
 
 logger = logging.getLogger(__name__)
@@ -101,10 +100,10 @@ class ChunkcoreDocumentSplitter(Serialized):
     ) -> None:
         if not isinstance(options, dict | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
-        self._fit_to = None if fit_to is None else get_embedder(as_model(restored(fit_to)))
-        given = {
-            name: restored(value) for name, value in {**(options or {}), **given_once(options or {}, more)}.items()
-        }
+        if both := sorted((options or {}).keys() & more.keys()):
+            raise OptionError(f"{', '.join(both)}: given in options and as a keyword: give it once")
+        self._fit_to = embedder_of(restored(fit_to), as_model)
+        given = {name: restored(value) for name, value in {**(options or {}), **more}.items()}
         self._chunker = build(chunker, strategy, given, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
         self._warm = False

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from haystack import Document, component
 
 from chunkadapters._haystack import Serialized, check_documents, hit_of, joined_meta
-from chunkadapters.hits import GAP, SEPARATOR, MergedHit, Merging, merged_id
+from chunkadapters.hits import GAP, SEPARATOR, MergedHit, merge_hits, merged_id
+from chunkcore.errors import OptionError
+from chunkcore.registry import check_number
 
 
 @component
@@ -38,7 +40,9 @@ class ChunkcoreMergeOverlaps(Serialized):
     """
 
     def __init__(self, max_gap: int = GAP, separator: str = SEPARATOR) -> None:
-        self._merging = Merging(max_gap=max_gap, separator=separator)
+        check_number("max_gap", max_gap)
+        if not isinstance(separator, str):
+            raise OptionError(f"separator is a text, got {separator!r}")
         self.max_gap, self.separator = max_gap, separator
 
     @component.output_types(documents=list[Document])
@@ -48,7 +52,7 @@ class ChunkcoreMergeOverlaps(Serialized):
         Raises `TypeError` unless given a list of `Document`.
         """
         check_documents(self, documents)
-        merged = self._merging.merge(list(map(hit_of, documents)))
+        merged = merge_hits(list(map(hit_of, documents)), self.max_gap, self.separator)
         return {"documents": [_document(each, documents) for each in merged]}
 
 
