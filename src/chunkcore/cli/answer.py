@@ -49,7 +49,7 @@ def answer(
     judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = "",
     bert_model: Annotated[str, typer.Option(metavar="NAME", help="Of BertScore. Default: --embedder.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Ask N questions, drawn by the seed.")] = None,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Repeats after an answer that is invalid.")] = 2,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2,
     answers: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the model's answers.")] = None,
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:

@@ -47,11 +47,11 @@ strategy = functools.partial(
 retriever = functools.partial(
     typer.Option, "--retriever", "-r", metavar="SPEC", autocompletion=_names("chunkcore.retrieval", "retrievers")
 )
-_DOCS = typer.Option("--docs", metavar="PATH", help="A folder of text files, a file, or a documents.jsonl.")
+_DOCS = typer.Option("--docs", metavar="PATH", help="A folder, a file, or a documents.jsonl.")
 Docs = Annotated[Path, _DOCS]
 _QUESTIONS = typer.Option("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
 Questions = Annotated[Path | None, _QUESTIONS]
-Layout = Annotated[str, typer.Option(metavar="NAME", help="How a public collection is laid out (list layouts).")]
+Layout = Annotated[str, typer.Option(metavar="NAME", help="Of a collection (list layouts).")]
 Strategies = Annotated[
     list[str] | None,
     strategy(help="name:option=value,...; repeatable (list strategies)."),
@@ -59,14 +59,14 @@ Strategies = Annotated[
 EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
 Retriever = Annotated[
     str,
-    retriever(help="How chunks are searched (list retrievers)."),
+    retriever(help="Searches chunks (list retrievers)."),
 ]
-Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="The language model, as openai:MODEL@URL.")]
-Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")]
+Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
+Counter = Annotated[str, typer.Option(metavar="NAME", help="Counts tokens.")]
 By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of everything that is drawn.")]
-Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="How often the bootstrap resamples.")]
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write into.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of all that is drawn.")]
+Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="Of the bootstrap.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For results.")]
 
 
 _MOST = {"resamples": 1_000_000}  # what help has no room for
@@ -132,7 +132,7 @@ class Data:
     docs: Annotated[Path | None, _DOCS] = None
     questions: Questions = None
     layout: Layout = "auto"
-    dataset: Annotated[str, typer.Option(metavar="NAME", help="Without --docs: a collection that ships.")] = "lochmere"
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="A collection, without --docs.")] = "lochmere"
 
     @property
     def more_questions(self) -> str:
@@ -185,9 +185,9 @@ class ScoringOptions:
     baseline: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An earlier report.json: fail where a score surely fell.")
     ] = None
-    min_rule: Annotated[
-        str, typer.Option(metavar="RULE", help="Chunks that k = min counts: holding evidence, or touching it.")
-    ] = "holding"
+    min_rule: Annotated[str, typer.Option(metavar="RULE", help="k = min counts: holding evidence, or touching it.")] = (
+        "holding"
+    )
     counter: Counter = "cl100k_base"
 
     def depths(self, default: Sequence[str]) -> tuple[tuple[Depth, ...], Measure]:
@@ -224,7 +224,7 @@ class Statistics:
 
     panel: ClassVar[str] = "Statistics"
 
-    margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="Smaller differences count as equal.")] = 2.0
+    margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="Differences to ignore.")] = 2.0
     by: By = "question"
     seed: Seed = 0
     resamples: Resamples = 10_000
@@ -258,7 +258,7 @@ class DryRun:
 
     panel: ClassVar[str] = "Models"
 
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and what it costs.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would ask and cost.")] = False
 
 
 @dataclass(frozen=True)
@@ -266,11 +266,11 @@ class LlmPrices(DryRun):
     """What language models cost."""
 
     input_price: Annotated[
-        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that a language model reads.")
+        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that a model reads.")
     ] = None
-    output_price: Annotated[
-        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that one writes.")
-    ] = None
+    output_price: Annotated[float | None, typer.Option(metavar="PRICE", help="Of a million tokens that it writes.")] = (
+        None
+    )
 
     def prices(self) -> Prices | None:
         """The prices; None where none are given."""
@@ -304,9 +304,7 @@ class Llms(LlmPrices, Answers):
 class Embeddings(Answers):
     """What is kept of models."""
 
-    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps embeddings. Default: the user's cache.")] = (
-        None
-    )
+    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Embeddings. Default: the user's cache.")] = None
 
     def embeddings(self) -> EmbeddingCache:
         """The cache of embeddings."""

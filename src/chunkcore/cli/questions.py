@@ -33,22 +33,18 @@ def generate(
     llm: options.Llm,
     costs: options.LlmPrices,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; other files are named after it.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
     ] = Path("questions.jsonl"),
     questions: Annotated[
         int, typer.Option("--questions", "-n", min=1, metavar="N", help="How many, before the filters.")
     ] = 100,
-    mode: Annotated[
-        str, typer.Option(metavar="MODE", help="factual, or realistic: vague, in the user's own words.")
-    ] = "factual",
+    mode: Annotated[str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")] = "factual",
     seed: options.Seed = 0,
     sample_size: Annotated[int, typer.Option(min=100, metavar="N", help="Characters of a passage.")] = 4_000,
-    earlier: Annotated[int, typer.Option(min=0, metavar="N", help="The most earlier questions shown.")] = 50,
-    excerpts: Annotated[int, typer.Option(min=1, metavar="N", help="The most excerpts of a question.")] = 5,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions under way at once.")] = 4,
-    duplicate: Annotated[
-        str, typer.Option(metavar="COSINE", help="Drop the later of two questions over it; or none.")
-    ] = "propose",
+    earlier: Annotated[int, typer.Option(min=0, metavar="N", help="Earlier questions shown.")] = 50,
+    excerpts: Annotated[int, typer.Option(min=1, metavar="N", help="At most, of a question.")] = 5,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions at once.")] = 4,
+    duplicate: Annotated[str, typer.Option(metavar="COSINE", help="Drop the later of two above; or none.")] = "propose",
     relevance: Annotated[
         str, typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none.")
     ] = "propose",
@@ -56,17 +52,15 @@ def generate(
         "all-MiniLM-L6-v2"
     ),
     max_calls: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="The most calls, over all runs into this output.")
+        int | None, typer.Option(min=0, metavar="N", help="At most, over all runs to --output.")
     ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(metavar="COST", help="The most to spend, likewise; needs prices.")
-    ] = None,
+    max_cost: Annotated[float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")] = None,
 ) -> None:
-    """Write questions about documents, each with the excerpts that answer it, by a language model.
+    """Let a language model write questions, each with the excerpts that answer it.
 
     A question whose excerpts are not in its passage word for word is rejected. The same command resumes: every call is
     in questions.journal.jsonl. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer
-    questions than wanted. docs/guides/questions.md has more.
+    questions than wanted (docs/guides/questions.md).
 
       chunkcore questions generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """

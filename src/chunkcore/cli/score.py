@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @options.grouped
 def score(
     runs: Annotated[
-        list[Path], typer.Option("--run", metavar="FILE", help="A run: JSON lines named .jsonl, else TREC; repeatable.")
+        list[Path], typer.Option("--run", metavar="FILE", help="A run: JSON lines (.jsonl), else TREC; repeatable.")
     ],
     data: options.Data,
     scores: options.ScoringOptions,

@@ -46,17 +46,17 @@ def tune(
     measure: Annotated[str, typer.Option(metavar="NAME", help="Maximised. Default: Recall@1000tok.")] = "",
     k: Annotated[
         list[str] | None,
-        typer.Option("--k", "-k", metavar="DEPTH", help="Depths to average the measure over; repeatable."),
+        typer.Option("--k", "-k", metavar="DEPTH", help="Depths to average over; repeatable."),
     ] = None,
-    unit: Annotated[str, typer.Option(metavar="UNIT", help="Counted: token, sentence, document, part.")] = "",
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="Counts token, sentence, document, part.")] = "",
     counter: options.Counter = "cl100k_base",
     queries: Annotated[int, typer.Option(min=0, metavar="N", help="Draw N of the questions.")] = 0,
-    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Configurations to try, but of grids.")] = 60,
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="To try; grids run whole.")] = 60,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="After which none begins.")] = None,
     folds: Annotated[int | None, typer.Option(min=2, metavar="N", help="Parts held out in turn. Default: 5.")] = None,
     by: options.By = "question",
     baseline: Annotated[str, typer.Option(metavar="SPEC", help="To compare with.")] = ("recursive:size=200"),
-    margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="To give away for fewer tokens.")] = 0.0,
+    margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="Given for fewer tokens.")] = 0.0,
     llm_tokens: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="The most tokens of language models.")
     ] = None,
