@@ -246,7 +246,6 @@ def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
 
 
 def _words(page: Mark) -> Iterator[tuple[int, int, Box]]:
-    """A page's words: start and end in the document, and the box."""
     packed = page.data.get("boxes") or ""
     try:
         data = zlib.decompressobj().decompress(binascii.a2b_base64(packed), _BOXES) if packed else b""

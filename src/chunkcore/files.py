@@ -414,7 +414,6 @@ def _json_line(entry: Mapping[str, Any]) -> bytes:
 
 
 def _whole_line(line: bytes) -> dict[str, Any] | None:
-    """The object of a line that ends with its newline; None for any other line."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

@@ -411,7 +411,6 @@ class _Course:
         return int(np.random.default_rng([self.training.seed, member, epoch]).integers(2**31))
 
     def _epoch(self, network: Any, optimizer: Any, member: int, epoch: int) -> tuple[float, float]:
-        """One pass over the texts; the mean training and development losses."""
         # Draws depend on the epoch alone, so a resumed training repeats them.
         self.torch.manual_seed(self._seed(member, epoch + 1))
         network.train()

@@ -91,7 +91,6 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
 
 
 def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
-    """For each matched new chunk's place, the old chunk's place."""
     contents = [_content(chunk) for chunk in new]
     waiting: defaultdict[_Content, deque[int]] = defaultdict(deque)
     unmoved: defaultdict[tuple[_Content, tuple[Span, ...]], deque[int]] = defaultdict(deque)

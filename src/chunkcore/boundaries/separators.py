@@ -191,7 +191,6 @@ def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *
 
 
 def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The match without its outermost groups."""
     place = match.start()
     for start, end in match.regs[1:]:
         if place <= start < end <= match.end():

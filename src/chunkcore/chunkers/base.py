@@ -359,7 +359,6 @@ def _identity(value: Any) -> Any:
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Neighbouring documents, at least one, up to a number of characters."""
     batch: list[Document] = []
     size = 0
     for document in documents:

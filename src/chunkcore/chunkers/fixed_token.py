@@ -78,7 +78,6 @@ class FixedToken(Chunker):
         return begins, ends
 
     def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[tuple[int, int]]:
-        """Start and end of each window of a text whose tokens begin at `places`."""
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))

@@ -148,7 +148,6 @@ class WindowChunker(LLMChunker, ABC):
         return max(first + 1, int(np.searchsorted(sums, sums[first] + self.window, side="right")) - 1)
 
     def _sections(self, source: TokenizedText, pieces: Ranges, first: int, end: int) -> list[Section]:
-        """The sections of a window, numbered in the document."""
         if end == first + 1:
             return [Section(first)]
         texts = [source.text[start:stop] for start, stop in pieces[first:end].tolist()]
@@ -162,7 +161,6 @@ class WindowChunker(LLMChunker, ABC):
         return end if end == last or len(sections) == 1 else sections[-1].first
 
     def _packed(self, source: TokenizedText, pieces: Ranges) -> list[tuple[int, int]]:
-        """Whole pieces in ranges of at most `max_size`; a larger piece is cut."""
         found: list[tuple[int, int]] = []
         for first, last in pack(running_counts(source, pieces), self.max_size):
             found += fit(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.max_size)

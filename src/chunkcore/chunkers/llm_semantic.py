@@ -144,7 +144,6 @@ class Agentic(PieceChunker):
 
 
 def _sections(text: str, pieces: int) -> list[Section]:
-    """The checked sections of an answer: the first begins with piece 1, numbers ascend."""
     given = member(found_json(text), "sections")
     if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
         raise BadAnswerError("expected 'sections' to be a list of at least one object")

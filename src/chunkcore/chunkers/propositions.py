@@ -94,7 +94,6 @@ class Propositions(LLMChunker):
         )
 
     def _read(self, text: str) -> list[str]:
-        """The distinct propositions."""
         given = member(found_json(text), "propositions")
         if not isinstance(given, list) or not given:
             raise BadAnswerError("expected 'propositions' to be a list of at least one text")

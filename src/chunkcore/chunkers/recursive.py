@@ -180,7 +180,6 @@ class Recursive(Chunker):
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Cut chunks over `size`; drop parts inside an earlier chunk."""
         ranges = _table(rows)
         over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
         parts: list[tuple[int, int]] = []

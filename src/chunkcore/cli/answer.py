@@ -176,7 +176,6 @@ class _Answered:
         console.print(Text(terminal_text(f"\n{self.page.comparison.verdict}")), style="bold")
 
     def _table(self, names: Sequence[str], *, retrieved: bool) -> Table:
-        """A row a strategy, the best first: measures with their intervals; with recall and tokens in the first."""
         from chunkcore.evaluation.measures import describe_depth, get_measure
         from chunkcore.report.tables import amount, percent
 
@@ -193,7 +192,6 @@ class _Answered:
         return running.strategy_table(title, headings, [(each.name, cells(each)) for each in self.page.reports])
 
     def _notes(self) -> Iterator[str]:
-        """What to know before believing the numbers, a sentence each."""
         from chunkcore.answers.answering import judged
         from chunkcore.report.tables import warnings
 
@@ -240,7 +238,6 @@ class _Answered:
 
 
 def _kept(spec: str, store: Path | None, *, private: bool) -> CachedLLM:
-    """The model with its answers kept in the file; without a file, for this run."""
     from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
 
     found = get_llm(spec)
@@ -275,7 +272,6 @@ def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
 
 
 def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
-    """The given measures; by default those that the questions allow."""
     from chunkcore.answers.answering import DEFAULT_MEASURES, answer_measures, choices_of, references_of
 
     for name in given:

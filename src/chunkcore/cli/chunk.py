@@ -79,7 +79,6 @@ def chunk(
 
 
 def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
-    """Write the stream's lines to the output, and show progress."""
     from chunkcore.files import write_parts
     from chunkcore.scale import total_bytes
 
@@ -97,7 +96,6 @@ def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
 
 
 def _lines(stream: Stream, progress: running.Rate) -> Iterator[bytes]:
-    """The stream's lines, for an output that cannot be resumed; what is left out is said at once."""
     for step in stream:
         yield b"".join(step.lines)
         for failure in step.failures:
@@ -145,7 +143,6 @@ def _resumable(stream: Stream, output: Path, progress: running.Rate, *, fresh: b
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
-    """Check that no input is replaced, and that the output is no document the next time."""
     from chunkcore.scale import beside
     from chunkcore.scale.sources import input_files
 
@@ -171,7 +168,6 @@ def _place(file: Path) -> tuple[int, int] | None:
 
 
 def _chunker(strategy: str | None, config: Path | None) -> Chunker:
-    """The strategy of the command line or of the file."""
     from chunkcore.chunkers import get_chunker, get_chunkers
 
     if config is None:

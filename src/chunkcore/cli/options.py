@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 def _names(module: str, registry: str) -> Callable[[str], list[str]]:
-    """Completes names in a shell."""
     return lambda incomplete: [name for name in getattr(import_module(module), registry) if name.startswith(incomplete)]
 
 

@@ -138,7 +138,6 @@ def _threshold(name: str, text: str) -> Threshold:
 
 
 def _check_output(docs: Path, files: GenerationFiles) -> None:
-    """Check that no file of the user's is replaced, and that the output is no document the next time."""
     if files.questions.exists() and not files.journal.exists():
         raise OptionError(
             f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
@@ -152,7 +151,6 @@ def _folder(docs: Path) -> Path:
 
 
 def _summary(made: Generated, documents: int, used: str, files: GenerationFiles) -> Iterator[str]:
-    """What was written and rejected, and what it cost, line by line."""
     from chunkcore.questions.generate import INTERRUPTED
 
     represented = {row["document_id"] for row in made.rows}
@@ -292,7 +290,6 @@ def check(
 
 
 def _lines(found: Sequence[Finding], limit: int) -> Iterator[str]:
-    """How often each kind was found, and then the findings of each."""
     from chunkcore.questions.validate import KINDS
 
     counts = Counter(each.kind for each in found)

@@ -378,7 +378,6 @@ class Gate:
         return found
 
     def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
-        """Each report with the earlier one of its name."""
         self.check_names([report.name for report in reports])
         if self.earlier is None:
             return

@@ -70,7 +70,6 @@ def score(
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
-    """The runs' names: their files' names without the ending; the paths if two are the same."""
     if len(set(runs)) < len(runs):
         repeated = next(path for number, path in enumerate(runs) if path in runs[:number])
         raise OptionError(f"--run {repeated} is given twice: give each run once")
@@ -79,7 +78,6 @@ def _names(runs: Sequence[Path]) -> list[str]:
 
 
 def _read(paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], benchmark: Benchmark) -> list[Run]:
-    """The runs, each with its chunks."""
     from chunkcore.evaluation.alignment import Aligner
     from chunkcore.evaluation.run_files import read_run
 

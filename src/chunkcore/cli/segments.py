@@ -176,7 +176,6 @@ def train(
 
 
 def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
-    """By file its texts, embedded, in three parts."""
     from chunkcore.evaluation.segmentation import load_labelled
     from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
     from chunkcore.models.loading import get_embedder

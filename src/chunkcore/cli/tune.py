@@ -144,7 +144,6 @@ def tune(
 
 
 def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
-    """What the command line and the file describe; None for the default space."""
     from chunkcore.tuning import Space, load_space, parse_space
 
     specs = [each.strip() for each in strategies]
@@ -163,7 +162,6 @@ def _space(strategies: Sequence[str], path: Path | None) -> Space | None:
 
 
 def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool) -> list[RetrievalMeasure]:
-    """The measure to maximise; with ``-k`` at each of these depths, over which it is averaged."""
     from chunkcore.evaluation.measures import get_measure, retrieval_measures
 
     name = measure or ("Recall" if ks else "Recall@1000tok")
@@ -177,7 +175,6 @@ def _measures(measure: str, ks: Sequence[str] | None, unit: Unit, *, grids: bool
 
 
 def _prepared(benchmark: Benchmark, measures: Sequence[Measure], queries: int, seed: int) -> Benchmark:
-    """The benchmark with drawn questions, and with whole sentences as evidence where sentences are counted."""
     from chunkcore.evaluation.benchmarks.stitching import sample_queries, whole_sentences
 
     for problem in benchmark.problems:

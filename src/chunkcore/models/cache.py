@@ -139,7 +139,6 @@ class Cache:
         return found
 
     def _write(self, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keep all entries or, after an error, none."""
         with self._lock:
             self._reopen()
             if self._on_disk(lambda disk: self._insert(disk, model, entries), writes=True) is None:
@@ -178,7 +177,6 @@ class Cache:
         return True
 
     def _number(self, connection: sqlite3.Connection, model: str) -> int | None:
-        """The model's row."""
         statement = "SELECT id FROM models WHERE kind = ? AND fingerprint = ?"
         row = connection.execute(statement, (self.kind, model)).fetchone()
         return None if row is None else int(row[0])
@@ -426,7 +424,6 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _size(path: Path | str) -> int:
-    """In bytes; 0 where there is no file."""
     return Path(path).stat().st_size if Path(path).is_file() else 0
 
 

@@ -279,7 +279,6 @@ def _sums(rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, 
 
 
 def _own_cache(embedder: object) -> EmbeddingCache | None:
-    """The cache of an embedder, or of the one behind it."""
     while embedder is not None and not isinstance(embedder, str):
         cache = getattr(embedder, "cache", None)
         if isinstance(cache, EmbeddingCache):

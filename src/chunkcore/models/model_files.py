@@ -203,7 +203,6 @@ def _pooling(path: Path, config: dict[str, Any]) -> str:
 
 
 def _prompts(path: Path) -> dict[str, str]:
-    """The model's prompts by name; the default one, or none, under ""."""
     config = _read(path, "config_sentence_transformers.json", optional=True)
     prompts = config.get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(each, str | None) for each in prompts.values()):

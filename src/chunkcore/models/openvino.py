@@ -292,7 +292,6 @@ def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
 
 
 def _weights(folder: BertFolder) -> Weights:
-    """Tensors of model.safetensors by name; some checkpoints put a prefix before them."""
     try:
         from safetensors.numpy import load_file
     except ImportError as error:

@@ -156,7 +156,6 @@ class SentenceTransformersEmbedder:
 
 
 def _static_tokenizer(model: Any) -> tuple[Any, int | None]:
-    """A static model's tokenizer, without truncation, and its limit; None and None for other models."""
     tokenizer: Any = getattr(model, "tokenizer", None)
     if type(tokenizer).__module__.partition(".")[0] != "tokenizers":
         return None, None

@@ -68,7 +68,6 @@ class Email(Reader):
 
 
 def _preferred(parts: list[Message]) -> list[Message]:
-    """One of several forms of the same text."""
     kinds = [part.get_content_type() for part in parts]
     for kind in ("text/plain", "text/html"):
         if kind in kinds:

@@ -144,7 +144,6 @@ def _styles(data: bytes) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _numbered(data: bytes) -> set[tuple[str, str]]:
-    """The lists (number, level) that count, and have no bullets."""
     abstract: dict[str, set[str]] = {}
     found: set[tuple[str, str]] = set()
     owner = level = number = ""
@@ -167,8 +166,6 @@ def _numbered(data: bytes) -> set[tuple[str, str]]:
 
 
 class _Word:
-    """Writes the blocks of WordprocessingML."""
-
     def __init__(
         self,
         text: MarkdownText,
@@ -314,7 +311,6 @@ class Epub(_Packed):
 
 
 def _package(data: bytes, folder: str) -> tuple[list[str], dict[str, str]]:
-    """The chapters' names in the archive, in reading order, and title and author."""
     files: dict[str, str] = {}
     order: list[str] = []
     metadata: dict[str, str] = {}

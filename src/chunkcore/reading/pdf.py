@@ -156,7 +156,6 @@ def _large(lines: Sequence[_Printed]) -> Iterator[Mark]:
 
 
 def _tables(lines: Sequence[_Printed]) -> Iterator[Mark]:
-    """Three or more lines, one after another, of equally many cells."""
     for cells, group in groupby(lines, key=lambda line: line.cells):
         rows = list(group)
         if cells > 1 and len(rows) > 2:
@@ -345,7 +344,6 @@ _HYPHENS = {0x02: "-", 0xFFFE: "-", 0xAD: "-"}  # PDFium's mark of a hyphen at a
 
 
 def _words(page: Any) -> Iterator[_Word]:
-    """The page's words in the file's order."""
     from pypdfium2 import raw
 
     handle = page.get_textpage()
@@ -567,7 +565,6 @@ def _are_beside(one: Sequence[_Run], other: Sequence[_Run]) -> bool:
 
 
 def _rows_of(runs: Sequence[_Run]) -> list[_Row]:
-    """Lines from top to bottom; runs beside each other are one line."""
     rows: list[_Row] = []
     for run in sorted(runs, key=lambda run: (run.top, run.left)):
         row = rows[-1] if rows else None

@@ -292,7 +292,6 @@ class _PassagesByShards(WindowIndex):
             )
 
     def _sent(self, function: Callable[[_Made], tuple[int, Any]]) -> list[Any]:
-        """Each shard's answer, in their order."""
         found = sorted(self._mapper(function, self._shards), key=lambda each: each[0])
         if [start for start, _ in found] != [each.start for each in self._shards]:
             raise DataError(

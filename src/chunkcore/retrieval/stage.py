@@ -147,8 +147,6 @@ class PassageStage(Stage):
 
 
 class _OverHits(PassageIndex):
-    """Passages of another index's hits."""
-
     def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
         super().__init__(corpus)
         self._index = index

@@ -253,7 +253,6 @@ class Stream:
         return None
 
     def _repeated(self, name: str, piece: Piece) -> DataError | None:
-        """The error if an earlier document has the id of this piece's document."""
         if not piece.part:
             may_repeat = len(self.sources.paths) > 1 or piece.kind == "line"  # paths in one folder differ
             self._repeats = None
@@ -269,7 +268,6 @@ class Stream:
         return self._repeats
 
     def _finish(self) -> None:
-        """Report skipped files. Raises `DataError` if an input has no documents."""
         for argument, path in enumerate(self.sources.paths):
             key = str(argument)
             left_out = self._left_out.get(argument, LeftOut())

@@ -339,8 +339,6 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 class _Worker:
-    """A process, seen from its parent."""
-
     def __init__(self, *settings: Any) -> None:
         # Spawned, not forked: models, their threads and open caches do not survive a fork.
         context = multiprocessing.get_context("spawn")

@@ -38,7 +38,6 @@ def boundary_probabilities(inputs: Vectors, weights: Mapping[str, Vectors]) -> V
 
 
 def _direction(inputs: Vectors, weights: Mapping[str, Vectors], name: str) -> Vectors:
-    """Hidden states of one layer in one direction: shape (n, hidden)."""
     recurrent = weights[f"lstm.weight_hh_{name}"].T
     bias = weights[f"lstm.bias_ih_{name}"] + weights[f"lstm.bias_hh_{name}"]
     entering = inputs @ weights[f"lstm.weight_ih_{name}"].T + bias
@@ -127,7 +126,6 @@ def sentence_features(rows: Vectors, windows: tuple[int, ...]) -> Vectors:
 
 
 def _standardised(values: Floats) -> NDArray[np.float32]:
-    """A column for the sentences after the gaps; 0 for the first sentence."""
     column = np.zeros((len(values) + 1, 1), dtype=np.float32)
     if len(values):
         column[1:, 0] = (values - values.mean()) / (values.std() + 1e-6)

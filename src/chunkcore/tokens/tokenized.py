@@ -259,7 +259,6 @@ class WordText(TokenizedText):
 
 
 def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    """Whether each character is white space, by `str.isspace`."""
     if code_points.dtype == np.uint8:
         ascii_white: NDArray[np.bool_] = _IS_WHITE[code_points]
         return ascii_white
@@ -445,7 +444,6 @@ class SpacedText(BoundedText):
 
 
 def _is_gap(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-    """Whether each character is a space, tab or line end."""
     gaps: NDArray[np.bool_] = (code_points == 32) | (code_points == 9) | (code_points == 10) | (code_points == 13)
     return gaps
 

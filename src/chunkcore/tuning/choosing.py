@@ -229,7 +229,6 @@ def optimism(scores: Scores, labels: Sequence[str], *, splits: int = _SPLITS, se
 
 
 def _subset_means(scores: Scores, chosen: Flags) -> Scores:
-    """Each configuration's mean over each subset of the questions: shape (subsets, configurations)."""
     weights = chosen.astype(np.float64)
     known = weights @ ~np.isnan(scores)
     means = np.full(known.shape, np.nan)

@@ -513,7 +513,6 @@ def load_space(path: Path | str) -> Space:
 
 
 def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -> list[Branch]:
-    """A strategy's branches, each checked on its own so that an error names its line."""
     if isinstance(node, yaml.ScalarNode) and loader.construct_object(node) is None:
         parts = [yaml.MappingNode(node.tag, [])]
     else:

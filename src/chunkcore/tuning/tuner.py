@@ -261,7 +261,6 @@ class _Search:
         return Trial(number=number, origin=origin, spec=spec, branch=proposal.branch, drawn=proposal.drawn)
 
     def _seen(self, trials: Sequence[Trial], fold: int | None) -> Iterator[Seen]:
-        """The trials with their means over all folds but this one."""
         others = self.fold_of != fold
         for trial in trials:
             values = None
@@ -300,7 +299,6 @@ class _OverBudgetError(OptionError):
 
 
 def _digest(benchmark: Benchmark) -> str:
-    """16 hexadecimal digits that change with the documents, the questions or their evidence."""
     hashed = blake2b(digest_size=8)
     for document in benchmark.documents:
         hashed.update(json.dumps([document.id, document.text]).encode("ascii"))

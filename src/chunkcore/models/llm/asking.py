@@ -188,7 +188,6 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
 
 
 def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any]) -> Reply:
-    """The model's reply, with one retry after a foreign error."""
     for last in (False, True):
         try:
             answer = awaited(llm.complete(messages, schema))

@@ -206,7 +206,6 @@ class OpenAILLM(MeteredLLM):
         return replace(reply, text=self._redacted(reply.text, least=_SECRET))
 
     def _error(self, error: Any, held: bool) -> Exception:
-        """Our error for an HTTP error of the endpoint."""
         status = int(error.status_code)
         what = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
@@ -253,7 +252,6 @@ class OpenAILLM(MeteredLLM):
         return f", {tries} times" if tries != 1 else ""
 
     def _clean(self, message: object) -> str:
-        """An endpoint's message in one short line, without the key."""
         return self._redacted(" ".join(str(message).split()))[:_SHOWN]
 
     def _redacted(self, text: str, *, least: int = 1) -> str:

@@ -127,7 +127,6 @@ def _openai(rest: str) -> LLM:
 
 
 def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
-    """The model, and the file that keeps its answers."""
     address, _, fragment = rest.partition("#")
     model, at, url = address.rpartition("@")
     spec = f"openai:{_without_options(rest)}"
