@@ -24,8 +24,7 @@ from chunkcore.frames import FrameList, Html, columns_of, marked, shortened
 class Span:
     """A half-open range of code points, ``0 <= start < end``.
 
-    Raises:
-        DataError: the range is empty, reversed or negative, or an end is not an integer.
+    Raises `DataError`: the range is empty, reversed or negative, or an end is not an integer.
 
     >>> span = Span(4, 9)
     >>> len(span), span.slice("the quick fox")
@@ -116,8 +115,7 @@ def pack_boxes(boxes: Iterable[tuple[int, int, float, float, float, float]], wid
 class Document:
     """A text with a name, metadata and marks.
 
-    Raises:
-        DataError: the text is no string, the id is empty, or a mark lies outside the text.
+    Raises `DataError`: the text is no string, the id is empty, or a mark lies outside the text.
 
     >>> Document("faq.md", "Why is the sky blue?").id
     'faq.md'

@@ -305,8 +305,7 @@ def train_tagger(
         checkpoint: a file for the state after each epoch; training resumes from it.
         progress: called after each epoch with network, epoch, and the training and development loss.
 
-    Raises:
-        DataError: no texts of enough sentences, or the checkpoint is of another training.
+    Raises `DataError`: no texts of enough sentences, or the checkpoint is of another training.
     """
     try:
         import torch

@@ -139,8 +139,7 @@ class _Work:
 def load_grammar(package: str, function: str = "language") -> Language:
     """Load a package's tree-sitter grammar, once per process.
 
-    Raises:
-        MissingExtraError: the package or tree-sitter is not installed.
+    Raises `MissingExtraError`: the package or tree-sitter is not installed.
     """
     try:
         from tree_sitter import Language
@@ -259,8 +258,7 @@ def code_blocks(text: str, language: str) -> list[Block] | None:
 
     Returns None if the parser gave up: the text is not code of this language; use "other".
 
-    Raises:
-        MissingExtraError: the language's grammar is not installed.
+    Raises `MissingExtraError`: the language's grammar is not installed.
 
     >>> blocks = code_blocks("import os\n\n# About f.\ndef f():\n    pass\n", "python")
     >>> [(block.start, block.end, block.path) for block in blocks or []]

@@ -104,8 +104,7 @@ def html_blocks(text: str, *, only_text: bool = False) -> tuple[list[Block], Htm
     With `only_text`, blocks are ranges of the visible text, which is also returned. Broken pages are read as browsers
     read them.
 
-    Raises:
-        MissingExtraError: justhtml is not installed.
+    Raises `MissingExtraError`: justhtml is not installed.
 
     >>> blocks, _ = html_blocks("<h1>Tea</h1><p>Two <b>kinds</b>.")
     >>> [(block.start, block.end, block.path) for block in blocks]

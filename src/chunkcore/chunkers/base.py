@@ -317,8 +317,7 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> C
 
     `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
 
-    Raises:
-        OptionError: no such strategy or option, an option given twice, or a value out of range.
+    Raises `OptionError`: no such strategy or option, an option given twice, or a value out of range.
 
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')

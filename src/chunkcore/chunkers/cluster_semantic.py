@@ -87,8 +87,7 @@ class ClusterSemantic(Chunker):
         """The same chunker with `mean` fixed: the mean over all pairs of pieces in one document, one document at a
         time.
 
-        Raises:
-            DataError: no document has two pieces.
+        Raises `DataError`: no document has two pieces.
         """
         total, pairs = 0.0, 0
         for document in documents:

@@ -42,12 +42,7 @@ def get_chunkers(path: Path | str) -> list[Chunker]:
 def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -> list[str]:
     """The entries of a file for `get_chunkers`, as strings; `check` is called with each."""
     path = Path(path)
-    text = read_small(path)
-    with telling_where(path):
-        loader = yaml.SafeLoader(text)
-    try:
-        with telling_where(path):
-            root = root_node(loader)
+    with opened(path) as (loader, root):
         entries = root.value if isinstance(root, yaml.SequenceNode) else [root] if root else []
         if not entries:
             raise OptionError(f"{path} names no strategy: write one a line, as in - recursive:size=200")
@@ -56,26 +51,28 @@ def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -
             with telling_where(path, entry.start_mark.line + 1):
                 found.append(_spec(entry, loader, check))
         return found
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[yaml.SafeLoader, yaml.Node | None]]:
+    """The loader of a YAML file, and its root node. Raises `DataError` over 1 MB, which YAML would read for minutes."""
+    if path.is_file() and (size := path.stat().st_size) > _LARGEST:
+        raise DataError(f"{path} has {size:,} bytes, and a file of settings {_LARGEST:,} at most: is it another file?")
+    text = read_text(path)
+    with telling_where(path):
+        loader = yaml.SafeLoader(text)
+    try:
+        with telling_where(path):
+            root = loader.get_single_node()
+            if root is not None:
+                _unfolded(root, {})
+        yield loader, root
     finally:
         loader.dispose()
 
 
-def read_small(path: Path) -> str:
-    """The text of a hand-written file. Raises `DataError` over 1 MB, which YAML would read for minutes."""
-    if path.is_file() and (size := path.stat().st_size) > _LARGEST:
-        raise DataError(f"{path} has {size:,} bytes, and a file of settings {_LARGEST:,} at most: is it another file?")
-    return read_text(path)
-
-
-def root_node(loader: yaml.SafeLoader) -> yaml.Node | None:
-    """The file's root. Raises `yaml.YAMLError` if aliases expand it too far or recursively."""
-    root = loader.get_single_node()
-    if root is not None:
-        _unfolded(root, {})
-    return root
-
-
 def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node has. Raises `yaml.YAMLError` if aliases expand it too far or recursively."""
     if id(node) not in known:
         known[id(node)] = 0  # until it is counted
         inside = node.value if isinstance(node, yaml.SequenceNode) else ()
@@ -89,7 +86,7 @@ def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 @contextmanager
-def telling_where(path: Path, line: int = 0, *, expected: str = "a list of strategies") -> Iterator[None]:
+def telling_where(path: Path, line: int = 0) -> Iterator[None]:
     """Turn errors inside into an `OptionError` with the file and line."""
     try:
         yield
@@ -100,7 +97,7 @@ def telling_where(path: Path, line: int = 0, *, expected: str = "a list of strat
     except yaml.YAMLError as error:  # a character that YAML does not allow
         raise OptionError(f"{path}: {' '.join(str(error).split())}; take it out") from error
     except RecursionError as error:
-        raise OptionError(f"{path}: nested too deeply; expected {expected}") from error
+        raise OptionError(f"{path}: nested too deeply; expected strategies with their options") from error
     except ChunkcoreError as error:
         place = "" if str(error).startswith(f"{path}, line ") else f"{path}, line {line}: "
         raise OptionError(f"{place}{error}") from error

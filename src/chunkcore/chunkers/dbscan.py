@@ -34,9 +34,8 @@ class Dbscan(SentenceClusters):
     Cost: one call of the model for the distinct sentences; then O(n²·d) time and O(n·d + p) memory for n sentences of d
     dimensions and p pairs within `eps`.
 
-    Raises:
-        DataError: more than 20 million pairs (about 1.5 GB) are within `eps`, or a text has more than 100,000
-            sentences.
+    Raises `DataError`: more than 20 million pairs (about 1.5 GB) are within `eps`, or a text has more than 100,000
+    sentences.
     """
 
     eps: float = 0.3

@@ -62,8 +62,7 @@ class Hierarchical(SentenceChunker):
     Cost: one call of the model for the distinct segments, and the segmenter's for the sentences; then O(n·d²) time and
     O(n·d) memory for n segments of d dimensions.
 
-    Raises:
-        DataError: the segmenter's file of weights is missing, or holds no weights.
+    Raises `DataError`: the segmenter's file of weights is missing, or holds no weights.
     """
 
     splitter: str | Callable[[str], Any] = "default"

@@ -54,8 +54,7 @@ class Recursive(Chunker):
             size``. The two may be over `size` by less than `minimum`; with ``maximum="text"`` not at all, so a fragment
             with no room beside it stays.
 
-    Raises:
-        DataError: a regular expression takes too long on a text (`chunkcore.boundaries.separators`).
+    Raises `DataError`: a regular expression takes too long on a text (`chunkcore.boundaries.separators`).
 
     >>> chunker = Recursive(size=14, counter="characters")
     >>> chunker.split_text("One line.\n\nAnother, longer line.")

@@ -118,8 +118,7 @@ class SentenceClusters(SentenceChunker, ABC):
         position_weight: λ of the paper, 0 (meaning alone) to 1 (position alone).
         max_size: of a chunk's own text, in the counter's unit; None for no maximum.
 
-    Raises:
-        DataError: a text of more than 100,000 sentences: their comparison is quadratic.
+    Raises `DataError`: a text of more than 100,000 sentences: their comparison is quadratic.
     """
 
     splitter: str | Callable[[str], Any] = "default"

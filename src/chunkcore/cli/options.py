@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 import typer
 
 from chunkcore.errors import OptionError, echo
-from chunkcore.registry import LARGEST, check_number
+from chunkcore.registry import LARGEST, check_number, split_spec
 
 if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
@@ -328,9 +328,6 @@ def default_cache() -> Path:
     return base / "chunkcore" / "cache.sqlite"
 
 
-_NAMES_EMBEDDER = re.compile(r"[:,]\s*embedder\s*=")
-
-
 def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
     """The strategies by their specs; those that embed use this model unless they name another."""
     from chunkcore.chunkers import get_chunker
@@ -341,7 +338,7 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
         chunker = get_chunker(spec)
         if "embedder" in chunker.option_names():
             # A named model is loaded here: as a name it could not be distinguished from the default, which runs share.
-            own = get_embedder(chunker.embedder) if _NAMES_EMBEDDER.search(spec) else model  # type: ignore[attr-defined]
+            own = get_embedder(chunker.embedder) if "embedder" in split_spec(spec)[1] else model  # type: ignore[attr-defined]
             chunker = replace(chunker, embedder=own)  # type: ignore[call-arg]
         for other, known in made.items():
             if known == chunker:

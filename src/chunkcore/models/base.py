@@ -151,8 +151,7 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, ti
     The model gets each distinct text once. It is asked a second time if it fails, takes over `timeout` seconds (None:
     no limit), or gives invalid vectors.
 
-    Raises:
-        ModelError: the second try failed, too.
+    Raises `ModelError`: the second try failed, too.
     """
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
@@ -221,8 +220,7 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
 def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
     """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
-    Raises:
-        ModelError: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
+    Raises `ModelError`: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
 
     >>> check_vectors([[0.5, 0.5]], 1, model="m").dtype.name
     'float32'

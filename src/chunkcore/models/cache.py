@@ -75,8 +75,7 @@ class Cache:
         wait_seconds: how long to wait for another process that writes.
         private: no other program uses this path: a file that is not a cache is a damaged one.
 
-    Raises:
-        OptionError: the file is not a cache, and the path is not private.
+    Raises `OptionError`: the file is not a cache, and the path is not private.
 
     Attributes:
         kind: the entries that this class reads and writes: "vector" or "answer".
@@ -478,9 +477,8 @@ class EmbeddingCache(Cache):
     def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
         """Keep one vector a key, shape (len(keys), dimensions). When this returns, all are on disk.
 
-        Raises:
-            ModelError: not one vector a key; NaN or infinity in one; or the model's vectors had another number of
-                dimensions before.
+        Raises `ModelError`: not one vector a key; NaN or infinity in one; or the model's vectors had another number of
+        dimensions before.
         """
         if len(keys):
             vectors = check_vectors(vectors, len(keys), model=model)
@@ -552,8 +550,7 @@ class CachedEmbedder:
     Attributes:
         embedded: how many texts the model embedded.
 
-    Raises:
-        OptionError: batch_size is under 1, or timeout is not a positive number of seconds.
+    Raises `OptionError`: batch_size is under 1, or timeout is not a positive number of seconds.
     """
 
     def __init__(

@@ -163,8 +163,7 @@ class EmbedderCounter(TokenCounter):
     Args:
         embedder: its name or the object; "" for the default model.
 
-    Raises:
-        OptionError: when first used: the name is unknown, or the model does not give its tokens.
+    Raises `OptionError`: when first used: the name is unknown, or the model does not give its tokens.
     """
 
     def __init__(self, embedder: Embedder | str = "") -> None:

@@ -106,8 +106,7 @@ def combine(
     Returns:
         All hits and neighbours, each once, best first: for `assemble`.
 
-    Raises:
-        OptionError: a half-width is negative, or there is none.
+    Raises `OptionError`: a half-width is negative, or there is none.
 
     >>> a, b, c = (Retrieved("fox.txt", (Span(start, start + 9),)) for start in (0, 10, 500))
     >>> [hit.spans[0].start for hit in combine([[c, a], [b]])]

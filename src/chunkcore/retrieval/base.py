@@ -205,8 +205,7 @@ class Index(ABC):
         """The best chunks, best first: at most `k`, and at most `max_tokens` of the chunker's tokens; None for no
         limit.
 
-        Raises:
-            OptionError: a limit is under 1.
+        Raises `OptionError`: a limit is under 1.
         """
         check_limits(k, max_tokens)
         deep = min(len(self.corpus) if k is None else k, len(self.corpus))
@@ -265,8 +264,7 @@ class PassageIndex(Index):
     def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
         """The best passages, best first: at most `k`, and at most `max_tokens` tokens in all (both None: 1,000).
 
-        Raises:
-            OptionError: a limit is under 1.
+        Raises `OptionError`: a limit is under 1.
         """
         return RankedList(self.answers([query], k, max_tokens)[0])
 
@@ -307,8 +305,7 @@ class RetrievalMethod(ABC):
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
         """The method from a string's unnamed parts and its options.
 
-        Raises:
-            OptionError: no such option, or a bad value.
+        Raises `OptionError`: no such option, or a bad value.
         """
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")

@@ -95,8 +95,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     Attributes:
         segmented: whether chunks have segments.
 
-    Raises:
-        DataError: an item is not a `Chunk`.
+    Raises `DataError`: an item is not a `Chunk`.
 
     >>> fox = Document("fox.txt", "The quick fox naps.")
     >>> corpus = ChunkedCorpus([Chunk("fox.txt", 0, (Span(4, 9),), "quick", 1)], [fox])
@@ -267,8 +266,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def embedded_texts(self) -> Sequence[str]:
         """The texts to embed: each chunk's segments, or its text if it has none; each after the chunk's context.
 
-        Raises:
-            DataError: a segment lies outside its chunk.
+        Raises `DataError`: a segment lies outside its chunk.
         """
         return self._segments[0] if self.segmented else self.texts
 
@@ -292,8 +290,7 @@ def cut(
 ) -> ChunkedCorpus:
     """The chunks of all documents, cut in `workers` threads (default: one per core).
 
-    Raises:
-        OptionError: `workers` is under 1.
+    Raises `OptionError`: `workers` is under 1.
 
     >>> from chunkcore.chunkers import FixedToken
     >>> [chunk.text for chunk in cut([Document("d", "a b c")], FixedToken(size=2, counter="words"))]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from chunkcore.columns import BLOCK
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import MissingExtraError
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
@@ -63,8 +63,6 @@ class HNSW(RetrievalMethod):
 
     def validate(self) -> None:
         check_ranges(self, m=(2, 1_000), build=(1, 100_000), depth=(1, 100_000), checked=1, threads=(1, 1_000))
-        if self.precision not in get_args(Precision):
-            raise OptionError(f"hnsw: precision is one of {', '.join(get_args(Precision))}, got {self.precision!r}")
 
     def check(self, embedder: Embedder) -> None:
         _usearch()

@@ -32,8 +32,7 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     A string has the method's name, its options, and any `stages` with theirs. Values are read as in a strategy's string
     (`get_chunker`).
 
-    Raises:
-        OptionError: a malformed string, no such method or option, or a bad value.
+    Raises `OptionError`: a malformed string, no such method or option, or a bad value.
 
     >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,depth=50+rerank:depth=20+window:2").name
     ('bm25:k1=2.0', 'hybrid:bm25,late,depth=50+rerank:depth=20+window:2')
@@ -83,8 +82,7 @@ class Hybrid(RetrievalMethod):
 
     Cost: that of the methods, each at least `depth` deep.
 
-    Raises:
-        OptionError: fewer than two methods, a repeated method, an option out of range, or `k` without ranks.
+    Raises `OptionError`: fewer than two methods, a repeated method, an option out of range, or `k` without ranks.
 
     >>> Hybrid().name, Hybrid(methods=(Dense(), BM25(k1=2.0)), k=10, fusion="ranks").name
     ('hybrid', 'hybrid:dense,"bm25:k1=2.0",k=10,fusion=ranks')

@@ -159,8 +159,7 @@ class Reranked(Stage):
 
     Cost: that of the method, and `depth` readings of query and chunk a query.
 
-    Raises:
-        OptionError: depth is under 1; when indexing, the model is not found.
+    Raises `OptionError`: depth is under 1; when indexing, the model is not found.
     """
 
     model: Any = DEFAULT_RERANKER

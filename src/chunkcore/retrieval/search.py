@@ -83,8 +83,7 @@ def top_k(
 def row_lengths(vectors: ArrayLike | Rows) -> NDArray[np.float64] | None:
     """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow.
 
-    Raises:
-        ModelError: as `top_k`.
+    Raises `ModelError`: as `top_k`.
     """
     rows = _matrix(vectors, "vectors")
     found = np.ones(len(rows))

@@ -58,8 +58,8 @@ class Sharded(RetrievalMethod):
         size: chunks per shard; of `Passages` at least so many.
         method: `Dense`, or `Passages` without `hits`; as a string ``sharded:passages``.
 
-    Raises:
-        OptionError: size is under 1, or another method; when indexing, the folder is missing, or chunks have segments.
+    Raises `OptionError`: size is under 1, or another method; when indexing, the folder is missing, or chunks have
+    segments.
 
     >>> from types import SimpleNamespace
     >>> from chunkcore.document import Chunk, Span

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache, partial
+from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import islice, product
@@ -22,7 +22,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from chunkcore.chunkers.base import get_chunker, strategies
-from chunkcore.chunkers.configuration import read_small, read_specs, root_node, telling_where
+from chunkcore.chunkers.configuration import opened, read_specs, telling_where
 from chunkcore.errors import OptionError, echo
 from chunkcore.registry import default_of, format_spec, read_value, split_parts, split_spec
 from chunkcore.retrieval import get_retriever, retrievers
@@ -279,8 +279,8 @@ class Space:
         branches: one or more.
         exhaustive: run every combination, as for grids; else configurations are drawn and proposed.
 
-    Raises:
-        OptionError: no branch, a branch that cannot be built (`Branch.check`), or an exhaustive space with a range.
+    Raises `OptionError`: no branch, a branch that cannot be built (`Branch.check`), or an exhaustive space with a
+    range.
 
     >>> space = Space(branches=(Branch(strategy="sentence", parameters={"size": Range(low=50, high=400)}),))
     >>> space.branch("sentence").options({"size": 70})
@@ -467,7 +467,6 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and (type(one) is type(other) or (_is_number(one) and _is_number(other)))
 
 
-_where = partial(telling_where, expected="strategies with their options")
 _FORM = "size: [100, 200, 400], size: {from: 50, to: 800, log: true} or overlap: {share_of: size, values: [0, 0.25]}"
 
 
@@ -492,12 +491,7 @@ def load_space(path: Path | str) -> Space:
         DataError: the file cannot be read, is empty, or is not UTF-8.
     """
     path = Path(path)
-    text = read_small(path)
-    with _where(path):
-        loader = yaml.SafeLoader(text)
-    try:
-        with _where(path):
-            root = root_node(loader)
+    with opened(path) as (loader, root):
         if isinstance(root, yaml.SequenceNode):
             return grid_space(read_specs(path, parse_grid))
         if not isinstance(root, yaml.MappingNode) or not root.value:
@@ -505,11 +499,9 @@ def load_space(path: Path | str) -> Space:
         _refuse_twins(path, root)
         branches: list[Branch] = []
         for key, node in root.value:
-            with _where(path, key.start_mark.line + 1):
+            with telling_where(path, key.start_mark.line + 1):
                 branches += _strategy(path, str(key.value), node, loader)
         return Space(branches=tuple(branches))
-    finally:
-        loader.dispose()
 
 
 def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -> list[Branch]:
@@ -525,7 +517,7 @@ def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -
         loader.flatten_mapping(part)  # YAML's merge keys
         parameters = {}
         for key, value in part.value:
-            with _where(path, key.start_mark.line + 1):
+            with telling_where(path, key.start_mark.line + 1):
                 parameters[str(key.value)] = _parameter(str(key.value), loader.construct_object(value, deep=True))
         branch = Branch(strategy=name, parameters=parameters)
         branch.check()
@@ -536,7 +528,7 @@ def _strategy(path: Path, name: str, node: yaml.Node, loader: yaml.SafeLoader) -
 def _refuse_twins(path: Path, node: yaml.MappingNode) -> None:
     seen = set()
     for key, _ in node.value:
-        with _where(path, key.start_mark.line + 1):
+        with telling_where(path, key.start_mark.line + 1):
             if not isinstance(key, yaml.ScalarNode):
                 raise OptionError("a strategy or an option has a plain name")
             if key.value in seen:

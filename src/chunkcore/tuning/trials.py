@@ -35,7 +35,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.files import AppendLog
 from chunkcore.models.base import Embedder
-from chunkcore.registry import LARGEST, check_number
+from chunkcore.registry import LARGEST, check_number, check_option
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning.space import configuration
@@ -299,13 +299,13 @@ class Trial:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], queries: int, measures: Sequence[Measure] = ()) -> Trial:
         """The inverse of `to_dict`, for `queries` questions and a grid's measures."""
-        found = {name: data.get(name) for name in _PLAIN}
-        found["chunk_tokens"] = data.get("chunk_tokens", 0)  # logs of 0.1 lack it
-        for name, value in found.items():
-            if not _is_plain(value, _PLAIN[name]):
-                raise DataError(f"{name} is {_KINDS[_PLAIN[name]]}, got {json.dumps(value)[:60]}")
+        data = {"chunk_tokens": 0, **data}  # logs of 0.1 lack it
+        try:
+            found = {name: check_option(cls, name, data.get(name)) for name in _PLAIN}
+        except OptionError as error:
+            raise DataError(str(error)) from error
         drawn = data.get("drawn")
-        if not isinstance(drawn, dict) or not all(_is_plain(each, float) for each in drawn.values()):
+        if not isinstance(drawn, dict) or not all(map(_is_number, drawn.values())):
             raise DataError(f"drawn is an object of numbers, got {json.dumps(drawn)[:60]}")
         if not str(found["origin"]).replace("fold ", "", 1).isdecimal() and found["origin"] not in _ORIGINS:
             raise DataError(f"origin is one of {', '.join(_ORIGINS)} or a fold, got {echo(found['origin'])}")
@@ -318,39 +318,24 @@ class Trial:
             scores=_floats(data, "scores", size),
             tokens=_floats(data, "tokens", size),
             measured={each: _floats(measured, str(each), size) for each in measures} if size else {},
-            **found,  # type: ignore[arg-type]
+            **found,
         )
 
 
 _ORIGINS = ("baseline", "default", "grid", "random")
-_PLAIN: dict[str, type] = {
-    "number": int,
-    "origin": str,
-    "spec": str,
-    "branch": str,
-    "embedded": int,
-    "asked": int,
-    "chunks": int,
-    "chunk_tokens": int,
-    "seconds": float,
-    "failure": str,
-}
-_KINDS = {int: "a whole number", float: "a number", str: "a string"}
+_PLAIN = "number origin spec branch embedded asked chunks chunk_tokens seconds failure".split()
 _LARGEST = 2.0**53
 
 
-def _is_plain(value: Any, kind: type) -> bool:
-    """Whether it is a string, or a number that a float holds; a whole number is also a number."""
-    if kind is str:
-        return isinstance(value, str)
-    return type(value) in ((int,) if kind is int else (int, float)) and -_LARGEST < value < _LARGEST
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and -_LARGEST < value < _LARGEST
 
 
 def _floats(data: Mapping[str, Any], name: str, size: int) -> Scores:
     values = data.get(name)
     if not isinstance(values, list) or len(values) != size:
         raise DataError(f"{name} is a list of {size} numbers, got {json.dumps(values)[:60]}")
-    if not all(value is None or _is_plain(value, float) for value in values):
+    if not all(value is None or _is_number(value) for value in values):
         raise DataError(f"{name} holds numbers and nulls alone, got {json.dumps(values)[:60]}")
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 

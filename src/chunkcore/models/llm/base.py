@@ -95,8 +95,7 @@ class Prices:
         output: tokens of answers.
         cached_input: tokens of questions that the endpoint had already read; None: as `input`.
 
-    Raises:
-        OptionError: a price is negative or not finite.
+    Raises `OptionError`: a price is negative or not finite.
     """
 
     input: float

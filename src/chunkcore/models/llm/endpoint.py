@@ -103,8 +103,7 @@ class OpenAILLM(MeteredLLM):
         tries: how often a question is sent where the endpoint fails or is busy; at least 1.
         concurrency: questions at the same time, over all threads.
 
-    Raises:
-        OptionError: an argument is out of range, or the URL is invalid or holds a password.
+    Raises `OptionError`: an argument is out of range, or the URL is invalid or holds a password.
 
     >>> OpenAILLM("qwen3:8b", "http://localhost:11434/v1", concurrency=2).name
     'openai:qwen3:8b@http://localhost:11434/v1#concurrency=2'
@@ -328,8 +327,7 @@ def reply_of(text: object, *told: Any) -> Reply:
     >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
     Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2, cached_tokens=0)
 
-    Raises:
-        BadAnswerError: `text` is no text.
+    Raises `BadAnswerError`: `text` is no text.
     """
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")

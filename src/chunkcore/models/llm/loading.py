@@ -31,8 +31,7 @@ class CallableLLM(MeteredLLM):
         fingerprint: what the answers depend on; None: the name. Change it when the function changes.
         concurrency: calls at the same time.
 
-    Raises:
-        OptionError: no function, an empty name, or concurrency under 1.
+    Raises `OptionError`: no function, an empty name, or concurrency under 1.
 
     >>> llm = CallableLLM(lambda messages, schema: messages[-1]["content"].upper(), name="shouting")
     >>> llm.complete([{"role": "user", "content": "chunk"}]).text, llm.usage.calls
@@ -74,8 +73,7 @@ def get_llm(spec: str | LLM) -> LLM:
 
     There is no default: the network is used only for an endpoint that was named, and only to ask it.
 
-    Raises:
-        OptionError: the string is of another form, or an option is unknown or out of range.
+    Raises `OptionError`: the string is of another form, or an option is unknown or out of range.
 
     >>> get_llm("openai:gpt-5-mini@https://api.openai.com/v1#temperature=none&timeout=30")
     OpenAILLM('openai:gpt-5-mini@https://api.openai.com/v1#temperature=none&timeout=30.0')
@@ -99,8 +97,7 @@ def get_llm(spec: str | LLM) -> LLM:
 def check_llm(spec: str | LLM) -> None:
     """Raise `OptionError` where `get_llm` would; no file is opened. A package's kind is looked up, not built.
 
-    Raises:
-        OptionError: it names no language model.
+    Raises `OptionError`: it names no language model.
     """
     if not isinstance(spec, str):
         get_llm(spec)
