@@ -103,7 +103,6 @@ class Cache:
             return int(connection.execute(statement, (self.kind,)).fetchone()[0])
 
         with self._lock:
-            self._reopen()
             disk = self._on_disk(count) or 0
             return disk + (count(self._memory) if self._memory is not None else 0)
 
@@ -113,7 +112,7 @@ class Cache:
             for connection in (self._disk, self._memory):
                 if connection is not None:
                     connection.close()
-            self._process = -1
+            self._memory, self._is_open = None, False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds the path; entries that are in memory alone stay behind.
@@ -130,7 +129,6 @@ class Cache:
     def _read(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The sound entries of these keys, from disk or else from memory."""
         with self._lock:
-            self._reopen()
             found = self._on_disk(lambda disk: self._select(disk, model, keys)) or {}
             missing = [key for key in keys if key not in found]
             if missing and self._memory is not None:
@@ -139,7 +137,6 @@ class Cache:
 
     def _write(self, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
         with self._lock:
-            self._reopen()
             if self._on_disk(lambda disk: self._insert(disk, model, entries), writes=True) is None:
                 if self._memory is None:
                     self._memory = self._connect(_MEMORY)
@@ -192,15 +189,10 @@ class Cache:
     # ---- opening the file
 
     def _open(self) -> None:
-        self._process = os.getpid()
-        self._memory = self._connect(_MEMORY) if self.path is None else None
-        self._open_disk()
-
-    def _open_disk(self) -> None:
-        self._let_go = False
-        self._writable = True
+        self._is_open = self._writable = True
         self._disk = None
         if self.path is None:
+            self._memory = self._connect(_MEMORY)
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,15 +206,6 @@ class Cache:
                 f"{str(self.path)!r} is no cache ({error}) and was left as it is: name another file, or delete this "
                 "one if it is a damaged cache"
             ) from error
-
-    def _reopen(self) -> None:
-        if self._process != os.getpid():
-            if self._process != -1:
-                # SQLite's connections must not be used, or even closed, on the other side of a fork.
-                _abandoned.extend([self._disk, self._memory])
-            self._open()
-        elif self._let_go:
-            self._open_disk()
 
     def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
         try:
@@ -348,6 +331,8 @@ class Cache:
 
     def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
         """The result of `work`; None where the disk cannot be used (any more)."""
+        if not self._is_open:
+            self._open()
         for _ in range(2):
             if self._disk is None or (writes and not self._writable):
                 return None
@@ -383,7 +368,6 @@ class Cache:
         warnings.warn(f"the cache {str(self.path)!r} {what}{consequence}", CacheWarning, stacklevel=4)
 
 
-_abandoned: list[Any] = []
 _alive: weakref.WeakSet[Cache] = weakref.WeakSet()
 _forking: list[Cache] = []
 _one_fork = threading.Lock()
@@ -402,8 +386,7 @@ def _before_fork() -> None:
         if cache._disk is not None:
             with suppress(sqlite3.Error):
                 cache._disk.close()
-            cache._disk = None
-            cache._let_go = True
+            cache._is_open = False
 
 
 def _after_fork() -> None:

@@ -323,7 +323,7 @@ class Trial:
 
 
 _ORIGINS = ("baseline", "default", "grid", "random")
-_PLAIN = "number origin spec branch embedded asked chunks chunk_tokens seconds failure".split()
+_PLAIN = ["number", "origin", "spec", "branch", "embedded", "asked", "chunks", "chunk_tokens", "seconds", "failure"]
 _LARGEST = 2.0**53
 
 
