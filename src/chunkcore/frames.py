@@ -10,8 +10,8 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
-from chunkcore.errors import MissingExtraError
 from chunkcore.escaping import html_text
+from chunkcore.lazy import needed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,18 +33,11 @@ class Frame:
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` of the tidy columns. Raises `MissingExtraError` without pandas."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError as error:
-            raise MissingExtraError.of("pandas", "frames", "make a data frame") from error
-        return pandas.DataFrame(self.tidy())
+        return needed("pandas", "frames", "make a data frame").DataFrame(self.tidy())
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` of the tidy columns. Raises `MissingExtraError` without PyArrow."""
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise MissingExtraError.of("pyarrow", "arrow", "make an Arrow table") from error
+        pyarrow = needed("pyarrow", "arrow", "make an Arrow table")
         return pyarrow.table({name: list(values) for name, values in self.tidy().items()})
 
     def plot(self) -> Drawing:

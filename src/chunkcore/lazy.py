@@ -1,4 +1,4 @@
-"""`on_first_use`: a package imports each of its modules when the first of the module's names is read."""
+"""Imports that wait: `on_first_use` for a package's modules, `needed` for an optional package."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import sys
 from importlib import import_module
 from typing import Any
+
+from chunkcore.errors import MissingExtraError
 
 
 def on_first_use(package: str) -> bool:
@@ -40,3 +42,18 @@ def on_first_use(package: str) -> bool:
 
     vars(module).update(__getattr__=get, __dir__=lambda: sorted({*vars(module), *homes}), __all__=sorted(homes))
     return False
+
+
+def needed(module: str, extra: str, purpose: str, package: str = "") -> Any:
+    """A module of an optional package, imported now. Raises `MissingExtraError`: the package is not installed.
+
+    The error says which extra brings the package; `package` is its name there, by default the module's.
+
+    >>> needed("dodo", "report", "write a page")
+    Traceback (most recent call last):
+    chunkcore.errors.MissingExtraError: dodo is needed to write a page, and it is not installed: pip install ...
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError.of(package or module.partition(".")[0], extra, purpose) from error

@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from chunkcore.errors import DataError, MissingExtraError
+from chunkcore.errors import DataError
 from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.registry import check_number
 from chunkcore.segmenters.tagger import (
@@ -307,10 +308,7 @@ def train_tagger(
 
     Raises `DataError`: no texts of enough sentences, or the checkpoint is of another training.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError.of("torch", "training", "train a segmenter") from error
+    torch = needed("torch", "training", "train a segmenter")
     for texts, what in ((train, "train on"), (dev, "choose by")):
         if not any(len(text.rows) > SHORTEST for text in texts):
             raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
@@ -336,12 +334,9 @@ def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
 
 def save_tagger(tagger: Tagger, path: Path) -> None:
     """Write weights (half precision) and settings as one safetensors file."""
-    try:
-        from safetensors.numpy import save
-    except ImportError as error:
-        raise MissingExtraError.of("safetensors", "training", "write weights") from error
+    safetensors = needed("safetensors.numpy", "training", "write weights")
     tensors = {name: np.ascontiguousarray(each) for name, each in tagger.tensors.items()}
-    write_parts(path, [save(tensors, metadata_of(tagger.settings))])
+    write_parts(path, [safetensors.save(tensors, metadata_of(tagger.settings))])
 
 
 @contextmanager

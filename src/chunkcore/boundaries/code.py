@@ -7,13 +7,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from chunkcore.boundaries.blocks import Block, between, lines
-from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
 from chunkcore.spans import Numbers
 
 if TYPE_CHECKING:
@@ -141,14 +140,10 @@ def load_grammar(package: str, function: str = "language") -> Language:
 
     Raises `MissingExtraError`: the package or tree-sitter is not installed.
     """
-    try:
-        from tree_sitter import Language
-
-        module = import_module(package)
-    except ImportError as error:
-        name = package.replace("_", "-")
-        raise MissingExtraError.of(f"{name} (with tree-sitter)", "structure", "read its language") from error
-    return Language(getattr(module, function)())
+    name = f"{package.replace('_', '-')} (with tree-sitter)"
+    tree_sitter, module = (needed(each, "structure", "read its language", name) for each in ("tree_sitter", package))
+    found: Language = tree_sitter.Language(getattr(module, function)())
+    return found
 
 
 class _Grammar(NamedTuple):

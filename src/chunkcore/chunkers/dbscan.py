@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, near_pairs, row_blocks
-from chunkcore.errors import DataError, MissingExtraError, OptionError
+from chunkcore.errors import DataError, OptionError
+from chunkcore.lazy import needed
 from chunkcore.registry import check_ranges
 
 _MOST_PAIRS = 20_000_000
@@ -48,12 +49,9 @@ class Dbscan(SentenceClusters):
         check_ranges(self, min_samples=1)
 
     def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
-        try:
-            from sklearn.cluster import DBSCAN  # type: ignore[import-untyped,unused-ignore]
-        except ImportError as error:
-            raise MissingExtraError.of("scikit-learn", "clustering", "cluster sentences with DBSCAN") from error
+        sklearn = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
         graph = _neighbours(sentences.unit, self.position_weight, self.eps)
-        found = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
+        found = sklearn.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
         labels: NDArray[np.int64] = np.array(found, dtype=np.int64)
         noise = np.flatnonzero(labels < 0)
         labels[noise] = len(labels) + noise

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from chunkcore.errors import MissingExtraError, OptionError, echo, shortened
+from chunkcore.errors import OptionError, echo, shortened
+from chunkcore.lazy import needed
 
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 _UNREAD = {"data_config.json"}
@@ -28,12 +29,9 @@ def fetch(model: str, files: Sequence[str]) -> Path:
         OptionError: there is no such model, or it is not downloaded and cannot be reached.
         MissingExtraError: huggingface_hub is not installed.
     """
+    hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
     try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise MissingExtraError.of("huggingface_hub", "models", f"fetch the model {echo(model)}") from error
-    try:
-        return Path(snapshot_download(model, allow_patterns=list(files), local_files_only=not _hub_is_there()))
+        return Path(hub.snapshot_download(model, allow_patterns=list(files), local_files_only=not _hub_is_there()))
     except Exception as error:
         # Errors of the hub, the network and the file system have one remedy.
         told = shortened(str(error).strip().partition("\n")[0], 100)

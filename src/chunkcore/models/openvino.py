@@ -18,8 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import MissingExtraError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.escaping import encodable
+from chunkcore.lazy import needed
 from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, sorted_batches, text_tokens
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
 from chunkcore.spans import Numbers
@@ -31,7 +32,7 @@ Precision = Literal["f32", "bf16", "int8"]
 
 def import_openvino() -> Any:
     """Openvino without its telemetry, which on import sends an event to a server and writes to the home folder. Raises
-    `ImportError`: openvino is not installed.
+    `MissingExtraError`: openvino is not installed.
 
     Where openvino_telemetry cannot be imported, openvino uses a stub that does nothing.
     """
@@ -39,7 +40,7 @@ def import_openvino() -> Any:
     before = {name: module for name, module in sys.modules.items() if name == hidden}
     sys.modules[hidden] = None  # type: ignore[assignment]  # makes its import fail
     try:
-        return import_module("openvino")
+        return needed("openvino", "models", "embed text without PyTorch")
     finally:
         del sys.modules[hidden]
         sys.modules.update(before)
@@ -230,12 +231,9 @@ class OpenVinoEmbedder:
         return self._load_tokenizer(truncate=False)
 
     def _load_tokenizer(self, *, truncate: bool) -> Any:
+        tokenizers = needed("tokenizers", "models", "read a model's vocabulary")
         try:
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise MissingExtraError.of("tokenizers", "models", "read a model's vocabulary") from error
-        try:
-            tokenizer = Tokenizer.from_file(str(self._folder.path / "tokenizer.json"))
+            tokenizer = tokenizers.Tokenizer.from_file(str(self._folder.path / "tokenizer.json"))
         except Exception as error:
             raise OptionError(f"the tokenizer.json in {str(self._folder.path)!r} cannot be read: {error}") from error
         tokenizer.no_padding()
@@ -269,10 +267,7 @@ class OpenVinoEmbedder:
 
 
 def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
-    try:
-        core = import_openvino().Core()
-    except ImportError as error:
-        raise MissingExtraError.of("openvino", "models", "embed text without PyTorch") from error
+    core = import_openvino().Core()
     # Without the hint openvino would use a CPU's bfloat16 units: faster, but other vectors.
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32" if precision == "f32" else "bf16"}
     if precision == "int8":
@@ -292,12 +287,9 @@ def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
 
 
 def _weights(folder: BertFolder) -> Weights:
+    safetensors = needed("safetensors.numpy", "models", "read a model's weights")
     try:
-        from safetensors.numpy import load_file
-    except ImportError as error:
-        raise MissingExtraError.of("safetensors", "models", "read a model's weights") from error
-    try:
-        tensors = load_file(folder.path / "model.safetensors")
+        tensors = safetensors.load_file(folder.path / "model.safetensors")
     except Exception as error:
         raise OptionError(f"the model.safetensors in {str(folder.path)!r} cannot be read: {error}") from error
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import MissingExtraError, OptionError, shortened
+from chunkcore.errors import OptionError, shortened
 from chunkcore.escaping import encodable
+from chunkcore.lazy import needed
 from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, text_tokens
 from chunkcore.models.model_files import fetch, folder_fingerprint
 from chunkcore.spans import Numbers
@@ -186,20 +187,17 @@ def _no_progress_bars() -> Iterator[None]:
 
 
 def _load(source: str) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise MissingExtraError.of("sentence-transformers", "models", "embed text with PyTorch") from error
+    package = needed("sentence_transformers", "models", "embed text with PyTorch", "sentence-transformers")
     with _no_progress_bars():
         if not Path(source).is_dir():
             try:
-                return SentenceTransformer(source, local_files_only=True)
+                return package.SentenceTransformer(source, local_files_only=True)
             except Exception:  # noqa: BLE001
                 # Not downloaded yet, or another problem, which the second attempt reports. Without a network
                 # that attempt alone would retry for over a minute.
                 fetch(source, ["config.json", "modules.json"])
         try:
-            return SentenceTransformer(source)
+            return package.SentenceTransformer(source)
         except Exception as error:
             told = shortened(str(error).strip().partition("\n")[0], 500)
             raise OptionError(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from chunkcore.boundaries.html import parse_html
 from chunkcore.document import Mark, Span
-from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
 
 _BLANK = re.compile(r"[ \t\r\f\v\u00a0]+")
 _TICKS = re.compile("`{3,}")
@@ -95,8 +94,7 @@ def add_html(text: MarkdownText, html: str) -> None:
 
     Raises `MissingExtraError`: justhtml is not installed.
     """
-    if find_spec("justhtml") is None:
-        raise MissingExtraError.of("justhtml", "files", "read HTML")
+    needed("justhtml", "files", "read HTML")
     _HtmlWriter(text).write(parse_html(_INSTRUCTION.sub("", html)))
 
 

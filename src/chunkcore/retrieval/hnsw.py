@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
 from chunkcore.columns import BLOCK
-from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, SearchRecall, retrievers
@@ -143,7 +142,4 @@ class _ByGraph(Index):
 
 
 def _usearch() -> Any:
-    try:
-        return import_module("usearch.index")
-    except ImportError as error:
-        raise MissingExtraError.of("usearch", "ann", "search approximately") from error
+    return needed("usearch.index", "ann", "search approximately")

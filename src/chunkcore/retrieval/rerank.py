@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chunkcore.errors import MissingExtraError, ModelError, OptionError, echo
+from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.escaping import encodable
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice
 from chunkcore.models.model_files import fetch
 from chunkcore.registry import check_ranges
@@ -71,13 +71,10 @@ class CrossEncoderReranker:
 
     def __init__(self, source: Path | str, *, name: str = "") -> None:
         self.name = name or str(source)
-        try:
-            cross_encoder: Any = import_module("sentence_transformers").CrossEncoder
-        except ImportError as error:
-            raise MissingExtraError.of("sentence-transformers", "models", "rerank with a cross-encoder") from error
+        package = needed("sentence_transformers", "models", "rerank with a cross-encoder", "sentence-transformers")
         folder = str(source if Path(source).is_dir() else fetch(str(source), _FILES))
         try:
-            self._model = cross_encoder(folder)
+            self._model: Any = package.CrossEncoder(folder)
         except Exception as error:
             raise OptionError(
                 f"no reranker {folder!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): "

@@ -15,7 +15,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import DataError, MissingExtraError, ModelError
+from chunkcore.errors import DataError, ModelError
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import get_embedder
 from chunkcore.segmenters.base import segmenters
@@ -223,22 +224,19 @@ class Tagger:
 @lru_cache(maxsize=8)
 def load_tagger(path: Path) -> Tagger:
     """The tagger in a file that ``chunkcore segments train`` wrote. Raises `DataError` without weights."""
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise MissingExtraError.of("safetensors", "models", "read the segmenter's weights") from error
+    safetensors = needed("safetensors", "models", "read the segmenter's weights")
     if not path.is_file():
         raise DataError(
             f"{path} is no file: expected the weights of a segmenter, as chunkcore segments train writes them"
         )
     try:
-        with safe_open(path, framework="numpy") as file:
+        with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
         settings = _settings(metadata)
         tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
         tagger.find(np.zeros((2, _dimensions(tensors, settings) + EXTRA), dtype=np.float32))
-    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (OSError, safetensors.SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(
             f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
             "chunkcore segments train wrote"

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import MissingExtraError, OptionError, echo
+from chunkcore.errors import OptionError, echo
 from chunkcore.escaping import encodable
+from chunkcore.lazy import needed
 from chunkcore.registry import Registry, suggestion
 from chunkcore.spans import Numbers
 from chunkcore.tokens.encodings import count_each, encode, fast_encoder, load_encoding, token_byte_lengths
@@ -34,14 +35,11 @@ def load_tokenizer(source: str) -> Any:
         OptionError: there is no such tokenizer.
         MissingExtraError: tokenizers is not installed.
     """
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise MissingExtraError.of("tokenizers", "models", "count a model's tokens") from error
+    kind = needed("tokenizers", "models", "count a model's tokens").Tokenizer
     path = Path(source)
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
-        tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else Tokenizer.from_pretrained(source)
+        tokenizer = kind.from_file(str(file)) if file.is_file() else kind.from_pretrained(source)
     except Exception as error:
         raise OptionError(
             f"no tokenizer at {source!r} ({error}): expected a folder with tokenizer.json, such a file, or a hub name"

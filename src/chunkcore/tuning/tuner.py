@@ -21,6 +21,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.statistics.resampling import column_means
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
@@ -88,7 +89,7 @@ def tune(
         space = [space]
     searched = default_space() if space is None else space if isinstance(space, Space) else parse_space(space)
     if not searched.exhaustive:
-        require_optuna()
+        _optuna()
     search = _Search(benchmark, searched, embedder, options or TuneOptions(), cache, keeping, progress)
     if study is None:
         return search.run(None)
@@ -335,7 +336,7 @@ def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Pr
     Source: Bergstra et al., Algorithms for Hyper-Parameter Optimization, NIPS 2011; Ozaki et al., Multiobjective
     Tree-structured Parzen Estimator, JAIR 73 (2022).
     """
-    optuna = require_optuna()
+    optuna = _optuna()
     known = {_spec(space, each.proposal) for each in seen}
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -364,13 +365,8 @@ def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Pro
     return found
 
 
-def require_optuna() -> Any:
-    """The optuna package. Raises `MissingExtraError` if it is not installed."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise MissingExtraError.of("optuna", "tune", "search for a configuration") from error
-    return optuna
+def _optuna() -> Any:
+    return needed("optuna", "tune", "search for a configuration")
 
 
 def _draw(optuna: Any, trial: optuna.Trial, space: Space) -> Proposal:

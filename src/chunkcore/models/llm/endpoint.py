@@ -17,7 +17,8 @@ from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from chunkcore.concurrency import LONGEST_WAIT
-from chunkcore.errors import MissingExtraError, ModelError, NoAnswerError, OptionError
+from chunkcore.errors import ModelError, NoAnswerError, OptionError
+from chunkcore.lazy import needed
 from chunkcore.models.llm.asking import BadAnswerError
 from chunkcore.models.llm.base import Message, MeteredLLM, Reply, UnreachableError
 from chunkcore.registry import check_number
@@ -162,10 +163,7 @@ class OpenAILLM(MeteredLLM):
         return partial(type(self), **self._settings), (self.model, self.base_url)  # type: ignore[arg-type]
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        try:
-            openai = import_module("openai")
-        except ImportError as error:
-            raise MissingExtraError.of("openai", "llm", "ask a model behind an endpoint") from error
+        openai = needed("openai", "llm", "ask a model behind an endpoint")
         client = self._connected(openai)
         if schema is None or not self._takes_schema:
             return self._ask(openai, client, messages, {})
