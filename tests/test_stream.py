@@ -12,7 +12,8 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -638,14 +639,28 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 # ---- as processes
 
+# It waits once its journal has HELD lines, until GO is there.
 DRIVER = """
+import os
 import sys
-from chunkcore.scale import stream
-stream.PAUSE = 0.0
+import time
+from pathlib import Path
 import chunkcore.scale.stream as stream
+stream.PAUSE = 0.0
 stream._BATCH_PIECES = 3
+
+class Held(stream.ResumableOutput):
+    def keep(self):
+        super().keep()
+        if self.journal.read_bytes().count(b"\\n") == int(os.environ.get("HELD", 0)):
+            Path(f"held at {os.environ['HELD']}").touch()
+            while not Path("GO").exists():
+                time.sleep(0.01)
+
 if __name__ == "__main__":
     import signal
+    import chunkcore.scale
+    chunkcore.scale.ResumableOutput = Held
     signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored
     from chunkcore.cli import main
     sys.exit(main(sys.argv[1:]))
@@ -658,12 +673,28 @@ def driver(tmp_path) -> list[str]:
     return [sys.executable, str(tmp_path / "driver.py"), "chunk"]
 
 
+@contextmanager
+def held(command: list[str], journal: Path, at: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver that waits with so many lines in its journal."""
+    with started(command, cwd=journal.parent, env=os.environ | {"HELD": str(at)}, **PIPES) as process:
+        wait_for((journal.parent / f"held at {at}").exists, process)
+        yield process
+
+
 @pytest.fixture
 def many(tmp_path) -> Path:
     return written(tmp_path / "many", {f"{n:03}.txt": PARAGRAPHS[: 50 * (n % 50) + 1] for n in range(100)})
 
 
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+
+def is_running(pid: int) -> bool:
+    """Not where it ended and nobody asked yet how: what an ended process started is left to one that may never ask."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
@@ -673,13 +704,12 @@ def test_two_processes_killed_with_9_go_on_to_the_bytes_of_one(driver, many, tmp
     arguments = [str(many), "-s", "fixed_token:size=9", "--part-size", "0.001", "-o", str(out), "--processes", "2"]
     assert main(["chunk", str(many), "-o", str(whole), "-s", "fixed_token:size=9", "--part-size", "0.001"]) == 0
     journal = Path(f"{out}.journal")
-    for lines_of_journal in (3, 12):
-        with started([*driver, *arguments], **PIPES) as process:
-            wait_for(lambda n=lines_of_journal: journal.exists() and journal.read_bytes().count(b"\n") > n, process)
+    for lines_of_journal in (4, 13):
+        with held([*driver, *arguments], journal, lines_of_journal) as process:
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
             workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
             process.send_signal(signal.SIGKILL)
-        wait_for(lambda pids=workers: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))  # none is left
+        wait_for(lambda pids=workers: not any(map(is_running, pids)))
     done = subprocess.run([*driver, *arguments], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith(b"chunkcore: going on after ")
@@ -690,8 +720,7 @@ def test_two_processes_killed_with_9_go_on_to_the_bytes_of_one(driver, many, tmp
 def test_an_interruption_tells_how_to_go_on(driver, many, tmp_path):
     out = tmp_path / "out"
     journal = Path(f"{out}.journal")
-    with started([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)], **PIPES) as process:
-        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 3, process)
+    with held([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)], journal, 4) as process:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -707,11 +736,11 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
     out = tmp_path / "out"
     arguments = [str(many), "-s", "fixed_token:size=9", "-o", str(out), "--processes", "2"]
     journal = Path(f"{out}.journal")
-    with started([*driver, *arguments], **PIPES) as process:
-        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 3, process)
+    with held([*driver, *arguments], journal, 4) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(int(workers[0]), signal.SIGKILL)
+        (tmp_path / "GO").touch()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert b"Traceback" not in err
@@ -731,13 +760,16 @@ def test_a_worker_that_is_killed_at_work_is_missed_and_what_others_did_comes(whi
     processes = []
 
     def pieces():
-        worker = asking_workers()[which]
-        processes.extend(each.process for each in asking_workers())
-        os.kill(worker.process.pid, signal.SIGSTOP)  # so that it is at work until it is killed
-        yield piece
-        yield piece
-        wait_for(lambda: worker.busy)
-        os.kill(worker.process.pid, signal.SIGKILL)
+        workers = asking_workers()
+        processes.extend(worker.process for worker in workers)
+        for process in processes:  # so that each is at work until it is killed or goes on
+            os.kill(process.pid, signal.SIGSTOP)
+        for worker in workers:
+            yield piece
+            wait_for(lambda at_work=worker: at_work.busy)  # else the next could come to it before this one
+        for process in processes[:which]:
+            os.kill(process.pid, signal.SIGCONT)
+        os.kill(processes[which].pid, signal.SIGKILL)
         yield piece
 
     cutting = cut_in_two(pieces())
@@ -774,16 +806,17 @@ def test_a_killed_worker_that_has_no_work_is_not_missed():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
 def test_workers_that_ignore_sigterm_end_when_nobody_wants_more():
+    others = multiprocessing.active_children()
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         cutting = cut_in_two([Piece("text", f"d{n}", f"d{n}", 0, data=b"The fox naps. " * 20_000) for n in range(9)])
         next(cutting)
     finally:
         signal.signal(signal.SIGTERM, before)
-    workers = multiprocessing.active_children()
+    workers = [child for child in multiprocessing.active_children() if child not in others]
     closing = threading.Thread(target=cutting.close, daemon=True)
     closing.start()
-    closing.join(20)
+    closing.join(60)
     left = [worker for worker in workers if worker.is_alive()]
     for process in left:
         process.kill()
@@ -840,7 +873,8 @@ def test_a_full_disk_ends_in_one_sentence_and_the_run_goes_on_when_there_is_room
     out = tmp_path / "out"
     arguments = [str(many), "-s", "fixed_token:size=9", "-o", str(out)]
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 60; exec "$@"', "bash", *driver, *arguments]
-    done = subprocess.run(limited, capture_output=True, check=False)
+    no_bytecode = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}  # which Python would keep cut off, too
+    done = subprocess.run(limited, capture_output=True, check=False, env=no_bytecode)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     assert f"{out}.partial: File too large".encode() in done.stderr
