@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import chunkcore.models
 from tests.fake_llm_server import FakeServer, running
@@ -16,7 +16,8 @@ from tests.fakes import FakeEmbedder
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 # The same examples in every run; `make fuzz` is where new ones are drawn.
-settings.register_profile("suite", max_examples=25, deadline=None, derandomize=True)
+untimed = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("suite", max_examples=25, derandomize=True, **untimed)
 settings.load_profile("suite")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import threading
 import time
 from collections import Counter
@@ -45,16 +46,13 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.seen[body["model"]] += 1
             number = self.server.seen[body["model"]]
-            self.server.under_way += 1
-            self.server.most = max(self.server.most, self.server.under_way)
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.log.append({"time": time.monotonic(), "headers": headers, "body": body})
-        try:
-            faulty = fault != "ok" and (not times or number <= int(times))
-            (FAULTS[fault] if faulty else answer)(self, body)
-        finally:
-            with self.server.lock:
-                self.server.under_way -= 1
+        faulty = fault != "ok" and (not times or number <= int(times))
+        (FAULTS[fault] if faulty else answer)(self, body)
+
+    def wait_at_the_gate(self) -> None:
+        self.server.gate.wait(len(self.server.log))
 
     def send(self, data: bytes, status: int = 200, kind: str = "application/json", **headers: str) -> None:
         self.send_response(status)
@@ -140,6 +138,11 @@ def slow(handler: Handler, body: dict[str, Any]) -> None:
     answer(handler, body)
 
 
+def gated(handler: Handler, body: dict[str, Any]) -> None:
+    handler.wait_at_the_gate()
+    answer(handler, body)
+
+
 def without_schema(handler: Handler, body: dict[str, Any]) -> None:
     if "response_format" in body:
         handler.error(400, "response_format is not supported")
@@ -178,6 +181,7 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "truncated": truncated,
     "truncated_body": truncated_body,
     "slow": slow,
+    "gated": gated,
     "http_429": lambda handler, body: handler.error(429, "slow down", retry_after="0.1"),
     "quota": lambda handler, body: handler.error(429, "you have no money", "insufficient_quota", retry_after="0.01"),
     "http_500": lambda handler, body: handler.error(500, "oops", retry_after="0.01"),
@@ -199,14 +203,29 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
 # What no question can get past, what is right in the end, and what is never an answer to anything.
 FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body")
 HARMLESS = ("fenced", "no_usage", "without_schema")
-LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "slow"))
+LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "slow", "gated"))
+
+
+class Gate:
+    """Where a server's questions wait from number `most` + 1 on, until it is open. What is asked then takes long."""
+
+    def __init__(self) -> None:
+        self.most = sys.maxsize
+        self.opened = threading.Event()
+
+    def wait(self, number: int) -> None:
+        if number > self.most and self.opened.is_set():
+            time.sleep(2)  # a program that stops does not ask it
+        elif number > self.most:
+            self.opened.wait(60)
 
 
 class FakeServer(ThreadingHTTPServer):
-    """Attributes: the address of its endpoint; what it was asked; how many questions at most at the same time."""
+    """Attributes: the address of its endpoint; what it was asked; where "gated" answers wait."""
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 100  # of five, a sixth at the same moment would come a second later
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Handler)
@@ -214,8 +233,7 @@ class FakeServer(ThreadingHTTPServer):
         self.log: list[dict[str, Any]] = []
         self.seen: Counter[str] = Counter()
         self.lock = threading.Lock()
-        self.under_way = 0
-        self.most = 0
+        self.gate = Gate()
 
 
 @contextmanager
@@ -226,6 +244,7 @@ def running() -> Iterator[FakeServer]:
         try:
             yield server
         finally:
+            server.gate.opened.set()
             server.shutdown()
 
 

@@ -23,7 +23,7 @@ def started(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
 
 
 def wait_for(
-    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 60
+    condition: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = 120
 ) -> None:
     """Return once the condition holds; fail where the process ends first or the time is over."""
     end = time.monotonic() + seconds

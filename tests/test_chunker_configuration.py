@@ -222,7 +222,7 @@ class Meeting(CharacterCounter):
     """A counter that goes on only when two threads tokenize at the same time."""
 
     def __init__(self) -> None:
-        self.barrier = threading.Barrier(2, timeout=20)
+        self.barrier = threading.Barrier(2, timeout=60)
 
     def boundaries(self, text: str) -> np.ndarray:
         self.barrier.wait()

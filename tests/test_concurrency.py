@@ -25,7 +25,7 @@ def test_what_was_not_begun_is_not_begun_after_an_error():
         begun.append(number)
         if number == 0:
             raise ValueError(number)
-        ended.wait(10)
+        ended.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(ValueError, match="0"):
@@ -39,13 +39,13 @@ def test_threads_within_threads_end_at_the_next_check():
 
     def inner(number):
         begun.set()
-        go.wait(10)
+        go.wait(60)
         check_wanted()
         told.append(number)
 
     def outer(number):
         if number == 0:
-            begun.wait(10)
+            begun.wait(60)
             raise ValueError
         with ThreadPoolExecutor(1) as own:
             return list(ordered(own, inner, iter(range(5)), ahead=2))

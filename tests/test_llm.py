@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -42,6 +43,7 @@ from chunkcore.models.llm import (
 )
 from chunkcore.models.llm.asking import ascending, found_json, member, text_of, whole_number
 from chunkcore.models.llm.base import question_key
+from tests import fake_llm_server
 from tests.fake_llm_server import running
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text
@@ -261,7 +263,7 @@ def test_no_more_questions_at_once_than_the_limit(limit):
         with lock:
             now += 1
             most = max(most, now)
-        together.wait(10)
+        together.wait(60)
         with lock:
             now -= 1
         return '{"number": 1}'
@@ -664,12 +666,26 @@ def test_an_endpoint_that_fails_is_tried_so_many_times_and_no_more(tries):
 
 
 @needs_openai
-def test_as_many_questions_at_once_as_the_limit_says():
-    with running() as fresh:
-        llm = endpoint(fresh, "slow", concurrency=3)
-        with ThreadPoolExecutor(6) as pool:
-            list(pool.map(lambda number: ask(llm, question(str(number))), range(6)))
-        assert fresh.most == 3
+def test_as_many_questions_at_once_as_the_limit_says(server, monkeypatch):
+    lock, now, most = threading.Lock(), 0, 0
+    together = threading.Barrier(3)
+
+    def meet(handler, body):
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        together.wait(60)
+        time.sleep(0.5)  # in which a fourth would come
+        with lock:
+            now -= 1
+        fake_llm_server.answer(handler, body)
+
+    monkeypatch.setitem(fake_llm_server.FAULTS, "meet", meet)
+    llm = endpoint(server, "meet", concurrency=3, timeout=60.0)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda number: ask(llm, question(str(number))), range(6)))
+    assert most == 3
 
 
 @needs_openai

@@ -398,7 +398,7 @@ def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
     together = threading.Barrier(4)
 
     def function(messages, schema):
-        together.wait(10)
+        together.wait(60)
         return json.dumps({"propositions": [messages[1]["content"].upper()]})
 
     chunker = Propositions(llm=CallableLLM(function, name="f", concurrency=4), passage_size=3, counter="words")
@@ -464,7 +464,7 @@ def test_the_first_question_is_asked_alone_and_the_others_together():
             overlapped.append(another.wait(0.2))
         else:
             another.set()
-            together.wait(10)
+            together.wait(60)
         return '{"context": "Why."}'
 
     llm = CallableLLM(function, name="f", concurrency=3)

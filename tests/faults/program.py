@@ -1,9 +1,9 @@
-"""``chunkcore`` with a model that needs no weights, tells what it embeds, and takes its time.
+"""``chunkcore`` with a model that needs no weights and tells what it embeds, and which waits for ever at one place.
 
-    python -m tests.faults.program LOG SECONDS HELD ARGUMENTS...
+    python -m tests.faults.program LOG BATCH SYSTEM ARGUMENTS...
 
-It writes each text that it embeds as a line of LOG, SECONDS for each batch. The line "held" follows when the system
-number HELD (0 for none) is about to be searched, which then takes for ever.
+It writes each text that it embeds as a line of LOG. Number BATCH of what is embedded, or what searches system number
+SYSTEM (0 for none), is never done: the line "held" then ends the log.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import chunkcore.models
 from chunkcore.cli import main
@@ -23,30 +23,37 @@ from chunkcore.models import Vectors
 from tests.fakes import FakeEmbedder
 
 
-class Slow(FakeEmbedder):
-    """Attributes: where it tells what it embeds, and how long each batch takes it."""
+def hold(log: Path) -> NoReturn:
+    with log.open("a") as file:
+        file.write("held\n")
+    while True:  # a signal just before a longer sleep would be noticed only after it
+        time.sleep(0.02)
 
-    def __init__(self, log: Path, seconds: float) -> None:
+
+class Telling(FakeEmbedder):
+    """Attributes: where it tells what it embeds; how many batches are left until it hangs."""
+
+    def __init__(self, log: Path, batch: int) -> None:
         super().__init__(8)
         self.log = log
-        self.seconds = seconds
+        self.left = batch
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         with self.log.open("a") as file:
             file.writelines(f"{json.dumps(text)}\n" for text in texts)
-        time.sleep(self.seconds)
+        self.left -= 1
+        if self.left == 0:
+            hold(self.log)
         return super().embed_documents(texts)
 
 
-def hold(log: Path, number: int) -> None:
+def hold_search(log: Path, number: int) -> None:
     real, searched = experiment.run_retriever, []
 
     def run_retriever(*given: Any, **options: Any) -> Any:
         searched.append(given)
         if len(searched) == number:
-            with log.open("a") as file:
-                file.write("held\n")
-            time.sleep(600)
+            hold(log)
         return real(*given, **options)
 
     experiment.run_retriever = run_retriever
@@ -54,8 +61,8 @@ def hold(log: Path, number: int) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored, and so in every child
-    place, seconds, held, *arguments = sys.argv[1:]
-    embedder = Slow(Path(place), float(seconds))
+    place, batch, system, *arguments = sys.argv[1:]
+    embedder = Telling(Path(place), int(batch))
     chunkcore.models.get_embedder = lambda name: embedder  # type: ignore[assignment]
-    hold(Path(place), int(held))
+    hold_search(Path(place), int(system))
     sys.exit(main(arguments))

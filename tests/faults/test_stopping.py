@@ -20,7 +20,7 @@ import pytest
 
 from chunkcore.files import append_lines
 from tests import fake_llm_server
-from tests.fake_llm_server import FakeServer, running
+from tests.fake_llm_server import FakeServer, Gate
 from tests.fake_writers import SENTENCES, honest
 from tests.faults.places import ROOT
 from tests.processes import started, wait_for
@@ -36,40 +36,68 @@ class Program:
     """``chunkcore`` as a process, with its own cache folder.
 
     Attributes:
-        log: what its model embedded.
+        log: what its model embedded, and whether it waits.
+        told: its standard error.
     """
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "embedded.txt"
+        self.told = folder / "told.txt"
         self.environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "200"}
 
-    def command(self, *arguments: object, seconds: float = 0, held: int = 0) -> list[str]:
-        own = [str(self.log), str(seconds), str(held)]
+    def command(self, *arguments: object, batch: int = 0, system: int = 0) -> list[str]:
+        own = [str(self.log), str(batch), str(system)]
         return [sys.executable, "-m", "tests.faults.program", *own, *map(str, arguments)]
 
     @contextmanager
-    def started(self, *arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with started(self.command(*arguments, **options), cwd=ROOT, env=self.environment, **pipes) as process:
+    def started(self, *arguments: object, **held: int) -> Iterator[subprocess.Popen[str]]:
+        with (
+            self.told.open("w") as told,
+            started(
+                self.command(*arguments, **held),
+                cwd=ROOT,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=told,
+                text=True,
+            ) as process,
+        ):
             yield process
 
     def stopped(
-        self, reached: Callable[[], bool], *arguments: object, how: int = signal.SIGINT, **options: Any
+        self,
+        reached: Callable[[], bool],
+        *arguments: object,
+        how: int = signal.SIGINT,
+        gate: Gate | None = None,
+        **held: int,
     ) -> tuple[int, str, str]:
-        """Its exit code, standard output and error, where it was sent the signal once it had reached a place."""
-        with self.started(*arguments, **options) as process:
+        """Its exit code, standard output and error, where it was sent the signal once it had reached a place.
+
+        A gate is opened once it has noticed the signal.
+        """
+        with self.started(*arguments, **held) as process:
             wait_for(reached, process)
             process.send_signal(how)
-            out, err = process.communicate(timeout=60)
-        return process.returncode, out, err
+            if gate is not None:
+                wait_for(self.is_stopping, process)
+                gate.opened.set()
+            out, _ = process.communicate(timeout=60)
+        return process.returncode, out, self.told.read_text()
 
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(*arguments), cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=60
         )
 
+    def is_stopping(self) -> bool:
+        return WAITING in self.told.read_text()
+
+    def is_held(self) -> bool:
+        return self.log.exists() and self.log.read_text().endswith("held\n")
+
     def embedded(self) -> list[str]:
-        return self.log.read_text().splitlines() if self.log.exists() else []
+        return [line for line in self.log.read_text().splitlines() if line != "held"]
 
 
 @pytest.fixture
@@ -104,7 +132,7 @@ def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
     arguments = ["compare", *comparing, "-o", tmp_path / "out"]
-    code, *_ = program.stopped(lambda: len(program.embedded()) > 2 * BATCH, *arguments, how=signal.SIGKILL, seconds=0.1)
+    code, *_ = program.stopped(program.is_held, *arguments, how=signal.SIGKILL, batch=3)
     assert code == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
     assert program.run(*arguments).returncode == 0
@@ -119,7 +147,7 @@ def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
     arguments = ["compare", *comparing, "-o", tmp_path / "out"]
-    code, out, err = program.stopped(lambda: "held" in program.embedded(), *arguments, held=2)
+    code, out, err = program.stopped(program.is_held, *arguments, system=2)
     assert code == 130
     assert [each["name"] for each in scores(tmp_path / "out")] == ["recursive:size=12"]
     assert str(tmp_path / "out" / "report.html") in out
@@ -138,7 +166,7 @@ def test_a_search_that_is_stopped_before_anything_is_scored_keeps_what_was_embed
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
     arguments = ["tune", *comparing, "-s", "recursive:size={100,300}", "-o", tmp_path / "out"]
-    code, out, err = program.stopped(lambda: len(program.embedded()) > 0, *arguments, seconds=0.3)
+    code, out, err = program.stopped(program.is_held, *arguments, batch=2)
     assert (code, out) == (130, "")
     assert "chunkcore: stopped before the end; nothing is chosen yet; what models answered is kept in" in err
     assert "Traceback" not in err
@@ -151,7 +179,7 @@ def test_without_a_cache_it_is_said_that_nothing_was_kept(
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
     arguments = ["compare", *comparing, "--no-cache", "-o", tmp_path / "out"]
-    code, _, err = program.stopped(lambda: len(program.embedded()) > 0, *arguments, seconds=0.3)
+    code, _, err = program.stopped(program.is_held, *arguments, batch=2)
     assert code == 130
     assert err.splitlines()[-1] == (
         "chunkcore: stopped before the end; nothing was kept, and the same command begins anew"
@@ -162,9 +190,9 @@ def test_without_a_cache_it_is_said_that_nothing_was_kept(
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+def server(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     def write(handler: Any, body: dict[str, Any]) -> None:
-        time.sleep(0.05)
+        handler.wait_at_the_gate()
         handler.complete(honest(body["messages"], None))
 
     def hang(handler: Any, body: dict[str, Any]) -> None:
@@ -172,8 +200,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
     monkeypatch.setitem(fake_llm_server.FAULTS, "writer", write)
     monkeypatch.setitem(fake_llm_server.FAULTS, "hanging", hang)
-    with running() as found:
-        yield found
+    return server
 
 
 def paid(server: FakeServer) -> list[str]:
@@ -192,7 +219,9 @@ def test_generating_that_is_stopped_leaves_the_questions_so_far_and_pays_nothing
     program: Program, server: FakeServer, tmp_path: Path
 ) -> None:
     arguments = generating(server, tmp_path, "writer")
-    code, _, err = program.stopped(lambda: len(server.log) >= 12, *arguments)
+    server.gate.most = 12
+    code, _, err = program.stopped(lambda: len(server.log) > 12, *arguments, gate=server.gate)
+    server.gate.most = sys.maxsize
     assert code == 130
     rows = (tmp_path / "questions.jsonl").read_text().splitlines()
     assert 4 <= len(rows) < 30
@@ -216,7 +245,7 @@ def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
     with program.started(*generating(server, tmp_path, "hanging")) as process:
         wait_for(lambda: server.log, process)
         process.send_signal(signal.SIGINT)
-        assert any(WAITING in line for line in process.stderr), "it ended without a word"
+        wait_for(program.is_stopping, process)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130  # the model hangs for longer
@@ -225,18 +254,21 @@ def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
 
 @needs_openai
 def test_strategies_that_ask_a_model_ask_no_more_once_stopped_and_pay_twice_only_for_what_was_under_way_at_a_kill(
-    program: Program, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comparing: list[object]
+    program: Program, server: FakeServer, tmp_path: Path, comparing: list[object]
 ) -> None:
-    monkeypatch.setattr(fake_llm_server, "SLOW_SECONDS", 0.05)
-    strategy = f"contextual:llm=openai:slow@{server.url}#concurrency=2"
+    strategy = f"contextual:llm=openai:gated@{server.url}#concurrency=2"
     arguments = ["compare", *comparing[:4], "-s", strategy, "-k", "3", "--resamples", "100", "-o", tmp_path / "out"]
-    code, _, err = program.stopped(lambda: len(server.log) >= 6, *arguments)
+    server.gate.most = 6
+    code, _, err = program.stopped(lambda: len(server.log) > 6, *arguments, gate=server.gate)
     assert code == 130
     assert "cache.sqlite: the same command goes on with it" in err
     asked = len(server.log)
     assert asked < 20  # of more than 40
-    code, *_ = program.stopped(lambda: len(server.log) >= asked + 6, *arguments, how=signal.SIGKILL)
+    server.gate.most = asked + 6
+    server.gate.opened.clear()
+    code, *_ = program.stopped(lambda: len(server.log) > asked + 6, *arguments, how=signal.SIGKILL)
     assert code == -signal.SIGKILL
+    server.gate.most = sys.maxsize
     done = program.run(*arguments)
     assert done.returncode == 0, done.stderr
     assert "answers kept from before" in done.stdout
@@ -247,9 +279,8 @@ def test_strategies_that_ask_a_model_ask_no_more_once_stopped_and_pay_twice_only
 
 @needs_openai
 def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
-    program: Program, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Program, server: FakeServer, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fake_llm_server, "SLOW_SECONDS", 0.15)
     (tmp_path / "docs").mkdir()
     lines = [f"Buoy number {number} is painted in colour {number}." for number in range(6)]
     (tmp_path / "docs" / "buoys.txt").write_text("\n\n".join(lines))
@@ -260,8 +291,10 @@ def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl", "-o", tmp_path / "out"]
     strategies = ["-s", "recursive:size=14", "-s", "recursive:size=30", "-k", "2", "--resamples", "100"]
-    arguments = ["answer", *given, *strategies, "--llm", f"openai:slow@{server.url}#concurrency=1"]
-    code, _, err = program.stopped(lambda: len(server.log) >= 9, *arguments)
+    arguments = ["answer", *given, *strategies, "--llm", f"openai:gated@{server.url}#concurrency=1"]
+    server.gate.most = 8
+    code, _, err = program.stopped(lambda: len(server.log) > 8, *arguments, gate=server.gate)
+    server.gate.most = sys.maxsize
     assert code == 130
     assert "the report is of the first 1 of 2 strategies; what models answered is kept in" in err.splitlines()[-1]
     assert re.search(r"is kept in \S+cache\.sqlite: the same command goes on", err.splitlines()[-1])
@@ -288,12 +321,7 @@ def test_a_search_that_is_stopped_by_sigterm_has_its_result_so_far(program: Prog
         "--measure",
         "Recall@5",
     ]
-    study = tmp_path / "out" / "study.jsonl"
-
-    def reached() -> bool:
-        return study.exists() and study.read_bytes().count(b"\n") >= 4
-
-    code, out, err = program.stopped(reached, *arguments, "-o", tmp_path / "out", how=signal.SIGTERM, seconds=0.2)
+    code, out, err = program.stopped(program.is_held, *arguments, "-o", tmp_path / "out", how=signal.SIGTERM, system=4)
     assert (code, "Traceback" in err) == (143, False)
     assert re.search(r"Stopped after \d of 5 trials; the same command goes on", out)
     assert json.loads((tmp_path / "out" / "tune.json").read_text())["stopped"] == "interrupted"
