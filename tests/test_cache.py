@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import signal
 import sqlite3
 import subprocess
@@ -325,7 +326,7 @@ def test_a_file_damaged_while_in_use_is_set_aside_too(path):
     cache.close()
     data = bytearray(path.read_bytes())
     cache = EmbeddingCache(path)
-    data[4096:] = os.urandom(len(data) - 4096)  # the first page stays: it opens, and cannot be read
+    data[4096:] = random.Random(0).randbytes(len(data) - 4096)  # the first page stays: it opens, and cannot be read
     path.write_bytes(data)
     with pytest.warns(CacheWarning, match="set aside"):
         found, _ = cache.fetch("m", keys(*map(str, range(2000))))
@@ -414,7 +415,7 @@ def written_at_once(command: list[str], batches: int) -> None:
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         processes = [stack.enter_context(started([*command, name, str(batches)], **pipes)) for name in "abc"]
         for process in processes:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=120)
             assert process.returncode == 0, errors
 
 

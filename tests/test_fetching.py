@@ -164,7 +164,7 @@ def test_a_download_whose_process_was_killed_goes_on(server: Server, tmp_path: P
     )
     command = [sys.executable, "-c", code, server.url("/a"), str(tmp_path / "a"), sha256(TEXT)]
     with started(command) as process:
-        wait_for(lambda: part.is_file() and part.stat().st_size, process)
+        wait_for(lambda: part.is_file() and part.stat().st_size >= 1024**2, process)
         process.kill()
     held.set()
     assert part.stat().st_size == 1024**2
@@ -181,10 +181,8 @@ def test_what_is_kept_of_a_longer_file_is_forgotten(server: Server, tmp_path: Pa
 def test_an_answer_that_is_no_file_is_told(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"/gone answers 404 Not here$"):
         get(server, "/gone", tmp_path / "a")
-    server.shutdown()
-    server.server_close()
     with pytest.raises(DataError, match="/a cannot be reached: "):
-        get(server, "/a", tmp_path / "a")
+        download("http://127.0.0.1:1/a", tmp_path / "a", sha256(TEXT), schemes=("http",))
     assert list(tmp_path.iterdir()) == []
 
 

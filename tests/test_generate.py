@@ -48,6 +48,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
+from tests.fake_llm_server import Gate
 from tests.fake_writers import SENTENCES, earlier, honest, lines_of, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
@@ -272,12 +273,16 @@ def test_the_questions_do_not_depend_on_which_answer_comes_first(threads):
 
 def test_no_more_questions_are_under_way_than_are_allowed_and_all_places_are_used():
     lock, now, most = threading.Lock(), 0, 0
+    all_used = threading.Event()
 
     def watched(messages, schema):
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
+        if most == 3:
+            all_used.set()
+        all_used.wait(60)
         time.sleep(0.005)
         with lock:
             now -= 1
@@ -1061,12 +1066,14 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.gate = Gate()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 messages = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.asked.append(json.dumps(messages))
+                outer.gate.wait(len(outer.asked))
                 time.sleep(0.01)
                 with suppress(OSError):  # whoever asked was killed
                     self.send_response(200)
@@ -1087,6 +1094,7 @@ class Endpoint:
 def endpoint():
     made = Endpoint()
     yield made
+    made.gate.opened.set()
     made.server.shutdown()
     made.server.server_close()
 
@@ -1130,6 +1138,7 @@ def test_killed_again_and_again_it_loses_no_answer_and_pays_at_most_what_was_und
         before = answered(journal)
         wanted = before + chance.randint(1, 8) if kills < 3 else 10**9
         program[4] = str(output)
+        endpoint.gate.most = len(endpoint.asked) + 15 if kills < 3 else sys.maxsize  # so that it is killed at work
         with subprocess.Popen(program, stderr=subprocess.PIPE) as process:
             while process.poll() is None and answered(journal) < wanted:
                 time.sleep(0.005)

@@ -183,7 +183,7 @@ def server(tmp_path: Path) -> Iterator[LabelServer]:
 def ask(
     server: LabelServer, path: str, body: Any = None, *, token: str | None = None, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     given_headers = {"Origin": f"http://127.0.0.1:{server.server_port}", **headers}
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     target = f"/{server.token if token is None else token}/{path}"
@@ -315,13 +315,13 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
     with started([sys.executable, "-u", "-m", "chunkcore", *wanted], **pipes) as process:
         assert process.stdout is not None
         port, token = process.stdout.readline().split("127.0.0.1:")[1].strip("/\n").split("/")
-        connection = HTTPConnection("127.0.0.1", int(port), timeout=10)
+        connection = HTTPConnection("127.0.0.1", int(port), timeout=60)
         origin = {"Origin": f"http://127.0.0.1:{port}"}
         connection.request("POST", f"/{token}/add", b'{"question": "Who naps?"}', origin)
         assert connection.getresponse().status == 200
         connection.close()
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     assert "0 of 1 questions are done" in out, err
     with LabelledQuestions(DOCUMENTS, tmp_path / "q.jsonl") as kept:
         assert [each["question"] for each in kept.states()] == ["Who naps?"]

@@ -637,7 +637,7 @@ def test_a_model_that_is_gone_ends_the_search_and_its_failures_are_tried_again(t
 
 def test_time_that_is_over_leaves_a_result(monkeypatch, tmp_path: Path) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr("chunkcore.tuning.tuner.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("chunkcore.tuning.tuner.time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     found = run(timeout=4.5, trials=9)
     assert found.stopped == "time"
     assert 0 < len(found.trials) < 9
@@ -832,17 +832,19 @@ from chunkcore.tuning import TuneOptions, tune
 from tests.fakes import FakeEmbedder
 from tests.test_tuning import SMALL, make_benchmark
 
-class Slow(FakeEmbedder):
+class Telling(FakeEmbedder):
     def embed_documents(self, texts):
         with (folder / "embedded.txt").open("a") as file:
             file.writelines(repr(text) + "\\n" for text in texts)
-        time.sleep(0.05)
+        while study.read_bytes().count(b"\\n") >= int(sys.argv[2]):  # until it is killed
+            time.sleep(0.01)
         return super().embed_documents(texts)
 
 folder = Path(sys.argv[1])
+study = folder / "study.jsonl"
 options = TuneOptions(trials=9, folds=3, measure="Recall@60tok", resamples=200)
 with EmbeddingCache(folder / "cache.sqlite") as cache:
-    tune(make_benchmark(), SMALL, Slow(), options=options, study=folder / "study.jsonl", cache=cache)
+    tune(make_benchmark(), SMALL, Telling(), options=options, study=study, cache=cache)
 """
 
 
@@ -851,13 +853,13 @@ def test_a_process_that_is_killed_goes_on_without_running_or_embedding_anything_
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     study = tmp_path / "study.jsonl"
-    with started(command, env=environment) as process:
+    with started([*command, "5"], env=environment) as process:
         wait_for(lambda: study.exists() and study.read_bytes().count(b"\n") >= 5, process)
         process.send_signal(signal.SIGKILL)
     before = study.read_bytes()
     before = before[: before.rfind(b"\n") + 1]
     assert 5 <= before.count(b"\n") < 11
-    subprocess.run(command, env=environment, check=True)
+    subprocess.run([*command, "99"], env=environment, check=True)
     after = study.read_bytes()
     assert after.startswith(before)
     assert after.count(b"\n") == 11  # the head, the baseline and nine trials
