@@ -18,6 +18,7 @@ FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-dev-shm-usage",  # which containers have little of
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -38,6 +39,7 @@ class Browser:
         self._numbers = itertools.count(1)
         self._session = ""
         self.errors: list[str] = []
+        self._arrived: set[str] = set()  # loads of a page that the tab has left the one before it for
         self.requests: dict[str, str] = {}  # every address that was asked for, but those that the page's policy forbade
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -63,7 +65,9 @@ class Browser:
             assert byte, "the browser has ended"
             parts.append(byte)
         answer = json.loads(b"".join(parts))
-        if answer.get("method") == "Runtime.exceptionThrown":
+        if answer.get("method") == "Page.frameNavigated":
+            self._arrived.add(answer["params"]["frame"]["loaderId"])
+        elif answer.get("method") == "Runtime.exceptionThrown":
             self.errors.append(answer["params"]["exceptionDetails"]["exception"].get("description", "?"))
         elif answer.get("method") == "Network.requestWillBeSent":
             self.requests[answer["params"]["requestId"]] = answer["params"]["request"]["url"]
@@ -75,8 +79,14 @@ class Browser:
 
     def open(self, page: Path) -> None:
         """Go to a file and wait until it is loaded."""
-        self.call("Page.navigate", url=page.as_uri())
+        self.go_to(page.as_uri())
         self.wait("document.readyState === 'complete'")
+
+    def go_to(self, address: str) -> None:
+        """Leave the page for another."""
+        load = self.call("Page.navigate", url=address).get("loaderId")
+        while load and load not in self._arrived:
+            self._read()
 
     def size(self, width: int, height: int) -> None:
         """As if on a screen of so many pixels."""
@@ -95,7 +105,7 @@ class Browser:
         assert "exceptionDetails" not in asked, asked["exceptionDetails"]
         return asked["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 20) -> None:
+    def wait(self, condition: str, seconds: float = 60) -> None:
         """Until the expression holds in the page, which is asked at every frame."""
         program = f"""new Promise((done, fail) => {{
           const until = performance.now() + {1000 * seconds};

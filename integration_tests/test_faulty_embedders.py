@@ -107,13 +107,23 @@ def service() -> Iterator[str]:
         server.shutdown()
 
 
+def limit(model: str) -> float:
+    """Seconds: few only where nothing comes anyway."""
+    return 0.5 if model == "hang" else 60
+
+
 def langchain(url: str, model: str) -> Embedder:
     openai = pytest.importorskip("langchain_openai")
     from chunkadapters.langchain import as_embedder
 
     return as_embedder(
         openai.OpenAIEmbeddings(
-            model=model, base_url=url, api_key=KEY, check_embedding_ctx_length=False, max_retries=0, timeout=0.5
+            model=model,
+            base_url=url,
+            api_key=KEY,
+            check_embedding_ctx_length=False,
+            max_retries=0,
+            timeout=limit(model),
         )
     )
 
@@ -122,7 +132,8 @@ def llamaindex(url: str, model: str) -> Embedder:
     openai = pytest.importorskip("llama_index.embeddings.openai")
     from chunkadapters.llamaindex import as_embedder
 
-    return as_embedder(openai.OpenAIEmbedding(model_name=model, api_base=url, api_key=KEY, max_retries=0, timeout=0.5))
+    made = {"api_base": url, "api_key": KEY, "max_retries": 0, "timeout": limit(model)}
+    return as_embedder(openai.OpenAIEmbedding(model_name=model, **made))
 
 
 def haystack(url: str, model: str) -> Embedder:
@@ -138,7 +149,7 @@ def haystack(url: str, model: str) -> Embedder:
             model=model,
             api_base_url=url,
             max_retries=0,
-            timeout=0.5,
+            timeout=limit(model),
             progress_bar=False,
         )
     )

@@ -188,7 +188,7 @@ def test_what_is_no_chat_generator_is_an_option_error(value):
 
 def openai(url: str, model: str) -> OpenAIChatGenerator:
     key = Secret.from_token(KEY)
-    return OpenAIChatGenerator(api_key=key, model=model, api_base_url=url, max_retries=0, timeout=5)
+    return OpenAIChatGenerator(api_key=key, model=model, api_base_url=url, max_retries=0, timeout=60)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -211,7 +211,7 @@ def test_a_real_client_holds_the_model_to_the_schema_and_counts_its_tokens():
 
 def test_a_real_embedder_that_fails_tells_no_key():
     with running() as server:
-        made = {"api_key": Secret.from_token(KEY), "api_base_url": server.url, "max_retries": 0, "timeout": 5}
+        made = {"api_key": Secret.from_token(KEY), "api_base_url": server.url, "max_retries": 0, "timeout": 60}
         embedder = as_embedder(OpenAITextEmbedder(model="http_401", **made))
         with pytest.raises(ModelError, match="haystack:OpenAITextEmbedder:http_401") as caught:
             embedder.embed_documents(["tea"])

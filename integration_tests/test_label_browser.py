@@ -45,7 +45,7 @@ def shown(
         thread.start()
         try:
             with browser() as tab:
-                tab.call("Page.navigate", url=server.address)
+                tab.go_to(server.address)
                 yield tab, server
         finally:
             server.shutdown()

@@ -191,7 +191,7 @@ def test_what_is_no_chat_model_is_an_option_error(value):
 
 def chat_openai(url: str, model: str) -> Any:
     openai = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
-    return openai.ChatOpenAI(model=model, base_url=url, api_key=KEY, max_retries=0, timeout=5)
+    return openai.ChatOpenAI(model=model, base_url=url, api_key=KEY, max_retries=0, timeout=60)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

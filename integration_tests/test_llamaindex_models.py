@@ -187,7 +187,7 @@ def test_what_is_no_llm_is_an_option_error(value):
 
 def openai_like(url: str, model: str) -> Any:
     client = pytest.importorskip("llama_index.llms.openai_like", reason="llama-index-llms-openai-like is not installed")
-    return client.OpenAILike(model=model, api_base=url, api_key=KEY, is_chat_model=True, max_retries=0, timeout=5)
+    return client.OpenAILike(model=model, api_base=url, api_key=KEY, is_chat_model=True, max_retries=0, timeout=60)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -138,6 +138,10 @@ def slow(handler: Handler, body: dict[str, Any]) -> None:
     answer(handler, body)
 
 
+def hanging(handler: Handler, body: dict[str, Any]) -> None:
+    time.sleep(600)
+
+
 def gated(handler: Handler, body: dict[str, Any]) -> None:
     handler.wait_at_the_gate()
     answer(handler, body)
@@ -181,6 +185,7 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "truncated": truncated,
     "truncated_body": truncated_body,
     "slow": slow,
+    "hanging": hanging,
     "gated": gated,
     "http_429": lambda handler, body: handler.error(429, "slow down", retry_after="0.1"),
     "quota": lambda handler, body: handler.error(429, "you have no money", "insufficient_quota", retry_after="0.01"),
@@ -203,7 +208,7 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
 # What no question can get past, what is right in the end, and what is never an answer to anything.
 FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body")
 HARMLESS = ("fenced", "no_usage", "without_schema")
-LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "slow", "gated"))
+LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "slow", "hanging", "gated"))
 
 
 class Gate:

@@ -103,7 +103,7 @@ def test_an_endpoint_is_left_alone_until_the_date_that_it_names(server: FakeServ
 
 def test_after_every_fault_the_next_question_is_answered(server: FakeServer) -> None:
     """Nothing of a connection that went wrong is left."""
-    llm = OpenAILLM("drip*1", server.url, timeout=0.3, tries=2)
+    llm = OpenAILLM("drip*1", server.url, timeout=1, tries=2)
     for _ in range(2):
         assert "number" in ask(llm, question())
     for fault in ("truncated_body*1", "close*1", "no_json*1", "flood*1"):

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -195,11 +194,7 @@ def server(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
         handler.wait_at_the_gate()
         handler.complete(honest(body["messages"], None))
 
-    def hang(handler: Any, body: dict[str, Any]) -> None:
-        time.sleep(600)
-
     monkeypatch.setitem(fake_llm_server.FAULTS, "writer", write)
-    monkeypatch.setitem(fake_llm_server.FAULTS, "hanging", hang)
     return server
 
 
