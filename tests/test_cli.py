@@ -10,10 +10,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -22,7 +22,7 @@ from hypothesis import given, settings
 
 import chunkcore.models
 from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.cli import RENAMED, app, main
+from chunkcore.cli import RENAMED, app, main, running
 from chunkcore.cli.compare import DEFAULT_STRATEGIES
 from chunkcore.cli.options import default_cache
 from chunkcore.cli.running import reporting
@@ -661,7 +661,7 @@ def test_scores_count_the_tokens_asked_for(docs, questions, tmp_path, capfd, fak
 
 def test_a_log_has_a_line_now_and_then(monkeypatch):
     seconds = iter([0.0, 1.0, 6.0, 7.0, 8.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     log = io.StringIO()
     with reporting(log) as progress:
         for done in (0, 100, 1000, 1500, 2000):
