@@ -19,7 +19,7 @@ from chunkcore.boundaries.blocks import table_blocks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
-from chunkcore.reading import Reader, Reading, UnreadError, markup, read_file, readers
+from chunkcore.reading import Reader, Reading, UnreadError, read_file, readers
 from chunkcore.reading import pdf as pdf_reader
 from chunkcore.scale import Stream, StreamOptions
 from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml, write_docx, write_epub
@@ -448,7 +448,7 @@ def test_a_missing_extra_is_named(folder, monkeypatch):
     monkeypatch.setattr(pdf_reader, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match=r'b.pdf, f.pdf: cannot be read: pypdfium2 .* "chunkadapters\[files\]"'):
         load_documents(folder)
-    monkeypatch.setattr(markup, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "justhtml", None)
     with pytest.raises(UnreadError, match=r'justhtml is needed .* "chunkadapters\[files\]"'):
         document_of(write_epub(folder / "g.epub", {"a.xhtml": "<p>Tea.</p>"}))
 

@@ -239,15 +239,20 @@ def write_parts(path: Path, parts: Iterable[bytes], *, sync: bool = True) -> Pat
     return path
 
 
+def write_all(file: Any, data: bytes) -> None:
+    """Write bytes to an unbuffered file, which may take a part of them at a time."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) or 0 :]
+
+
 def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
     """Write lines at `end` of an unbuffered file (None: at its end) and sync them: all or none. Returns the new end.
     Raises `OSError`: the lines cannot be written. The file is as before, also after Ctrl-C.
     """
     begin = file.seek(0, os.SEEK_END) if end is None else end
     try:
-        left = memoryview(lines)
-        while left:
-            left = left[file.write(left) or 0 :]
+        write_all(file, lines)
         os.fsync(file.fileno())
     except BaseException:  # Ctrl-C among them
         with suppress(OSError):  # half a line would damage the next line
@@ -460,9 +465,7 @@ class ScratchFile:
         with self._lock, telling_the_folder():
             begin = self._size
             self._file.seek(begin)
-            left = memoryview(data)
-            while left:
-                left = left[self._file.write(left) or 0 :]
+            write_all(self._file, data)
             self._size = begin + len(data)
         return begin
 

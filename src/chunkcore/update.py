@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,27 +91,23 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
 
 
 def _partners(old: Sequence[Chunk], new: Sequence[Chunk]) -> dict[int, int]:
-    contents = [_content(chunk) for chunk in new]
-    waiting: defaultdict[_Content, deque[int]] = defaultdict(deque)
-    unmoved: defaultdict[tuple[_Content, tuple[Span, ...]], deque[int]] = defaultdict(deque)
-    for place, chunk in enumerate(old):
-        content = _content(chunk)
-        waiting[content].append(place)
-        unmoved[content, chunk.spans].append(place)
-    partners: dict[int, int] = {}
-    for place, chunk in enumerate(new):
-        if here := unmoved[contents[place], chunk.spans]:
-            partners[place] = here.popleft()
-    taken = set(partners.values())
-    for place, content in enumerate(contents):
-        if place in partners:
-            continue
-        candidates = waiting[content]
-        while candidates and candidates[0] in taken:
-            candidates.popleft()
-        if candidates:
-            partners[place] = candidates.popleft()
-    return partners
+    """The place of the old chunk of equal content by that of the new one: at the same spans, then any."""
+    before, after = dict(enumerate(map(_content, old))), dict(enumerate(map(_content, new)))
+    partners = _equal(
+        {place: (content, old[place].spans) for place, content in before.items()},
+        {place: (content, new[place].spans) for place, content in after.items()},
+    )
+    for place, other in partners.items():
+        del after[place], before[other]
+    return partners | _equal(before, after)
+
+
+def _equal(old: Mapping[int, Hashable], new: Mapping[int, Hashable]) -> dict[int, int]:
+    """Places of equal things in order, each once."""
+    waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+    for place, thing in old.items():
+        waiting[thing].append(place)
+    return {place: waiting[thing].popleft() for place, thing in new.items() if waiting[thing]}
 
 
 def _content(chunk: Chunk) -> _Content:

@@ -145,16 +145,14 @@ class _Reader:
         return [self.block(element, kept, path) for element, kept in pairs if kept]
 
     def block(self, element: _Element, kept: tuple[int, int], path: tuple[str, ...], level: int = 0) -> Block:
-        start, end = kept
         parts: Callable[[], Sequence[Block]] | None = None
         if element.tag == "table" and element.children:
-            parts = partial(self.rows, element, start, end, path)
+            parts = partial(self.rows, element, *kept, path)
         elif len(element.children) > 1 or any(child.tag for child in element.children):
-            parts = partial(self.blocks, element.in_order(), start, end, path)
+            parts = partial(self.blocks, element.in_order(), *kept, path)
         return Block(
-            start=start,
-            end=end,
-            path=path,
+            *kept,
+            path,
             whole=level > 0 or element.tag in _LINES or element.tag in ("table", "tr"),
             leads=element.tag in _LEADING,
             level=level,
@@ -173,12 +171,12 @@ class _Reader:
         if first is None:
             return self.blocks([row.element for row in body], start, end, path)
         header = between(self.text, self.place(rows[0].start), first[1], [])[0] or first
-        found = [Block(start=first[0], end=first[1], path=path, whole=True, leads=True)]
+        found = [Block(*first, path, whole=True, leads=True)]
         for row, kept in zip(body, ranges, strict=True):
             if kept:
                 cells = partial(self.blocks, row.element.in_order(), *kept, path)
                 parts = cells if len(row.element.children) > 1 else None
-                found.append(Block(start=kept[0], end=kept[1], path=path, whole=True, header=header, parts=parts))
+                found.append(Block(*kept, path, whole=True, header=header, parts=parts))
         return found
 
 

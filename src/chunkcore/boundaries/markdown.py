@@ -50,7 +50,7 @@ def markdown_blocks(text: str) -> list[Block]:
     starts = [begin, *[begin + found.end() for found in _LINE_END.finditer(body)]]
     blocks = _Reader(text, starts).blocks(_nodes(body), begin, len(text))
     if front_end and (kept := between(text, 0, begin, [])[0]):
-        return [Block(start=kept[0], end=kept[1], whole=True, text="lines"), *blocks]
+        return [Block(*kept, whole=True, text="lines"), *blocks]
     return blocks
 
 
@@ -76,32 +76,22 @@ class _Reader:
         return found
 
     def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int) -> Block:
-        start, end = kept
         parts: Callable[[], list[Block]] | None = None
         if node.kind == "table" and node.last - node.first > 2:
-            parts = partial(self.rows, node, start, end, path)
+            parts = partial(self.rows, node, *kept, path)
         elif node.children:
-            parts = partial(self.blocks, node.children, start, end, path)
+            parts = partial(self.blocks, node.children, *kept, path)
         is_code = node.kind in ("fence", "code_block", "html_block", "table")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
         leads = node.kind == "heading"
-        return Block(
-            start=start, end=end, path=path, whole=leads or is_code, leads=leads, level=level, parts=parts, text=text
-        )
+        return Block(*kept, path, whole=leads or is_code, leads=leads, level=level, parts=parts, text=text)
 
     def rows(self, node: _Node, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
         header, *rows = between(self.text, start, end, map(self.offset, range(node.first + 2, node.last)))
         if header is None:
             return []
-        first = Block(start=header[0], end=header[1], path=path, whole=True, leads=True, text="words")
-        return [
-            first,
-            *(
-                Block(start=row[0], end=row[1], path=path, whole=True, header=header, text="words")
-                for row in rows
-                if row
-            ),
-        ]
+        first = Block(*header, path, whole=True, leads=True, text="words")
+        return [first, *(Block(*row, path, whole=True, header=header, text="words") for row in rows if row)]
 
 
 def _nodes(text: str) -> list[_Node]:

@@ -86,12 +86,12 @@ class Contextual(LLMChunker):
         answers = [self._ask(next(questions))]
         answers += ask_all(get_llm(self.llm), self._ask, questions)
         found = []
-        for draft, answer in zip(drafts, answers, strict=True):
-            if answer.value is None:
-                told = {"fallback": "no context", "fallback_reason": answer.problem}
+        for draft, (sentence, problem) in zip(drafts, answers, strict=True):
+            if sentence is None:
+                told = {"fallback": "no context", "fallback_reason": problem}
                 found.append(draft._replace(metadata={**draft.metadata, **told}))
             else:
-                context = f"{draft.context}\n{answer.value}" if draft.context else answer.value
+                context = f"{draft.context}\n{sentence}" if draft.context else sentence
                 found.append(draft._replace(context=context))
         return found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,14 +26,6 @@ C = TypeVar("C", bound="LLMChunker")
 T = TypeVar("T")
 
 _FALLBACK = ("fallback", "fallback_reason")
-
-
-@dataclass(frozen=True)
-class Outcome(Generic[T]):  # Python 3.10 has no generic NamedTuple
-    """A valid answer, or the reason why there is none."""
-
-    value: T | None
-    problem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +70,14 @@ class LLMChunker(Chunker, ABC):
     def _with_llm(self: C, llm: LLM) -> C:
         return replace(self, llm=llm)
 
-    def _ask(self, question: Question[T]) -> Outcome[T]:
+    def _ask(self, question: Question[T]) -> tuple[T | None, str]:
+        """A valid answer, or the reason why there is none."""
         try:
-            return Outcome(ask(get_llm(self.llm), question, retries=self.retries))
+            return ask(get_llm(self.llm), question, retries=self.retries), ""
         except NoAnswerError as error:
             if self.strict:
                 raise
-            return Outcome(None, str(error))
+            return None, str(error)
 
 
 class Section(NamedTuple):
@@ -151,10 +144,10 @@ class WindowChunker(LLMChunker, ABC):
         if end == first + 1:
             return [Section(first)]
         texts = [source.text[start:stop] for start, stop in pieces[first:end].tolist()]
-        answer: Outcome[list[Section]] = self._ask(self._question(texts, final=end == len(pieces)))
-        if answer.value is None:
-            return [Section(first, {"fallback": "cut by size", "fallback_reason": answer.problem})]
-        return [Section(first + each.first, each.metadata) for each in answer.value]
+        sections, problem = self._ask(self._question(texts, final=end == len(pieces)))
+        if sections is None:
+            return [Section(first, {"fallback": "cut by size", "fallback_reason": problem})]
+        return [Section(first + each.first, each.metadata) for each in sections]
 
     def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
         """Where the next window begins: at the last section, or at the text's end."""

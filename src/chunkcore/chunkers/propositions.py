@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chunkcore.chunkers.base import Draft, strategies
-from chunkcore.chunkers.llm import LLMChunker, Outcome
+from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
@@ -78,10 +78,10 @@ class Propositions(LLMChunker):
         passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter).split(source)
 
         def written(spans: tuple[Span, ...]) -> list[Draft]:
-            answer: Outcome[list[str]] = self._ask(self._question(spans[0].slice(source.text)))
-            if answer.value is None:
-                return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": answer.problem})]
-            return [Draft(spans, derived=each) for each in answer.value]
+            found, problem = self._ask(self._question(spans[0].slice(source.text)))
+            if found is None:
+                return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": problem})]
+            return [Draft(spans, derived=each) for each in found]
 
         return [draft for drafts in ask_all(get_llm(self.llm), written, passages) for draft in drafts]
 

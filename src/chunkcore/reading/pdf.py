@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import groupby, pairwise
@@ -361,8 +361,7 @@ def _words(page: Any) -> Iterator[_Word]:
             corners = [placed(*edge) for edge in edges] or [(0.0, 0.0, 0.0, 0.0)]
             letters.clear()
             edges.clear()
-            lefts, tops, rights, bottoms = zip(*corners, strict=True)
-            return _Word(text, min(lefts), min(tops), max(rights), max(bottoms), begins)
+            return _Word(text, *_hull(corners), begins)
 
         last = -1
         for index in range(count + 1):
@@ -385,6 +384,11 @@ def _words(page: Any) -> Iterator[_Word]:
             last = index
     finally:
         handle.close()
+
+
+def _hull(boxes: Iterable[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 def _placed(page: Any) -> Any:
@@ -487,16 +491,7 @@ def _runs(words: Sequence[_Word]) -> list[_Run]:
                 found[-1].append(word)
                 continue
         found.append([word])
-    return [
-        _Run(
-            each,
-            min(w.left for w in each),
-            min(w.top for w in each),
-            max(w.right for w in each),
-            max(w.bottom for w in each),
-        )
-        for each in found
-    ]
+    return [_Run(each, *_hull([word[1:5] for word in each])) for each in found]
 
 
 def _columns(runs: list[_Run], depth: int) -> list[list[_Row]]:

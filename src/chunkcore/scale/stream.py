@@ -22,7 +22,7 @@ from chunkcore.concurrency import batches_of
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
-from chunkcore.files import AppendLog, NoTextError
+from chunkcore.files import AppendLog, NoTextError, write_all
 from chunkcore.reading import UnreadError
 from chunkcore.registry import check_number
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
@@ -435,10 +435,8 @@ class ResumableOutput:
         return self._files[path]
 
     def _add(self, path: Path, data: bytes) -> None:
-        left = memoryview(data)
         try:
-            while left:
-                left = left[self._files[path].write(left) or 0 :]
+            write_all(self._files[path], data)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error
 
