@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from chunkadapters.models import (
     BridgedEmbedder,
     BridgedLLM,
-    Identity,
     identify,
     secrets_within,
     without_secrets,
@@ -133,8 +132,10 @@ def test_a_message_is_one_short_line():
 class ToyEmbedder(BridgedEmbedder):
     """Asks a fake, whose vectors become lists, as the frameworks have them."""
 
+    framework = "toy"
+
     def __init__(self, model: Any, max_tokens: int | None = None) -> None:
-        super().__init__(model, Identity("toy:m", "toy:1"), max_tokens)
+        super().__init__(model, "toy:m", "1", max_tokens)
 
     def _documents(self, texts):
         return self.model.embed_documents(texts)
@@ -258,8 +259,10 @@ class ReadTimeoutError(Exception):
 class ToyLLM(BridgedLLM):
     """Gives its answers in order, the last one for ever; an exception is raised."""
 
+    framework = "toy"
+
     def __init__(self, *answers: Any, schema: Exception | None = None, concurrency: int = 1, **settings: Any) -> None:
-        super().__init__(Model(**settings), Identity("toy:m", "toy:1"), concurrency)
+        super().__init__(Model(**settings), "toy:m", "1", concurrency)
         self.answers = answers
         self.refusal = schema
         self.asked: list[tuple[Any, Any]] = []

@@ -20,15 +20,7 @@ from haystack.dataclasses import ChatMessage
 from typing_extensions import Self
 
 from chunkadapters.hits import Hit, merged_metadata, names
-from chunkadapters.models import (
-    BridgedEmbedder,
-    BridgedLLM,
-    Identity,
-    at_once,
-    finished,
-    identify,
-    titled,
-)
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished, titled
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
 from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
 from chunkcore.document import Document as CoreDocument
@@ -289,7 +281,6 @@ def _listed(sockets: Iterable[_Socket]) -> str:
 
 # ---- Components as models
 
-_FRAMEWORK = "haystack"
 _FROM = {"system": ChatMessage.from_system, "user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
 
 
@@ -325,8 +316,7 @@ def as_embedder(
         raise OptionError(f"expected a Haystack document or text embedder, got {type(component).__name__}")
     if text_embedder is not None and not _embeds_text(_sockets(text_embedder)):
         raise OptionError(f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}")
-    identity = identify(_FRAMEWORK, component, (), name, fingerprint)
-    return _Embedder(component, text_embedder, identity, max_tokens)
+    return _Embedder(component, text_embedder, name, fingerprint, max_tokens)
 
 
 def as_llm(
@@ -347,7 +337,7 @@ def as_llm(
     """
     if not _generates(_sockets(generator)):
         raise OptionError(f"expected a Haystack chat generator, got {type(generator).__name__}")
-    return _LLM(generator, identify(_FRAMEWORK, generator, (), name, fingerprint), concurrency)
+    return _LLM(generator, name, fingerprint, concurrency)
 
 
 def as_model(value: Any) -> Any:
@@ -402,8 +392,12 @@ def _generates(sockets: _Sockets | None) -> bool:
 
 
 class _Embedder(BridgedEmbedder):
-    def __init__(self, component: Any, text_embedder: Any, identity: Identity, max_tokens: int | None) -> None:
-        super().__init__(component, identity, max_tokens)
+    framework = "haystack"
+
+    def __init__(
+        self, component: Any, text_embedder: Any, name: str | None, fingerprint: str | None, max_tokens: int | None
+    ) -> None:
+        super().__init__(component, name, fingerprint, max_tokens)
         self._whole_batches = _embeds_documents(_component_sockets(component))
         self.text_embedder = text_embedder
         self.symmetric = text_embedder is None
@@ -450,6 +444,8 @@ async def _one_by_one(component: Any, texts: list[str], run: _Runner) -> list[An
 
 
 class _LLM(BridgedLLM):
+    framework = "haystack"
+
     def warm_up(self) -> None:
         """Load what the component loads."""
         _warm_up(self.model)

@@ -6,12 +6,11 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
@@ -91,14 +90,8 @@ _DEPTH = 3
 _HIDDEN = "[secret]"
 
 
-@dataclass(frozen=True)
-class Identity:
-    """A model's name and what its answers depend on.
-
-    Attributes:
-        name: of the framework, the class and, if known, the model.
-        fingerprint: of the class and all settings but secrets.
-    """
+class Identity(NamedTuple):
+    """A model's name: of the framework, the class and, if known, the model. And a digest of its class and settings."""
 
     name: str
     fingerprint: str
@@ -293,17 +286,19 @@ class BridgedEmbedder:
         max_tokens: its token limit for a text; None if unknown or unlimited.
         symmetric: whether questions are embedded like documents.
         methods: the model's methods for texts and for one question, and their asynchronous forms.
+        framework, kinds: see `identify`.
     """
 
     symmetric = False
     methods: ClassVar[tuple[str, str, str, str]]
+    framework: ClassVar[str]
+    kinds: ClassVar[tuple[type, ...]] = ()
 
-    def __init__(self, model: Any, identity: Identity, max_tokens: int | None) -> None:
+    def __init__(self, model: Any, name: str | None, fingerprint: str | None, max_tokens: int | None) -> None:
+        self.name, self.fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         if max_tokens is not None:
             check_number("max_tokens", max_tokens, 1)
         self.model = model
-        self.name = identity.name
-        self.fingerprint = identity.fingerprint
         self.max_tokens = max_tokens
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -405,10 +400,15 @@ class BridgedLLM(MeteredLLM):
         name: in configurations and tables; by default of the framework, the class and the model.
         fingerprint: what its answers depend on; by default its class and settings, without keys and passwords.
         concurrency: requests of all threads at once: more than 1 for a service, not for a local model.
+        framework, kinds: see `identify`.
     """
 
-    def __init__(self, model: Any, identity: Identity, concurrency: int) -> None:
-        super().__init__(name=identity.name, fingerprint=identity.fingerprint, concurrency=concurrency)
+    framework: ClassVar[str]
+    kinds: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, model: Any, name: str | None, fingerprint: str | None, concurrency: int) -> None:
+        own, mark = identify(self.framework, model, self.kinds, name, fingerprint)
+        super().__init__(name=own, fingerprint=mark, concurrency=concurrency)
         self.model = model
         self._takes_schema = True
 

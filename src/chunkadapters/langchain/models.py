@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, titled
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
@@ -50,11 +50,6 @@ class ChunkcoreEmbeddings(Embeddings):
         return f"{type(self).__name__}({self.embedder.name!r})"
 
 
-_FRAMEWORK = "langchain"
-_EMBEDDINGS = (Embeddings,)
-_LANGUAGE_MODELS = (BaseLanguageModel, Runnable)
-
-
 def as_embedder(
     embeddings: Embeddings,
     *,
@@ -77,7 +72,7 @@ def as_embedder(
     """
     if not isinstance(embeddings, Embeddings):
         raise OptionError(f"expected LangChain embeddings, got {type(embeddings).__name__}")
-    return _Embedder(embeddings, identify(_FRAMEWORK, embeddings, _EMBEDDINGS, name, fingerprint), max_tokens)
+    return _Embedder(embeddings, name, fingerprint, max_tokens)
 
 
 def as_llm(
@@ -101,7 +96,7 @@ def as_llm(
     """
     if not isinstance(model, Runnable):
         raise OptionError(f"expected a LangChain chat model, got {type(model).__name__}")
-    return _LLM(model, identify(_FRAMEWORK, model, _LANGUAGE_MODELS, name, fingerprint), concurrency)
+    return _LLM(model, name, fingerprint, concurrency)
 
 
 def as_model(value: Any) -> Any:
@@ -112,10 +107,12 @@ def as_model(value: Any) -> Any:
 
 
 class _Embedder(BridgedEmbedder):
+    framework, kinds = "langchain", (Embeddings,)
     methods = ("embed_documents", "embed_query", "aembed_documents", "aembed_query")
 
 
 class _LLM(BridgedLLM):
+    framework, kinds = "langchain", (BaseLanguageModel, Runnable)
     model: Runnable[Any, Any]
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:

@@ -13,7 +13,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
-from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, json_text, titled
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, json_text, titled
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
@@ -71,11 +71,6 @@ class ChunkcoreEmbedding(BaseEmbedding):
         return await asyncio.to_thread(self._get_query_embedding, query)
 
 
-_FRAMEWORK = "llamaindex"
-_EMBEDDINGS = (BaseEmbedding,)
-_LANGUAGE_MODELS = (LLM,)
-
-
 def as_embedder(
     embed_model: BaseEmbedding,
     *,
@@ -98,7 +93,7 @@ def as_embedder(
     """
     if not isinstance(embed_model, BaseEmbedding):
         raise OptionError(f"expected a LlamaIndex embedding model, got {type(embed_model).__name__}")
-    return _Embedder(embed_model, identify(_FRAMEWORK, embed_model, _EMBEDDINGS, name, fingerprint), max_tokens)
+    return _Embedder(embed_model, name, fingerprint, max_tokens)
 
 
 def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1) -> BridgedLLM:
@@ -118,7 +113,7 @@ def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None,
     """
     if not isinstance(llm, LLM):
         raise OptionError(f"expected a LlamaIndex LLM, got {type(llm).__name__}")
-    return _LLM(llm, identify(_FRAMEWORK, llm, _LANGUAGE_MODELS, name, fingerprint), concurrency)
+    return _LLM(llm, name, fingerprint, concurrency)
 
 
 def as_model(value: Any) -> Any:
@@ -129,15 +124,12 @@ def as_model(value: Any) -> Any:
 
 
 class _Embedder(BridgedEmbedder):
-    methods = (
-        "get_text_embedding_batch",
-        "get_query_embedding",
-        "aget_text_embedding_batch",
-        "aget_query_embedding",
-    )
+    framework, kinds = "llamaindex", (BaseEmbedding,)
+    methods = ("get_text_embedding_batch", "get_query_embedding", "aget_text_embedding_batch", "aget_query_embedding")
 
 
 class _LLM(BridgedLLM):
+    framework, kinds = "llamaindex", (LLM,)
     model: LLM
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:

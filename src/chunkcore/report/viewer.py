@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from chunkcore.concurrency import batches_of
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -117,15 +118,11 @@ def _fitting(
     shelves: list[Pack] = []
     firsts: list[int] = []
     used = at = 0
-    while at < len(listed):
-        first, size, shelf = at, 0, []
-        while at < len(listed) and size < SHELF:
-            parts = _parts(documents[listed[at]].text, ranges[at])
-            size += sum(len(part) for part in parts if isinstance(part, str))
-            shelf.append(parts)
-            at += 1
+    parts = (_parts(documents[number].text, each) for number, each in kept.items())
+    for shelf in batches_of(parts, lambda each: sum(len(part) for part in each if isinstance(part, str)), SHELF):
         shelves.append(packed(f"texts-{len(shelves)}", shelf))
-        firsts.append(first)
+        firsts.append(at)
+        at += len(shelf)
         used += len(shelves[-1].text)
         if used > room:
             return None
