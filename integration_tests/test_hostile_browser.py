@@ -208,7 +208,7 @@ POLICY = "default-src 'none'; style-src 'sha256'; {}base-uri 'none'; form-action
 
 @pytest.mark.parametrize("name", ["report", "tuning", "filters"])
 def test_the_policy_stops_what_would_get_past_the_escaping(tab, report, tuned, filters, tmp_path, name):
-    source = {"report": report, "tuning": tuning_html(tuned, {}, {}), "filters": filters}[name]
+    source = {"report": report, "tuning": tuning_html(tuned, {}, Advice.of_search(tuned)), "filters": filters}[name]
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', source)
     scripts = "script-src 'sha256'; " if name == "report" else ""
     assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == POLICY.format(scripts)

@@ -19,6 +19,7 @@ from chunkcore.chunkers.configuration import read_specs
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.measures import get_measure, measures_at
+from chunkcore.report.advice import Advice
 from chunkcore.report.tuning import option_panels, option_plot, tuning_html, tuning_markdown, write_tuning
 from chunkcore.tuning import Goal, TuneOptions, Tuning, grid_space, load_space, parse_grid, parse_space, snippets, tune
 from chunkcore.tuning.choosing import StrategyChoices, halves, optimism
@@ -364,7 +365,7 @@ def test_a_plot_has_a_line_a_k_and_every_value_as_a_tip(found: Tuning) -> None:
 def test_where_nothing_varies_there_is_no_plot() -> None:
     found = search(GRIDS[2:], ks=(3,), resamples=100)
     assert option_plot(found, width=860) == ""
-    assert "a line a k" not in tuning_html(found, {}, {})
+    assert "a line a k" not in tuning_html(found, {}, Advice.of_search(found))
 
 
 @pytest.mark.parametrize("measure", ["MRR", "DCG@3", "Recall@200tok", "F1@3[document]"])
@@ -399,7 +400,7 @@ def test_the_files_say_the_same_and_nothing_in_them_can_do_anything(tmp_path: Pa
 
 
 def test_markdown_has_a_row_a_choice_a_pair_and_a_configuration(found: Tuning) -> None:
-    text = tuning_markdown(found, {"Seed": "0"})
+    text = tuning_markdown(found, {"Seed": "0"}, Advice.of_search(found))
     tables = {part.split("\n")[0]: part.count("\n| ") - 2 for part in text.split("## ")[1:]}
     assert tables["Each strategy's best configuration"] == 3
     assert tables["Differences of the choices, in points"] == 3

@@ -14,27 +14,10 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import installed_version
 from chunkcore.frames import draw
-from chunkcore.report import plots
+from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.rendering import assets, both_widths, markup, policy, template
-from chunkcore.report.tables import (
-    CostAxis,
-    amount,
-    chunk_table,
-    collection_score_tables,
-    collection_table,
-    cost_axis,
-    cost_table,
-    cross_table,
-    difference_table,
-    located_table,
-    measure_table,
-    pairs_note,
-    problem_table,
-    score_table,
-    warnings,
-)
 from chunkcore.report.tuning import option_plot, tuning_section
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
@@ -56,15 +39,15 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
-    axis = cost_axis(page)
+    axis = tables.cost_axis(page)
     views = [_view(page, k, unit, axis) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
     benchmark = page.benchmark
     facts = [("Collection", benchmark.name if benchmark else page.reports[0].benchmark)]
     if benchmark:
-        facts.append(("Documents", amount(len(benchmark.documents))))
-    facts.append(("Questions", amount(len(page.reports[0].query_ids))))
-    facts += [("Strategies", amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
+        facts.append(("Documents", tables.amount(len(benchmark.documents))))
+    facts.append(("Questions", tables.amount(len(page.reports[0].query_ids))))
+    facts += [("Strategies", tables.amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
     return str(
         template("page.html.jinja").render(
             policy=policy(style, script),
@@ -77,21 +60,21 @@ def html_report(page: ReportPage) -> str:
             version=installed_version(),
             advice=Advice.of(page),
             facts=facts,
-            warnings=warnings(page),
+            warnings=tables.warnings(page),
             views=views,
             axis=axis,
-            costs=cost_table(page),
-            cross=cross_table(page),
+            costs=tables.cost_table(page),
+            cross=tables.cross_table(page),
             means=both_widths(lambda width: _means(page, width)),
             forest=both_widths(lambda width: _forest(page, width)),
-            differences=difference_table(page),
-            pairs_note=pairs_note(page),
-            measures=measure_table(page),
+            differences=tables.difference_table(page),
+            pairs_note=tables.pairs_note(page),
+            measures=tables.measure_table(page),
             meanings=_meanings(page, views),
-            chunks=chunk_table(page),
+            chunks=tables.chunk_table(page),
             histograms=_histograms(page),
-            problems=problem_table(page),
-            located=located_table(page),
+            problems=tables.problem_table(page),
+            located=tables.located_table(page),
             tuning=tuning_section(page.tuning) if page.tuning else None,
         )
     )
@@ -165,7 +148,7 @@ def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, 
     return found
 
 
-def _view(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis | None) -> dict[str, Any]:
+def _view(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis | None) -> dict[str, Any]:
     """The scores, plots and collections at one k in one unit, which the page's switches select."""
     retrieved = _size_axis(page, k)
     return {
@@ -173,24 +156,24 @@ def _view(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis | None) -> dict
         "unit": unit,
         "against": retrieved.title,
         "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
-        "scores": score_table(page, k, unit),
-        "collections": collection_table(page, k, unit),
-        "collection_scores": collection_score_tables(page, k, unit),
+        "scores": tables.score_table(page, k, unit),
+        "collections": tables.collection_table(page, k, unit),
+        "collection_scores": tables.collection_score_tables(page, k, unit),
         "plot": both_widths(lambda width: _scatter(page, k, unit, retrieved, width)),
         "cost_plot": axis and both_widths(lambda width: _scatter(page, k, unit, axis, width)),
     }
 
 
-def _size_axis(page: ReportPage, k: Depth) -> CostAxis:
+def _size_axis(page: ReportPage, k: Depth) -> tables.CostAxis:
     """Retrieved tokens; where all retrieve the same budget, the size of chunks, which tells them apart."""
     sizes = tuple(report.chunks.mean if report.chunks else math.nan for report in page.reports)
     if budget_of(k) is not None and any(map(math.isfinite, sizes)):
-        return CostAxis("size of chunks", "Mean tokens of a chunk", "tokens a chunk", sizes)
+        return tables.CostAxis("size of chunks", "Mean tokens of a chunk", "tokens a chunk", sizes)
     tokens = tuple(report.mean_tokens(k) for report in page.reports)
-    return CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
+    return tables.CostAxis("retrieved tokens", "Tokens retrieved per question", "tokens", tokens)
 
 
-def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: CostAxis, width: int) -> str:
+def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis, width: int) -> str:
     measure = (page.measures(k, unit) or [page.comparison.measure])[0]
     points = []
     for (number, report), value in zip(page.systems, axis.values, strict=True):
@@ -311,9 +294,9 @@ def _histograms(page: ReportPage) -> list[dict[str, Any]]:
         {
             "number": number,
             "name": name,
-            "count": amount(chunks.count),
-            "median": amount(chunks.median),
-            "maximum": amount(chunks.maximum),
+            "count": tables.amount(chunks.count),
+            "median": tables.amount(chunks.median),
+            "maximum": tables.amount(chunks.maximum),
             "plot": markup(
                 plots.histogram(chunks.tokens.tolist(), limit=limit, title=f"Chunk lengths of {name}, in tokens")
             ),

@@ -21,25 +21,10 @@ from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import write_text
+from chunkcore.report import tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.html import html_report
 from chunkcore.report.page import ReportPage
-from chunkcore.report.tables import (
-    Table,
-    chunk_table,
-    collection_score_tables,
-    collection_table,
-    cost_table,
-    cross_table,
-    difference_table,
-    located_table,
-    markdown_table,
-    measure_table,
-    pairs_note,
-    problem_table,
-    score_table,
-    warnings,
-)
 from chunkcore.report.tuning import tuning_tables
 
 
@@ -47,22 +32,22 @@ def markdown_report(page: ReportPage) -> str:
     """The verdict, and every table of the HTML page at every k and in every unit."""
     name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
     parts = [f"# Chunking strategies on {markdown_cell(name)}", Advice.of(page).markdown()]
-    parts += [f"> {markdown_cell(text)}" for text in warnings(page)]
+    parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
     parts += ["## Verdict", markdown_cell(page.comparison.verdict)]
     for unit in page.units:
         for k in page.ks:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
-            parts += [title, markdown_table(score_table(page, k, unit))]
-            parts += _titled(collection_table(page, k, unit), level=3)
-            for each in collection_score_tables(page, k, unit):
+            parts += [title, tables.markdown_table(tables.score_table(page, k, unit))]
+            parts += _titled(tables.collection_table(page, k, unit), level=3)
+            for each in tables.collection_score_tables(page, k, unit):
                 parts += _titled(replace(each, title=f"{each.title}, {unit}s"), level=4)
-    parts += _titled(cost_table(page), "For one strategy, as if it were alone. Seconds are this run's.")
-    parts += _titled(cross_table(page), "Bold are the highest and those that are statistically tied with it.")
-    parts += _titled(difference_table(page), f"Row minus column, in points; {pairs_note(page)}.")
-    parts += _titled(measure_table(page))
+    parts += _titled(tables.cost_table(page), "For one strategy, as if it were alone. Seconds are this run's.")
+    parts += _titled(tables.cross_table(page), "Bold are the highest and those that are statistically tied with it.")
+    parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
+    parts += _titled(tables.measure_table(page))
     for table in tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
-    for found in (chunk_table(page), problem_table(page), located_table(page)):
+    for found in (tables.chunk_table(page), tables.problem_table(page), tables.located_table(page)):
         parts += _titled(found)
     shown = {
         "Date": page.written,
@@ -76,10 +61,10 @@ def markdown_report(page: ReportPage) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
+def _titled(table: tables.Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
     if table is None:
         return []
-    return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), markdown_table(table)]
+    return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), tables.markdown_table(table)]
 
 
 FORMAT = "chunkcore report 1"

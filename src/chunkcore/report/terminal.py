@@ -1,11 +1,17 @@
-"""Reports in a terminal. Needs rich, which comes with the command line."""
+"""Reports in a terminal."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from chunkcore.escaping import terminal_text
 from chunkcore.report.advice import Advice
@@ -13,11 +19,6 @@ from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import Cell, Column, Table, score_table, warnings
 from chunkcore.report.tuning import choice_table, front_table, winner_facts
 from chunkcore.tuning.result import Tuning
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
 _NAME = 27  # columns for a strategy's name
 _SPEC = 44  # columns for a configuration
@@ -31,8 +32,6 @@ _STOPPED = {
 
 def print_report(page: ReportPage, console: Console) -> None:
     """Print what to do, the scores at the verdict's k, the warnings and the verdict."""
-    from rich.text import Text
-
     measure = page.comparison.measure
     print_advice(Advice.of(page), console)
     table = score_table(page, page.chosen_k, measure.unit)
@@ -49,9 +48,6 @@ def print_report(page: ReportPage, console: Console) -> None:
 
 def print_advice(advice: Advice, console: Console) -> None:
     """Print the lines, the next command, and the code to paste."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
     block = RichTable.grid(padding=(0, 2))
     for number, (label, text) in enumerate(advice.lines):
         block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
@@ -65,11 +61,9 @@ def print_advice(advice: Advice, console: Console) -> None:
     console.print()
 
 
-def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None) -> None:
+def print_tuning(tuning: Tuning, console: Console, advice: Advice) -> None:
     """Print what to do, the Pareto front, the winner with its held-out score, failures, and a grid's choices."""
-    from rich.text import Text
-
-    print_advice(advice or Advice.of_search(tuning), console)
+    print_advice(advice, console)
     table = front_table(tuning)
     shown = Table(table.title, table.columns, (*tuning.front[:_MOST_ROWS], tuning.baseline))
     console.print(_laid_out(shown, list(shown.columns), _SPEC))
@@ -101,7 +95,6 @@ def print_tuning(tuning: Tuning, console: Console, advice: Advice | None = None)
 
 def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
     """The columns that fit; the highest priority is dropped first."""
-    from rich.cells import cell_len
 
     def width_of(column: Column[Any]) -> int:
         cells = [column.cell(row) for row in table.items]
@@ -120,10 +113,6 @@ def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
 
 def _laid_out(table: Table[Any], columns: list[Column[Any]], width: int = _NAME, *, fold: bool = True) -> RichTable:
     """The table with some of its columns; the first has names in lines of at most this width."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
     made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
         right = column.kind == "number"
@@ -140,8 +129,6 @@ def _laid_out(table: Table[Any], columns: list[Column[Any]], width: int = _NAME,
 
 
 def _text(cell: Cell) -> Text:
-    from rich.text import Text
-
     made = Text(terminal_text(cell.text), style="bold" if cell.strong else "")
     for detail in cell.details:
         made.append(f"\n{terminal_text(detail)}", style="dim not bold")
@@ -150,8 +137,6 @@ def _text(cell: Cell) -> Text:
 
 def _named(cell: Cell, width: int = _NAME) -> Text:
     """A name on lines below each other, after its number."""
-    from rich.text import Text
-
     number = f"{cell.number:<3}" if cell.number else ""
     lines = f"\n{' ' * len(number)}".join(_wrapped(terminal_text(cell.text), width - len(number)))
     return Text(number + lines, style="bold" if cell.strong else "")

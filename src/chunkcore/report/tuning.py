@@ -268,20 +268,19 @@ def write_tuning(
         **(settings or {}),
     }
     advice = advice or Advice.of_search(tuning, embedder)
-    pasted = advice.pasted
-    data = {**tuning.to_dict(), "advice": dict(advice.lines), "snippets": dict(pasted), "settings": shown}
+    told = {"advice": dict(advice.lines), "snippets": dict(advice.pasted), "settings": shown}
+    data = {**tuning.to_dict(), **told}
     texts = {
         "markdown": (f"{name}.md", tuning_markdown(tuning, shown, advice)),
         "json": (f"{name}.json", json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n"),
-        "winner": ("winner.yaml", pasted["YAML, for compare --config"] + "\n"),
+        "winner": ("winner.yaml", advice.pasted["YAML, for compare --config"] + "\n"),
         "html": (f"{name}.html", tuning_html(tuning, shown, advice)),
     }
     return TuningFiles(**{kind: write_text(Path(folder) / file, text) for kind, (file, text) in texts.items()})
 
 
-def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:
+def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice) -> str:
     """What to do, the verdict and the tables."""
-    advice = advice or Advice.of_search(tuning)
     parts = [f"# Tuning on {markdown_cell(tuning.benchmark)}", advice.markdown()]
     parts += ["## Verdict", markdown_cell(tuning.verdict)]
     if tuning.strategies is not None:
@@ -293,7 +292,7 @@ def tuning_markdown(tuning: Tuning, settings: Mapping[str, str], advice: Advice 
     return "\n\n".join(parts) + "\n"
 
 
-def tuning_html(tuning: Tuning, settings: Mapping[str, str], advice: Advice | None = None) -> str:
+def tuning_html(tuning: Tuning, settings: Mapping[str, str], advice: Advice) -> str:
     """The page: no script, no connection; text from the data is inert."""
     style = assets("page.css")
     return str(
@@ -305,7 +304,7 @@ def tuning_html(tuning: Tuning, settings: Mapping[str, str], advice: Advice | No
             winner=winner_facts(tuning),
             front=front_table(tuning),
             folds=fold_table(tuning),
-            advice=advice or Advice.of_search(tuning),
+            advice=advice,
             settings=settings,
             shown=tuning_section(tuning),
         )
