@@ -8,7 +8,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -138,9 +137,9 @@ class Aligner:
             if choice is None:
                 located.append(Retrieved("", (), 0.0, text, how="unlocated", certainty=0.0))
                 continue
-            told = len(each.places) > 1 and choice.equals == 1
-            sure = _Found(each.places, "order", each.similarity) if told else each
-            located.append(self._retrieved(text, sure, each.places[choice.index], choice.equals, 0.0))
+            place, equals = choice
+            sure = each._replace(how="order") if len(each.places) > 1 and equals == 1 else each
+            located.append(self._retrieved(text, sure, each.places[place], equals, 0.0))
         return located
 
     def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
@@ -362,25 +361,17 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
 _BACKWARDS = 10**12  # cost of a piece that does not begin after the one before: more than any gaps
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceChoice:
-    """The chosen place of a piece, and the number of equally good places, itself included."""
+def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[tuple[int, int] | None]:
+    """Of each piece, the place that makes the sequence most even, and how many places are as good, itself included.
 
-    index: int
-    equals: int
-
-
-def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) -> list[PlaceChoice | None]:
-    """The places that make the sequence most even, by dynamic programming.
-
-    Each piece begins after the one before, if it can. A gap costs its difference from the usual gap: the median between
-    neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in characters) widen the gap
-    over pieces that have no place; their choice is None. Time and memory: the number of all places, times a logarithm
-    of the overlap, times the number of lengths that one piece's places have.
+    By dynamic programming. Each piece begins after the one before, if it can. A gap costs its difference from the usual
+    gap: the median between neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in
+    characters) widen the gap over pieces that have no place; their choice is None. Time and memory: the number of all
+    places, times a logarithm of the overlap, times the number of lengths that one piece's places have.
 
     >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
     >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
-    PlaceChoice(index=1, equals=1)
+    (1, 1)
     """
     known = [number for number, each in enumerate(places) if each]
     read = {id(each): as_ranges(each) for each in places}  # a repeated text has one list
@@ -391,12 +382,12 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
     until = [np.zeros(len(each), dtype=np.int64) for each in ranges[:1]]
     for step, jump in enumerate(jumps):
         until.append(_least_before(until[step], ranges[step], ranges[step + 1], jump))
-    chosen: list[PlaceChoice | None] = [None] * len(places)
+    chosen: list[tuple[int, int] | None] = [None] * len(places)
     place = int(until[-1].argmin()) if known else 0
     after = np.zeros(len(until[-1]) if known else 0, dtype=np.int64)
     for step in reversed(range(len(known))):
         total = until[step] + after
-        chosen[known[step]] = PlaceChoice(place, int(np.count_nonzero(total == total.min())))
+        chosen[known[step]] = place, int(np.count_nonzero(total == total.min()))
         if step:
             before, here, jump = ranges[step - 1], ranges[step], jumps[step - 1]
             uneven = np.abs(here[place, 0] - before[:, 1] - jump)

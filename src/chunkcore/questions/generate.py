@@ -141,7 +141,7 @@ class QuestionWriter:
             raise DataError("two documents share an id, so a place could not be named: make the ids unique")
         self.options = options
         self.schedule = Schedule(documents, options.sample_size, options.seed, options.patience)
-        if len(self.schedule.unasked) == len(documents):
+        if not len(self.schedule):
             raise DataError(f"none of the {len(documents)} documents has a letter or a digit to ask about")
         self.kept: list[Kept] = []
         self.rejections: list[Rejection] = []

@@ -7,7 +7,7 @@ words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal, get_args
 
@@ -85,7 +85,6 @@ class _Turn:
     failures: int = 0  # in a row
 
 
-@dataclass(slots=True)
 class Schedule:
     """The next document to ask about: every document once, then longer ones more often.
 
@@ -98,24 +97,18 @@ class Schedule:
     (['a', 'b', 'a'], None)
     """
 
-    documents: Sequence[Document]
-    size: int
-    seed: int
-    patience: int
-    _turns: list[_Turn] = field(init=False)
-    _by_id: dict[str, _Turn] = field(init=False)
-
-    def __post_init__(self) -> None:
-        askable = [each for each in self.documents if any(character.isalnum() for character in each.text)]
-        ranks = np.random.default_rng([self.seed, 0]).permutation(len(askable)).tolist()
-        self._turns = [_Turn(document, rank) for document, rank in zip(askable, ranks, strict=True)]
-        self._by_id = {turn.document.id: turn for turn in self._turns}
+    def __init__(self, documents: Sequence[Document], size: int, seed: int, patience: int) -> None:
+        self.size, self.seed, self.patience = size, seed, patience
+        askable = [each for each in documents if any(character.isalnum() for character in each.text)]
+        ranks = np.random.default_rng([seed, 0]).permutation(len(askable)).tolist()
+        # One without a letter or a digit cannot be asked about.
+        self._turns = {each.id: _Turn(each, rank) for each, rank in zip(askable, ranks, strict=True)}
 
     def draw(self) -> Sample | None:
         """The next sample; None if none can be drawn before an answer arrives, or ever."""
         open_turns = [
             turn
-            for turn in self._turns
+            for turn in self._turns.values()
             if turn.failures < self.patience and turn.under_way < max(1, len(turn.document.text) // self.size)
         ]
         if not open_turns:
@@ -127,15 +120,14 @@ class Schedule:
 
     def settle(self, sample: Sample, *, kept: bool) -> None:
         """Record the outcome of a sample's question."""
-        turn = self._by_id[sample.document.id]
+        turn = self._turns[sample.document.id]
         turn.under_way -= 1
         turn.kept += kept
         turn.failures = 0 if kept else turn.failures + 1
 
-    @property
-    def unasked(self) -> list[str]:
-        """Ids of documents without a letter or digit."""
-        return [each.id for each in self.documents if each.id not in self._by_id]
+    def __len__(self) -> int:
+        """The number of documents that can be asked about."""
+        return len(self._turns)
 
 
 def _urgency(turn: _Turn) -> tuple[bool, float, int]:

@@ -105,14 +105,13 @@ def check_requirement(
     questions = f"{np.count_nonzero(~np.isnan(values)):,} questions"
     about = f"{measure} is {_shown(measure, mean)} ({100 * confidence:g} % interval {interval}, {questions})"
     limit = _shown(measure, bound)
-    if _is_worse(apart) and apart.distinct:
-        side = "below" if more else "above"
-        return Check(f"{report.name}: {about}, {side} the required {limit}: failed.", failed=True)
-    if mean < bound if more else mean > bound:
-        side = "under" if more else "over"
-        return Check(f"{report.name}: {about}, {side} the required {limit}, {_doubt(apart)}", failed=False)
-    return Check(
-        f"{report.name}: {about}, as required ({limit} or {'more' if more else 'less'}): passed.", failed=False
+    return _judged(
+        report.name,
+        apart,
+        mean < bound if more else mean > bound,
+        failed=f"{about}, {'below' if more else 'above'} the required {limit}",
+        worse=f"{about}, {'under' if more else 'over'} the required {limit}",
+        passed=f"{about}, as required ({limit} or {'more' if more else 'less'})",
     )
 
 
@@ -170,28 +169,32 @@ def check_baseline(
     if math.isnan(change.mean):
         return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
     was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
+    more = measure.higher_is_better
     interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
     apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
     others = "".join(f", {count:,} {what}" for count, what in apart if count)
     asked = f"{len(common):,} {'common ' * bool(others)}questions{others}"
     where = f"on {asked} ({100 * confidence:g} % interval of the change {interval})"
-    if _is_worse(change) and change.distinct:
-        moved = "fell" if measure.higher_is_better else "rose"
-        return Check(f"{report.name}: {measure} {moved} from {was} to {is_} {where}: failed.", failed=True)
-    if change.mean < 0 if measure.higher_is_better else change.mean > 0:
-        return Check(f"{report.name}: {measure} went from {was} to {is_} {where}, {_doubt(change)}", failed=False)
     moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
-    return Check(f"{report.name}: {measure} {moved} {where}: passed.", failed=False)
+    return _judged(
+        report.name,
+        change,
+        change.mean < 0 if more else change.mean > 0,
+        failed=f"{measure} {'fell' if more else 'rose'} from {was} to {is_} {where}",
+        worse=f"{measure} went from {was} to {is_} {where}",
+        passed=f"{measure} {moved} {where}",
+    )
 
 
-def _is_worse(change: Difference) -> bool:
-    return change.high < 0 if change.measure.higher_is_better else change.low > 0
-
-
-def _doubt(change: Difference) -> str:
-    if _is_worse(change):
-        return "but too few questions differ to tell: passed."
-    return "which chance may explain: passed."
+def _judged(name: str, change: Difference, is_worse: bool, *, failed: str, worse: str, passed: str) -> Check:
+    """The sentence for a significant drop, for a drop that may be chance, or for none."""
+    beyond_chance = change.high < 0 if change.measure.higher_is_better else change.low > 0
+    if beyond_chance and change.distinct:
+        return Check(f"{name}: {failed}: failed.", failed=True)
+    if is_worse:
+        doubt = "but too few questions differ to tell" if beyond_chance else "which chance may explain"
+        return Check(f"{name}: {worse}, {doubt}: passed.", failed=False)
+    return Check(f"{name}: {passed}: passed.", failed=False)
 
 
 def _sign(measure: Measure) -> str:
