@@ -552,6 +552,7 @@ def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capf
     for quiet in ([], ["-q"]):
         assert main([*given, "-o", str(tmp_path / "out"), *quiet]) == 0
         assert bool(capfd.readouterr().err) != bool(quiet)
+        assert not running.quiet.get(), "what comes after the command is as it was before"
 
 
 def test_every_command_takes_quiet():

@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Annotated, Any, cast
 
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # One sentence, without the line of code that it came from.
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")  # type: ignore[assignment]
         try:
-            code = _run(given)
+            code = copy_context().run(_run, given)  # in which it is quiet, or not
         except StoppedError as error:
             return _say(str(error), code=signals.code)
     if code == 130:
