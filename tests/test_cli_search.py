@@ -207,6 +207,9 @@ def test_no_model_code_is_loaded(docs, tmp_path):
         (["{docs}", "ferry", "--counter", "nonsense"], "nonsense"),
         (["-", "ferry"], "search reads files, not standard input"),
         (["{docs}"], "Missing argument 'QUESTION'"),
+        (["{docs}", "when", "does", "it", "leave?"], "(does it leave?): put the question in quotation marks"),
+        (["ferry", "{docs}"], "ferry does not exist, and {docs} does: name the folder first, then the question"),
+        (["{docs}/nothing", "ferry " * 2000], "does not exist: expected a folder of documents"),
     ],
 )
 def test_bad_input_gets_one_sentence(docs, capfd, arguments, message):
@@ -214,8 +217,23 @@ def test_bad_input_gets_one_sentence(docs, capfd, arguments, message):
     assert main(["search", *(each.format(docs=docs) for each in arguments)]) == 2
     shown = capfd.readouterr()
     assert shown.out == ""
-    assert message in shown.err
+    assert message.format(docs=docs) in shown.err
     assert len(shown.err.strip().splitlines()) == 1
+
+
+def test_a_pipe_and_a_link_to_itself_get_one_sentence(docs, capfd):
+    if os.name == "nt":
+        pytest.skip("Windows has no named pipes, and links need a privilege")
+    os.mkfifo(docs / "pipe")
+    (docs / "circle").symlink_to("circle")
+    for name, message in (("pipe", "not standard input or a pipe"), ("circle", "cannot be read: Too many levels")):
+        assert main(["search", str(docs / name), "ferry"]) == 2
+        assert message in (told := capfd.readouterr().err)
+        assert len(told.splitlines()) == 1
+    assert main(["search", str(docs), "ferry", "--json"]) == 0
+    assert rows(capfd)
+    assert main(["questions", "label", str(docs / "circle"), "--no-browser"]) == 2
+    assert "circle" in capfd.readouterr().err
 
 
 def test_files_without_text_are_left_out_and_said(docs, capfd):
@@ -315,6 +333,36 @@ def test_an_index_of_other_numbers_is_refused(docs, tmp_path):
         np.savez(file, **{**found, **each})
         with pytest.raises(DataError, match="is damaged, or no index of a folder"):
             FolderIndex.load(file)
+
+
+def test_a_file_that_changes_with_its_size_and_time_is_read_again(docs, capfd):
+    file = docs / "mill.txt"
+    assert main(["search", str(docs), "mill", "--json"]) == 0
+    told = file.stat()
+    file.write_text(MILL.replace("1831", "1913"))
+    os.utime(file, ns=(told.st_atime_ns, told.st_mtime_ns))
+    capfd.readouterr()
+    for _ in range(2):
+        assert main(["search", str(docs), "mill", "--json"]) == 0
+        assert "1913" in capfd.readouterr().out
+
+
+def test_a_file_that_grows_while_it_is_read_is_left_out_and_read_the_next_time(docs, capfd):
+    file = docs / "mill.txt"
+    read_of = folder_index._read
+
+    def grown(piece, texts):
+        if piece.id == "mill.txt":
+            file.write_text(file.read_text() + "More.\n")
+        return read_of(piece, texts)
+
+    with patch.object(folder_index, "_read", grown):
+        assert main(["search", str(docs), "ferry mill", "--json"]) == 0
+    shown = capfd.readouterr()
+    assert "mill.txt: has changed while it was read" in " ".join(shown.err.split())
+    assert "ferry.md" in shown.out
+    assert main(["search", str(docs), "ferry mill", "--json"]) == 0
+    assert "mill.txt" in capfd.readouterr().out
 
 
 def test_a_file_that_changes_while_it_is_searched_is_told(docs):

@@ -130,6 +130,8 @@ def _usage(error: Exception) -> str:
     options = {name for each in getattr(getattr(context, "command", None), "params", ()) for name in each.opts}
     if "extra argument" in message and "--docs" in options:
         message = f"{message}: expected documents after --docs, questions after --questions, braces in quotation marks"
+    elif "extra argument" in message and "question" in options:
+        message = f"{message}: put the question in quotation marks"
     return f"{message} See {path} --help" if message.endswith("?") else f"{message.rstrip('.')}; see {path} --help"
 
 

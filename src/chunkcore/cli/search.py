@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import nullcontext
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from chunkcore.concurrency import Progress
     from chunkcore.document import Document
+    from chunkcore.retrieval.corpus import ChunkedCorpus
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
@@ -63,48 +64,64 @@ def search(
 
     if not question.strip():
         raise OptionError("the question is empty: write what to look for")
+    if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
+        raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
     tokens = get_counter(counter)
-    with running.reporting(sys.stderr) as progress, TemporaryDirectory() if no_cache else nullcontext("") as temporary:
-        index = _index(docs, progress, temporary)
+    wanted = set(word_keys(question, _FORM))
+    model = options.cached_embedder(embedder, keep=not no_cache) if dense else None
+
+    def found(index: FolderIndex) -> tuple[ChunkedCorpus, Sequence[Retrieved] | None]:
+        """The index as a corpus, and the passages; None without a word of the question."""
         corpus = index.corpus()
-        known = (corpus.postings(_FORM).find(word_keys(question, _FORM)) >= 0).any()
-        if not (known or dense):
-            none = f"none of {index.documents:,} documents has a word of the question: try other words, or --dense"
-            running.say(f"chunkcore: {none}", err=True)
-            return
-        kinds = ("dense", "lexical") if dense else ("lexical",)
-        model = options.cached_embedder(embedder, keep=not no_cache) if dense else None
         vectors = TextVectors(model, [corpus], progress=progress) if model else None
+        if not (vectors or (corpus.postings(_FORM).find([*wanted]) >= 0).any()):
+            return corpus, None
+        kinds = ("dense", "lexical") if vectors else ("lexical",)
         retriever = Passages(kinds=kinds, words=_FORM).index(corpus, vectors)
         (passages,) = retriever.answers([question], k, max_tokens, counter=tokens)
-    wanted = set(word_keys(question, _FORM))
+        return corpus, passages
+
+    with running.reporting(sys.stderr) as progress, TemporaryDirectory() if no_cache else nullcontext("") as temporary:
+        stale: set[str] = set()
+        while True:
+            index = _index(docs, progress, temporary, stale)
+            try:
+                corpus, passages = found(index)
+                break
+            except DataError:  # a file has changed since, or has its old size and time
+                if index.stale <= stale:
+                    raise
+                stale |= index.stale
+    documents = running.several(index.documents, "document")
+    if passages is None:
+        running.say(f"chunkcore: none of {documents} has a word of the question: try other words, or --dense", err=True)
+        return
     if not dense:  # what is left of the budget goes to passages that have none of the words
         passages = [each for each in passages if wanted.intersection(word_keys(each.text, _FORM))]
-    documents = {document.id: document for document in corpus.documents}
+    by_id = {document.id: document for document in corpus.documents}
     if as_json:
         for passage in passages:
-            typer.echo(json.dumps(_row(passage, documents[passage.document_id], index), ensure_ascii=False))
+            typer.echo(json.dumps(_row(passage, by_id[passage.document_id], index), ensure_ascii=False))
         return
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
     for number, passage in enumerate(passages, start=1):
-        place = _row(passage, documents[passage.document_id], index)
+        place = _row(passage, by_id[passage.document_id], index)
         console.print(_shown(f"[{number}]", place, passage, wanted))
-    used = sum(tokens.count(passage.text) for passage in passages)
-    found, sources = running.several(len(passages), "passage"), running.several(index.documents, "document")
-    running.say(f"{found} from {sources}, {running.several(used, 'token')}", err=True)
+    used = running.several(sum(tokens.count(passage.text) for passage in passages), "token")
+    running.say(f"{running.several(len(passages), 'passage')} from {documents}, {used}", err=True)
 
 
-def _index(docs: Path, progress: Progress, temporary: str) -> FolderIndex:
+def _index(docs: Path, progress: Progress, temporary: str, stale: Set[str]) -> FolderIndex:
     """The index of what is there now, and on disk the same; with a `temporary` folder for texts nothing is kept."""
     from chunkcore.chunkers import get_chunker
     from chunkcore.scale import total_bytes
     from chunkcore.scale.folder_index import FolderIndex
 
-    if str(docs) == "-":
-        raise OptionError("search reads files, not standard input: name a folder or a file")
-    name = blake2b(str(docs.resolve()).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    if str(docs) == "-" or docs.is_fifo():
+        raise OptionError("search reads files, not standard input or a pipe: name a folder or a file")
+    name = blake2b(os.path.realpath(docs).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     file = options.default_cache().parent / "search" / f"{name}.npz"
     earlier = None
     if not temporary and file.exists():
@@ -121,7 +138,7 @@ def _index(docs: Path, progress: Progress, temporary: str) -> FolderIndex:
             progress("index (kB)", read // 1000, max(total, read) // 1000)
 
     texts = Path(temporary) if temporary else file.with_suffix("")
-    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell, os.cpu_count() or 1, texts)
+    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell, os.cpu_count() or 1, texts, stale)
     if index.changed and not temporary:
         try:
             index.save(file)

@@ -8,7 +8,7 @@ import warnings
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from chunkcore.reading.base import UnreadError
 from chunkcore.retrieval.corpus import ChunkedCorpus, Titles, title_keys
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.scale.sources import Piece, Sources
-from chunkcore.scale.workers import cut_batches, piece_documents
+from chunkcore.scale.workers import ChangedError, cut_batches, piece_documents
 from chunkcore.stored import document_later
 
 _FORMAT = b"chunkcore folder index 4"
@@ -129,6 +129,7 @@ class FolderIndex:
         added: how many documents `update` cut and counted.
         changed: whether `update` made another index than the earlier one.
         marks: of the documents of `corpus` whose texts were read, by id.
+        stale: the files of `corpus` that are no longer what was indexed.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class FolderIndex:
         self.added = 0
         self.changed = True
         self.marks: dict[str, tuple[Mark, ...]] = {}
+        self.stale: set[str] = set()
         self._entries = list(entries)
         self._units = units  # start, end and tokens of each
         self._postings = postings
@@ -160,16 +162,22 @@ class FolderIndex:
         progress: Callable[[int], None] | None = None,
         processes: int = 1,
         texts: Path | None = None,
+        stale: Collection[str] = (),
     ) -> FolderIndex:
         """The index of a folder, a file or a ``documents.jsonl``; what `earlier` has of equal content is taken over.
 
         A file is read if its size or time of change is another than before; its document is cut and counted if its text
         is. Over 8 MB are read by several processes, if they may be. `progress` gets the bytes that were read. The
-        folder `texts` keeps the texts of converted files (PDF, DOCX, e-mail), which are then converted once.
+        folder `texts` keeps the texts of converted files (PDF, DOCX, e-mail), which are then converted once. Files that
+        are `stale` are read in any case.
         """
         settings = {"strategy": chunker.spec, "words": form}
         before = earlier._entries if earlier is not None and earlier.settings == settings else []
-        known = {entry.key: number for number, entry in enumerate(before) if entry.units != _UNREAD}
+        known = {
+            entry.key: number
+            for number, entry in enumerate(before)
+            if entry.units != _UNREAD and entry.piece.path not in stale
+        }
         same = {entry.digest: number for number, entry in enumerate(before) if entry.digest}
         entries: list[_Entry] = []
         origins: list[int] = []  # of each entry, its number in `earlier`; -1: it is new
@@ -223,7 +231,11 @@ class FolderIndex:
         entries = [entry for entry in self._entries if entry.units >= 0]
 
         def read(entry: _Entry) -> str:
-            document = entry.read(self._texts)
+            try:
+                document = entry.read(self._texts)
+            except DataError:
+                self.stale.add(entry.piece.path)
+                raise
             self.marks[entry.id] = document.marks
             return document.text
 
@@ -306,6 +318,10 @@ def _read(piece: Piece, texts: Path | None) -> tuple[_Entry, Document | None, No
         if not piece.listed:
             raise
         return entry._replace(units=_UNREAD if isinstance(error, UnreadError) else -1), None, error
+    except ChangedError:  # a log that grows
+        if not piece.listed:
+            raise
+        return entry._replace(units=_UNREAD), None, UnreadError(piece.path, "has changed while it was read")
     if document is None or not document.text:
         return entry, None, None
     converted = piece.kind == "file" or (piece.kind == "text" and "format" in document.metadata)

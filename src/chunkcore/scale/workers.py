@@ -137,7 +137,7 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
         try:
             text = _text(piece)
             whole = whole and (text.startswith("%PDF-") or "\x00" in text[:100])  # which may be UTF-16
-        except _ChangedError:
+        except ChangedError:
             raise
         except DataError:
             if not whole:
@@ -152,7 +152,7 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
         except OSError as error:
             raise unreadable(Path(piece.path), error) from error
         if stamp != piece.stamp:
-            raise _ChangedError(_CHANGED.format(piece.path))
+            raise ChangedError(_CHANGED.format(piece.path))
         yield from (part._replace(notes=notes) for part in _parted(document, part_size))
         return
     text = decoded(piece.data or b"", Path(piece.path), before=piece.begin, line=int(piece.place.rpartition(" ")[2]))
@@ -224,11 +224,11 @@ def _text(piece: Piece) -> str:
     except OSError as error:
         raise unreadable(path, error) from error
     if (told.st_size, told.st_mtime_ns) != piece.stamp or len(data) != piece.end - piece.begin:
-        raise _ChangedError(_CHANGED.format(path))
+        raise ChangedError(_CHANGED.format(path))
     return decoded(data, path, before=piece.begin)
 
 
-class _ChangedError(DataError):
+class ChangedError(DataError):
     """The file is not what it was when its pieces were made."""
 
 
