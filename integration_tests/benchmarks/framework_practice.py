@@ -1,7 +1,7 @@
 """What the frameworks' own pages advise, run as it is and scored through the retriever hooks, beside `passages`.
 
     pip install langchain-community rank-bm25
-    python -m integration_tests.benchmarks.framework_practice --shared ../shared [--only lochmere chroma covid_qa]
+    python -m integration_tests.benchmarks.framework_practice --shared ../shared [--only lochmere chroma]
 
 Each system has its framework's default sizes and all-MiniLM-L6-v2. It returns enough for 2,000 tokens; every answer is
 cut at the same budgets. A system whose package is missing is left out, by name.
@@ -23,6 +23,7 @@ from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from integration_tests.benchmarks.collections_table import benchmark_of
+from integration_tests.benchmarks.passages_table import COLLECTIONS
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -164,7 +165,7 @@ SYSTEMS: dict[str, Callable[[Benchmark, Any], Report]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
-    parser.add_argument("--only", nargs="+", default=["lochmere", "chroma", "covid_qa"])
+    parser.add_argument("--only", nargs="+", choices=COLLECTIONS, default=list(COLLECTIONS))
     given = parser.parse_args()
     embedder = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache()))
     for name in given.only:
