@@ -70,7 +70,7 @@ class LLMChunker(Chunker, ABC):
     def _with_llm(self: C, llm: LLM) -> C:
         return replace(self, llm=llm)
 
-    def _ask(self, question: Question[T]) -> tuple[T | None, str]:
+    def _ask(self, question: Question[T]) -> tuple[T, str] | tuple[None, str]:
         """A valid answer, or the reason why there is none."""
         try:
             return ask(get_llm(self.llm), question, retries=self.retries), ""
