@@ -275,8 +275,9 @@ def test_what_parts_paragraphs_can_be_chosen():
     llm = answers({"first_changed": 2})
     assert texts(lumber(llm, paragraph_end=r"\n"), lines(0, 2)) == LINES[:3]
     assert texts(lumber(llm), lines(0, 2)) == [lines(0, 2)]
-    with pytest.raises(OptionError, match=r"paragraph_end is a regular expression, got '\('"):
-        lumber(llm, paragraph_end="(")
+    for wrong in ("(", "a{99999999999}"):
+        with pytest.raises(OptionError, match=rf"paragraph_end '{re.escape(wrong)}' is no regular expression"):
+            lumber(llm, paragraph_end=wrong)
 
 
 # --- agentic --------------------------------------------------------------------------------------------------

@@ -183,6 +183,7 @@ def test_many_separators_need_no_deep_recursion() -> None:
             {"separators": ["a", "(b"], "regex": True},
             re.escape("the separator '(b' is no regular expression (missing ), unterminated subpattern at position 0)"),
         ),
+        ({"separators": ["a{99999999999}"], "regex": True}, "no regular expression .*; correct it, or set regex=false"),
     ],
 )
 def test_wrong_options_are_named_with_what_was_expected(options: dict, message: str) -> None:

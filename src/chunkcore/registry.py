@@ -492,10 +492,17 @@ def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
     return name.strip(), split_options(rest, spec, noun)
 
 
-def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:
+def split_options(
+    text: str,
+    spec: str,
+    noun: str,
+    unnamed: list[str] | None = None,
+    read: Callable[[str, str], Any] | None = None,
+) -> dict[str, Any]:
     """The options in ``option=value,option=value``.
 
-    `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors.
+    `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors. `read` makes a
+    value of its text and its option's name; None: `read_value`.
     """
     options: dict[str, Any] = {}
     for part in map(str.strip, split_parts(text, spec, noun)):
@@ -510,7 +517,7 @@ def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = N
         elif option in options:
             raise OptionError(f"the option {option} is given twice in the {noun} {echo(spec)}; keep one")
         else:
-            options[option] = read_value(value.strip(), option)
+            options[option] = (read or read_value)(value.strip(), option)
     return options
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.boundaries.separators import finder
+from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
@@ -108,12 +108,7 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
             '"regex:<pattern>" or a callable that takes a text and answers with (start, end) pairs'
         )
     if kind == "regex":
-        try:
-            re.compile(rest)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise OptionError(
-                f"the sentence splitter's {echo(rest)} is no regular expression ({error}); correct it"
-            ) from error
+        compiled(rest, "the sentence splitter's")
     if named and not kind and not isinstance(getattr(splitter, "name", None), str):
         raise OptionError(
             f"the sentence splitter {echo(splitter)} has no `name`, which tells its chunks from another's: "

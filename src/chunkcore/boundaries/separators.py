@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import regex  # type: ignore[import-untyped]
 
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -44,6 +44,19 @@ _OUTSIDE = _COMPLEMENTS | {r"\w": f"[{_WORD}]", r"\s": f"[{_SPACE}]", r"\b": _ED
 
 # The numbers of the flags differ.
 _FLAGS = [(getattr(re, name), int(getattr(regex, name))) for name in "IMSXA"]
+
+
+def compiled(pattern: str, what: str, remedy: str = "correct it") -> re.Pattern[str]:
+    """An option's regular expression. Raises `OptionError`: it is none; `what` names the option.
+
+    >>> compiled("a{99999999999}", "the separator")
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: the separator 'a{99999999999}' is no regular expression (the repetition number is ...
+    """
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise OptionError(f"{what} {echo(pattern)} is no regular expression ({error}); {remedy}") from error
 
 
 def finder(pattern: re.Pattern[str], length: int) -> Find:

@@ -10,10 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.boundaries.separators import finder
+from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import Section, WindowChunker
-from chunkcore.errors import OptionError, echo
 from chunkcore.models.llm import Question
 from chunkcore.models.llm.asking import found_json, member, schema_of, whole_number
 from chunkcore.packing import trim
@@ -59,12 +58,7 @@ class Lumber(WindowChunker):
 
     def validate(self) -> None:
         super().validate()
-        try:
-            re.compile(self.paragraph_end)
-        except re.error as error:
-            raise OptionError(
-                f"paragraph_end is a regular expression, got {echo(self.paragraph_end)} ({error})"
-            ) from error
+        compiled(self.paragraph_end, "paragraph_end")
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         find = finder(re.compile(self.paragraph_end), len(source.text))

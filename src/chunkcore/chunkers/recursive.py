@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from chunkcore.boundaries.separators import Keep, Places, characters, find_literal, find_regex, pieces_between
+from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.errors import OptionError, echo
+from chunkcore.errors import OptionError
 from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
@@ -79,7 +79,7 @@ class Recursive(Chunker):
             check_ranges(self, overlap=(0, "size"))
         if not self.separators:
             raise OptionError('separators holds at least one string ("" splits into characters), got none')
-        for separator in self.separators:
+        for separator in self.separators if self.regex else ():
             self._pattern(separator)
 
     @property
@@ -87,13 +87,7 @@ class Recursive(Chunker):
         return self.size if self.maximum == "text" else None
 
     def _pattern(self, separator: str) -> re.Pattern[str]:
-        try:
-            return re.compile(separator if self.regex else re.escape(separator))
-        except re.error as error:
-            raise OptionError(
-                f"the separator {echo(separator)} is no regular expression ({error}); "
-                "correct it, or set regex=false to take it literally"
-            ) from error
+        return compiled(separator, "the separator", "correct it, or set regex=false to take it literally")
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = self._chunks(source)

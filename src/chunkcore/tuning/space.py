@@ -24,7 +24,7 @@ import yaml  # type: ignore[import-untyped,unused-ignore]
 from chunkcore.chunkers.base import get_chunker, strategies
 from chunkcore.chunkers.configuration import opened, read_specs, telling_where
 from chunkcore.errors import OptionError, echo
-from chunkcore.registry import default_of, format_spec, read_value, split_parts, split_spec
+from chunkcore.registry import default_of, format_spec, read_value, split_options, split_parts, split_spec
 from chunkcore.retrieval import get_retriever, retrievers
 
 RETRIEVER = "retriever"
@@ -384,14 +384,8 @@ def retriever_values(specs: Sequence[str]) -> Values:
 
 def _grid(spec: str) -> tuple[str, dict[str, Values]]:
     name, _, rest = spec.partition(":")
-    given: dict[str, Values] = {}
-    for part in split_parts(rest, spec, "grid"):
-        option, equals, text = (each.strip() for each in part.partition("="))
-        if not equals or not option:
-            raise OptionError(f"expected option=value, got {echo(part.strip())} in the grid {echo(spec)}")
-        if option in given:
-            raise OptionError(f"the option {option} is given twice in {echo(spec)}; keep one")
-        given[option] = Values(values=tuple(_grid_values(option, text, spec)))
+    values = split_options(rest, spec, "grid", read=lambda text, option: _grid_values(option, text, spec))
+    given = {option: Values(values=tuple(each)) for option, each in values.items()}
     size = math.prod(each.size for each in given.values())
     if size > _CONFIGURATIONS:
         raise OptionError(f"the grid {echo(spec)} is {size:,} configurations: narrow it to {_CONFIGURATIONS:,} at most")
