@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from chunkcore.concurrency import batches_of, ordered
+from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Chunks, Document, Slices, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.packing import grapheme_parts
@@ -163,8 +163,7 @@ class Chunker:
         with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
             done: Callable[..., Iterator[Any]] = map if pool is None else partial(ordered, pool, ahead=4 * workers)
             if self.tokens_only:
-                batches = batches_of(documents, _characters, _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
-                for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
+                for batch, source in done(lambda batch: (batch, self._tokenize(batch)), _batches(documents)):
                     yield from self._build(batch, source)
             else:
                 yield from done(self.chunk, iter(documents))
@@ -358,5 +357,15 @@ def _identity(value: Any) -> Any:
     return mark if isinstance(mark, str) else plain_option("", value)
 
 
-def _characters(document: Document) -> int:
-    return len(getattr(document, "text", ""))  # of a stranger's object; `_tokenize` refuses it
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        length = len(getattr(document, "text", ""))
+        if batch and (size + length > _BATCH_CHARACTERS or len(batch) == _BATCH_DOCUMENTS):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += length
+    if batch:
+        yield batch
