@@ -256,9 +256,9 @@ def test_without_a_maximum_no_chunk_is_under_the_minimum_unless_the_text_is(piec
     ranges = np.array([match.span() for match in re.finditer("x+", text)])
     distances, cuts = np.array([each[1] for each in pieces[1:]]), np.array([each[2] for each in pieces[1:]], dtype=bool)
     found = group_pieces(CharacterCounter().tokenize(text), ranges, distances, cuts, minimum=least)
-    sizes = [span.end - span.start for (span,) in found]
+    sizes = [end - start for start, end in found]
     assert len(sizes) == 1 or min(sizes) >= least
-    assert {span.start for (span,) in found} <= {0, *ranges[1:][cuts, 0].tolist()}
+    assert {start for start, _ in found} <= {0, *ranges[1:][cuts, 0].tolist()}
 
 
 def test_joining_counts_little_text():

@@ -330,7 +330,6 @@ class AppendLog:
         self._cut_off(self._begin)
 
     def close(self) -> None:
-        """Close the file and drop its lock."""
         self._file.close()
 
     def __enter__(self) -> AppendLog:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
-from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit, join_ranges, pack, running_counts
 from chunkcore.registry import check_ranges
@@ -96,7 +95,7 @@ class Breakpoint(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.max_size
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = sentence_ranges(source.text, self.splitter)
         distances = np.empty(0)
         if len(pieces) > 1:
@@ -148,7 +147,7 @@ def group_pieces(
     *,
     minimum: int = 0,
     maximum: int | None = None,
-) -> list[tuple[Span, ...]]:
+) -> list[tuple[int, int]]:
     """Chunks of neighbouring pieces, bounded in size. O(n) time.
 
     Args:
@@ -180,4 +179,4 @@ def group_pieces(
                 bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
                 rows += bounds
                 gaps += [float(before[begin]), *[0.0] * len(bounds)][: len(bounds)]  # white space has no bounds
-    return [(Span(*row),) for row in join_ranges(source, rows, minimum, maximum, gaps)]
+    return join_ranges(source, rows, minimum, maximum, gaps)

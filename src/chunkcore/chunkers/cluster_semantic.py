@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
 from chunkcore.chunkers.semantic import check_embedder, neighbour_distances, unit_rows
-from chunkcore.document import Document, Span
+from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
@@ -100,7 +100,7 @@ class ClusterSemantic(Chunker):
             raise DataError("no document has two pieces whose similarity could be taken; give longer documents")
         return replace(self, mean=min(1.0, max(-1.0, total / pairs)))
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         found = self._splitter.ranges(source)
         pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
         distances = np.empty(0)
@@ -114,8 +114,7 @@ class ClusterSemantic(Chunker):
             if self.min_size:
                 distances = neighbour_distances(vectors)[lasts[:-1]]
         rows = [(start, end) for start, end in pieces.tolist()]
-        joined = join_ranges(source, rows, self.min_size, self.max_size, [0.0, *distances.tolist()])
-        return [(Span(start, end),) for start, end in joined]
+        return join_ranges(source, rows, self.min_size, self.max_size, [0.0, *distances.tolist()])
 
     def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:
         """For each piece: whether the last 1, 2, … `most` pieces up to it are within `max_size`."""

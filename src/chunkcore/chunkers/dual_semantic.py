@@ -11,7 +11,6 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
-from chunkcore.document import Span
 from chunkcore.errors import OptionError
 from chunkcore.packing import fit_ranges, join_ranges
 from chunkcore.registry import check_ranges
@@ -71,19 +70,17 @@ class DualSemantic(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.max_size if self.maximum == "text" else None
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         blocks = sentence_ranges(source.text, self.splitter)
         if self.maximum == "text":
             blocks = fit_ranges(source, blocks, self.max_size)
         if len(blocks) < 2:
-            return [(Span(start, end),) for start, end in blocks.tolist()]
+            return [(start, end) for start, end in blocks.tolist()]
         unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
         firsts = self._firsts(source, blocks, unit)
         lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
         rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
-        if self.maximum == "text":
-            rows = join_ranges(source, rows, self.min_size, self.max_size)
-        return [(Span(start, end),) for start, end in rows]
+        return join_ranges(source, rows, self.min_size, self.max_size) if self.maximum == "text" else rows
 
     def _threshold(self, unit: Floats) -> float:
         """Equation 2."""

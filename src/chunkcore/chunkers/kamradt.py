@@ -14,7 +14,6 @@ from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.breakpoint import Breakpoint, group_pieces
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
-from chunkcore.document import Span
 from chunkcore.models.base import Vectors
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
@@ -74,7 +73,7 @@ class KamradtModified(SentenceChunker):
     def hard_maximum(self) -> int | None:
         return self.size if self.goal == "maximum" else None
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         if self.piece_size is None:
             pieces = sentence_ranges(source.text, self.splitter)
         else:

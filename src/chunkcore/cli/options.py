@@ -198,7 +198,6 @@ class ScoringOptions:
         return tuple(dict.fromkeys([*ks, *([] if wanted.k is None else [wanted.k])])), wanted
 
     def gate(self) -> Gate:
-        """What every strategy is held to."""
         from chunkcore.cli.running import Gate
         from chunkcore.evaluation.statistics.gate import parse_requirement
         from chunkcore.report import read_reports
@@ -244,7 +243,6 @@ class Statistics:
         return clusters
 
     def compare(self, reports: Sequence[Report], measure: Measure, clusters: dict[str, str] | None) -> Comparison:
-        """The comparison of the reports by a measure."""
         from chunkcore.evaluation.statistics.comparison import compare
 
         margin = self.margin / 100
@@ -306,7 +304,6 @@ class Embeddings(Answers):
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Embeddings. Default: the user's cache.")] = None
 
     def embeddings(self) -> EmbeddingCache:
-        """The cache of embeddings."""
         from chunkcore.models import EmbeddingCache
 
         return EmbeddingCache(None if self.no_cache else self.cache or default_cache(), private=self.cache is None)

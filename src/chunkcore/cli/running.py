@@ -340,12 +340,10 @@ class Gate:
 
     @property
     def ks(self) -> list[Depth]:
-        """The depths of the requirements."""
         return [measure.k for measure in self.measures if measure.k is not None]
 
     @property
     def measures(self) -> list[Measure]:
-        """The measures of the requirements."""
         return [requirement.measure for requirement in self.requirements]
 
     def check_names(self, names: Sequence[str]) -> None:

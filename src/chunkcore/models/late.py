@@ -13,7 +13,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, TextTokens, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.cache import EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder, tokenizing
+from chunkcore.models.loading import DEFAULT_MODEL, behind, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 
 # Three different tokens to any vocabulary of words, of their parts or of bytes.
@@ -98,7 +98,9 @@ class LateEmbedder:
         cache: EmbeddingCache | None = None,
     ) -> None:
         self.embedder = get_token_embedder(embedder)
-        self.cache = cache if cache is not None else _own_cache(embedder)
+        caches = (getattr(each, "cache", None) for each in behind(embedder))
+        own = next((each for each in caches if isinstance(each, EmbeddingCache)), None)
+        self.cache = own if cache is None else cache
         limit = self.embedder.max_tokens
         if window is not None and limit is not None and window > limit:
             raise OptionError(f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}")
@@ -276,12 +278,3 @@ def _sums(rows: Iterator[tuple[int, Vectors]], ranges: Ranges, owners: Numbers, 
         np.add.at(sums, owners[here], running[inside[:, 1]] - running[inside[:, 0]])
     assert sums is not None  # a text has at least one window
     return sums
-
-
-def _own_cache(embedder: object) -> EmbeddingCache | None:
-    while embedder is not None and not isinstance(embedder, str):
-        cache = getattr(embedder, "cache", None)
-        if isinstance(cache, EmbeddingCache):
-            return cache
-        embedder = getattr(embedder, "embedder", None)
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -207,8 +207,11 @@ class EmbedderCounter(TokenCounter):
 
 def tokenizing(embedder: object) -> TokenEmbedder | None:
     """The embedder, or the one behind a cache, that gives its tokens; None where none does."""
-    while not isinstance(embedder, TokenEmbedder):
+    return next((each for each in behind(embedder) if isinstance(each, TokenEmbedder)), None)
+
+
+def behind(embedder: object) -> Iterator[object]:
+    """The embedder, and those that it wraps."""
+    while embedder is not None:
+        yield embedder
         embedder = getattr(embedder, "embedder", None)
-        if embedder is None:
-            return None
-    return embedder

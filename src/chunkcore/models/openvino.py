@@ -185,7 +185,6 @@ class OpenVinoEmbedder:
         return self._embed(texts, self._folder.document_prompt)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a query: float32, shape (len(texts), dimensions)."""
         return self._embed(texts, self._folder.query_prompt)
 
     def count_tokens(self, texts: Sequence[str]) -> Numbers:

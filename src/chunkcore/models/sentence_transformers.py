@@ -70,7 +70,6 @@ class SentenceTransformersEmbedder:
         return self._embed(self._model.encode_document, texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a query: float32, shape (len(texts), dimensions)."""
         return self._embed(self._model.encode_query, texts)
 
     def count_tokens(self, texts: Sequence[str]) -> Numbers:

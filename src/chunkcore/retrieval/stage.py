@@ -157,7 +157,6 @@ class _OverHits(PassageIndex):
         return found
 
     def documents(self, units: Iterable[int]) -> dict[str, Document]:
-        """The documents of these units, by id."""
         sources, numbers = self.corpus.documents, self.corpus.document_numbers
         found = (sources[number] for number in {int(numbers[unit]) for unit in units} if number < len(sources))
         return {document.id: document for document in found}

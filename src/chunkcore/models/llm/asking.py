@@ -229,6 +229,11 @@ def _sendable(messages: Sequence[Message]) -> list[Message]:
     return [{"role": each["role"], "content": encodable(each["content"])} for each in messages]
 
 
+def told(instructions: str, content: str) -> list[Message]:
+    """A conversation of instructions and what they are about."""
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
+
+
 def quoted(title: str, texts: Sequence[str]) -> str:
     """Texts as a JSON list, one element a line, under a title."""
     lines = ",\n".join(json.dumps(text, ensure_ascii=False) for text in texts)

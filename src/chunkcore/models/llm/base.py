@@ -168,16 +168,13 @@ class UsageMeter:
 
     @property
     def usage(self) -> Usage:
-        """The sum so far."""
         return self._usage
 
     def add(self, more: Usage) -> None:
-        """Add usage."""
         with self._lock:
             self._usage += more
 
     def add_call(self, messages: Sequence[Message], reply: Reply) -> None:
-        """Add a question and its answer."""
         self.add(Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply))
 
 
