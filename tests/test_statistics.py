@@ -17,7 +17,6 @@ from chunkcore.evaluation.statistics.resampling import (
     holm,
     intervals,
     mean_intervals,
-    questions_to_separate,
     randomisation_test,
     resampled_means,
     student_quantile,
@@ -141,24 +140,6 @@ def test_holm_is_statsmodels() -> None:
 
     p = np.random.default_rng(0).uniform(0, 0.2, 20)
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
-
-
-# --- sample sizes ---
-
-
-@pytest.mark.skipif(find_spec("statsmodels") is None, reason="statsmodels, the reference, is not installed")
-def test_the_advised_questions_are_those_of_a_power_analysis() -> None:
-    from statsmodels.stats.power import NormalIndPower
-
-    power = NormalIndPower(ddof=0)
-    expected = power.solve_power(effect_size=0.05 / 0.3, alpha=0.05, power=0.8, ratio=0)
-    assert questions_to_separate(0.05, 0.3) == pytest.approx(expected, rel=0.001)
-
-
-def test_sample_sizes_grow_as_they_should() -> None:
-    assert questions_to_separate(0.05, 0.3) == pytest.approx(4 * questions_to_separate(0.1, 0.3))
-    assert questions_to_separate(0.05, 0.3, power=0.9) > questions_to_separate(0.05, 0.3)
-    assert questions_to_separate(0, 0.3) == math.inf
 
 
 # --- equivalence ---

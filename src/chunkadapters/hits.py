@@ -222,7 +222,7 @@ def _check(chunk: Hit, texts: Mapping[str, str]) -> None:
 # ---- Segments: small texts to search, for chunks to answer with
 
 
-def segments_of(chunk: Hit, metadata: Mapping[Any, Any], separator: str = "\n") -> list[tuple[tuple[Span, ...], str]]:
+def segments_of(chunk: Hit, metadata: Mapping[Any, Any]) -> list[tuple[tuple[Span, ...], str]]:
     """The place and text of each of a chunk's segments; the chunk itself if it has none.
 
     >>> chunk = Hit("Tea is hot. It boils", spans=(Span(10, 30),), document="d")
@@ -239,5 +239,5 @@ def segments_of(chunk: Hit, metadata: Mapping[Any, Any], separator: str = "\n") 
             if max(span.start, own.start) < min(span.end, own.end)
         ]
         if slices:
-            found.append((segment, separator.join(slices)))
+            found.append((segment, SEPARATOR.join(slices)))
     return found or [(chunk.spans, chunk.text)]

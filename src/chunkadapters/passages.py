@@ -173,14 +173,10 @@ def as_chunk(found: Retrieved, document_id: str, index: int) -> Chunk:
 
 
 def passage_metadata(
-    found: Retrieved,
-    members: Sequence[Mapping[Any, Any]],
-    ids: Sequence[str],
-    keys: PlaceKeys,
-    drop: Iterable[str] = (),
+    found: Retrieved, members: Sequence[Mapping[Any, Any]], ids: Sequence[str], keys: PlaceKeys
 ) -> dict[Any, Any]:
     """The metadata of the passage's first member, all members' pages, the passage's place and its parts."""
-    return merged_metadata(members, ids, drop) | keys.write(found.spans) | {PARTS: parts_of(found, keys, ids)}
+    return merged_metadata(members, ids) | keys.write(found.spans) | {PARTS: parts_of(found, keys, ids)}
 
 
 def parts_of(

@@ -71,7 +71,7 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
         from chunkadapters.exact import llamaindex
 
         return llamaindex.exact(splitter, unplaced)
-    if hasattr(type(splitter), "__haystack_input__") or hasattr(splitter, "__haystack_input__"):
+    if hasattr(splitter, "__haystack_input__"):
         from chunkadapters.exact import haystack
 
         return haystack.exact(splitter, unplaced)

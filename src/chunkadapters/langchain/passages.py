@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field, PrivateAttr, field_validator
 from typing_extensions import Self
 
-from chunkadapters.configuration import build
+from chunkadapters.configuration import build, embedder_of
 from chunkadapters.hits import merged_id
 from chunkadapters.langchain.models import as_model
 from chunkadapters.langchain.retrieval import hit_of
@@ -37,7 +37,7 @@ from chunkadapters.passages import (
 from chunkadapters.places import PARTS
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, get_embedder
+from chunkcore.models import Embedder
 
 
 def _assembled(maker: PassageMaker, rankings: Sequence[Sequence[Document]]) -> list[Document]:
@@ -164,8 +164,7 @@ class PassageRetriever(PassageLimits, BaseRetriever):
         made = cls(max_tokens=max_tokens, k=k, counter=counter)
         made._documents = listed(documents, Document, "LangChain")
         texts = [(each.page_content, each.metadata.get("title")) for each in made._documents]
-        embedder = None if embeddings is None else get_embedder(as_model(embeddings))
-        made._search = PassageSearch.of_texts(texts, build(units), embedder, made._maker)
+        made._search = PassageSearch.of_texts(texts, build(units), embedder_of(embeddings, as_model), made._maker)
         return made
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:

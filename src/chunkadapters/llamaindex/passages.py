@@ -15,6 +15,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from typing_extensions import Self
 
+from chunkadapters.configuration import embedder_of
 from chunkadapters.hits import merged_id
 from chunkadapters.llamaindex.models import as_model
 from chunkadapters.llamaindex.node_parser import KEYS, ChunkcoreNodeParser, origin_of
@@ -36,7 +37,7 @@ from chunkadapters.passages import (
 from chunkadapters.places import PARTS
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder, get_embedder
+from chunkcore.models import Embedder
 
 _BESIDE = 2  # neighbours on each side of a hit
 
@@ -200,7 +201,7 @@ class PassageRetriever(BaseRetriever):
         texts = [
             (each.get_content(metadata_mode=MetadataMode.NONE), each.metadata.get("title")) for each in made._documents
         ]
-        embedder = None if embed_model is None else get_embedder(as_model(embed_model))
+        embedder = embedder_of(embed_model, as_model)
         made._search = PassageSearch.of_texts(texts, made._parser.chunker, embedder, made._maker)
         return made
 

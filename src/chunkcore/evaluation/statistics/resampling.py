@@ -264,27 +264,14 @@ def holm(p_values: Scores) -> Scores:
     return adjusted
 
 
-def questions_to_separate(mean: float, deviation: float, *, confidence: float = 0.95, power: float = 0.8) -> float:
-    """The number of questions that separate a paired difference of this mean and standard deviation from 0.
-
-    >>> round(questions_to_separate(0.05, 0.3))
-    283
-    """
-    return (_quantiles(confidence, power) * deviation / mean) ** 2 if mean else math.inf
-
-
 _FEW_LARGE = 0.25
+_POWER = 0.8
 
 
 def questions_to_show(
-    margin: float,
-    differences: Scores,
-    *,
-    confidence: float = 0.95,
-    power: float = 0.8,
-    clusters: Sequence[str] | None = None,
+    margin: float, differences: Scores, *, confidence: float = 0.95, clusters: Sequence[str] | None = None
 ) -> tuple[float, float]:
-    """The 90 % range of the number of questions that find a paired difference of `margin` with the chance `power`.
+    """The 90 % range of the number of questions that find a paired difference of `margin` in 8 of 10 cases.
 
     It depends on the spread of the differences alone, not on their mean: the lead of a winner is too high on average,
     and the number goes with its square. `differences` has the shape (queries,); NaN is left out. NaN if fewer than six
@@ -309,12 +296,9 @@ def questions_to_show(
     skew = float(np.mean((squares - squares.mean()) ** 3) / max(squares.std(), 1e-12) ** 3) / math.sqrt(len(squares))
     reach = student_quantile(0.95, len(squares) - 1)
     ends = score_interval(float(squares.mean()), error, reach, len(squares), skew)
-    each = _quantiles(confidence, power) ** 2 * most * len(squares) / len(apart) / margin**2
+    quantiles = NormalDist().inv_cdf(0.5 + confidence / 2) + NormalDist().inv_cdf(_POWER)
+    each = quantiles**2 * most * len(squares) / len(apart) / margin**2
     return ends[0] * each, ends[1] * each
-
-
-def _quantiles(confidence: float, power: float) -> float:
-    return NormalDist().inv_cdf(0.5 + confidence / 2) + NormalDist().inv_cdf(power)
 
 
 def pareto_front(points: ArrayLike, *, better: Sequence[str] = ("low", "high")) -> list[int]:

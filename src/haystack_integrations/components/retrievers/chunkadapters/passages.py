@@ -19,13 +19,14 @@ from chunkadapters._haystack import (
     restored,
     written,
 )
+from chunkadapters.configuration import embedder_of
 from chunkadapters.hits import merged_id
 from chunkadapters.passages import COUNTER, MAX_TOKENS, Counter, PassageMaker, PassageSearch, counter_name, parts_of
 from chunkadapters.places import PARTS
 from chunkcore.document import Chunk
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError
-from chunkcore.models import Embedder, Vectors, get_embedder
+from chunkcore.models import Embedder, Vectors
 from chunkcore.retrieval import ChunkedCorpus
 from chunkcore.retrieval.corpus import Titles
 from chunkcore.run import Retrieved
@@ -195,7 +196,7 @@ class ChunkcorePassageRetriever(_Limited):
     ) -> None:
         _Limited.__init__(self, max_tokens, k, counter)
         self.document_store = document_store
-        self._embedder = None if text_embedder is None else get_embedder(as_model(restored(text_embedder)))
+        self._embedder = embedder_of(restored(text_embedder), as_model)
         self._held: _Held | None = None
 
     def _arguments(self) -> dict[str, Any]:
