@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -314,6 +315,12 @@ def test_two_places_of_one_text_are_told_apart_by_their_spans():
     equal = [chunk for chunk in chunks if chunk.page_content == "Ask the staff."]
     run = run_retriever(Canned(answers=answers_for(*equal)), BENCHMARK)
     assert [each.document_id for each in run.results["q3"]] == list(TEXTS)
+
+
+@pytest.mark.parametrize("score", [0.5, np.float32(0.5), np.float64(0.5)])
+def test_a_rerankers_score_is_the_runs(score):
+    run = run_retriever(Canned(answers=answers_for(staff(metadata={"relevance_score": score}))), BENCHMARK)
+    assert [each.score for each in run.results["q3"]] == [0.5]
 
 
 def staff(**more: Any) -> Document:

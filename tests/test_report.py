@@ -485,6 +485,15 @@ def test_a_histogram_has_a_bar_for_each_filled_bin_and_its_median():
     assert float(median) == pytest.approx(6 + (250 - 12) * 0.01, abs=0.1)
 
 
+@pytest.mark.parametrize(("low", "high"), [(130, 250), (-30, 20), (99.9, 100)])
+def test_scores_beyond_a_share_have_their_place(low, high):
+    points = [plots.Point(n, "", 10, y, math.nan, math.nan) for n, y in enumerate((low, high), 1)]
+    drawn = plots.scatter(points, width=500, x_label="", y_label="", title="")
+    dots = [float(y) for y in re.findall(r'class="dot[^>]*cy="([^"]+)"', drawn)]
+    assert dots == sorted(dots, reverse=True)
+    assert all(26 <= y <= 320 - 44 for y in dots)
+
+
 def test_nothing_to_plot_is_no_plot():
     assert plots.scatter([], width=860, x_label="", y_label="", title="") == ""
     assert plots.intervals([], width=860, x_label="", title="") == ""

@@ -687,7 +687,8 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
     from ray.data import ActorPoolStrategy
 
     cores = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else None
-    taken = actors * (options.get("num_cpus") or (0 if options.get("num_gpus") else 1))
+    own = options.get("num_cpus")
+    taken = actors * (own if own is not None else 0 if options.get("num_gpus") else 1)
     if cores is not None and taken >= cores:
         warnings.warn(
             f"{actors} actors take {taken:g} of Ray's {cores:g} cores, and none is left to read the documents: ask for "

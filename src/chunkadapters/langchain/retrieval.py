@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import Callbacks
@@ -47,7 +48,7 @@ def hit_of(document: Any) -> Hit:
     source = known.get("source_id") or known.get("source")
     return Hit(
         text=text,
-        score=float(score) if isinstance(score, int | float) else 0.0,
+        score=float(score) if isinstance(score, Real) else 0.0,  # of NumPy, too, as rerankers give
         document_ids=names(known.get("source_id"), document.id, known.get("source")),
         spans=KEYS.spans_of(known, text),
         derived=known.get(DERIVED) is True,

@@ -256,7 +256,7 @@ def _(found: Tuning) -> str:
             shown,
             width=860,
             x_label="Tokens retrieved per question",
-            y_label=f"{found.goal}, %",
+            y_label=f"{found.goal}{', %' if found.goal.suffix else ' × 100'}",
             title="Every configuration that was tried",
         )
     )

@@ -99,9 +99,10 @@ def scatter(
         return ""
     height = min(440, max(320, round(width * 0.58)))
     x_ticks = ticks(0, max(point.x for point in shown) * 1.04, 6 if width > 500 else 4)
-    lows = [point.low if math.isfinite(point.low) else point.y for point in shown]
-    highs = [point.high if math.isfinite(point.high) else point.y for point in shown]
-    y_ticks = [tick for tick in ticks(min(lows) - 1, max(highs) + 1) if 0 <= tick <= 100]
+    low = min(point.low if math.isfinite(point.low) else point.y for point in shown)
+    high = max(point.high if math.isfinite(point.high) else point.y for point in shown)
+    # No room above 100 % or below 0, unless a measure goes there.
+    y_ticks = [tick for tick in ticks(low - 1, high + 1) if (tick >= 0 or low < 0) and (tick <= 100 or high > 100)]
     x = Scale(x_ticks[0], x_ticks[-1], 46, width - 16)
     y = Scale(y_ticks[0], y_ticks[-1], height - 44, 26)
     front = pareto_front([(point.x, point.y) for point in shown])
@@ -110,9 +111,9 @@ def scatter(
     parts.append(f'<polyline class="frontier" points="{" ".join(joined)}"/>')
     for point in shown:
         if math.isfinite(point.low) and math.isfinite(point.high):
-            at, low, high, kind = x(point.x), y(point.low), y(point.high), f"whisker {_tone(point.number)}"
-            parts.append(svg_line(at, low, at, high, kind))
-            parts += [svg_line(at - 4, end, at + 4, end, kind) for end in (low, high)]
+            at, ends, kind = x(point.x), (y(point.low), y(point.high)), f"whisker {_tone(point.number)}"
+            parts.append(svg_line(at, ends[0], at, ends[1], kind))
+            parts += [svg_line(at - 4, end, at + 4, end, kind) for end in ends]
     radius = _RADIUS + 3 * (max(point.number for point in shown) > 9)
     discs = _places([(x(point.x), y(point.y)) for point in shown], width, height, radius)
     parts += [_mark(point, x, y, disc, x_unit) for point, disc in zip(shown, discs, strict=True)]
