@@ -280,27 +280,39 @@ def as_read_by_python(file: Path) -> str:
     return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def member(value: Any, key: str, kind: type[T], place: str, default: T | None = None) -> T:
-    """An object's value of a key; the default, if given, for nothing or null.
+class JsonNode(NamedTuple):
+    """A value of a JSON file, and its place there, which the messages of `DataError` name.
 
-    Raises `DataError`: not an object, no such key, or a value of another type.
+    >>> file = JsonNode({"data": [{"title": "Fox"}, {}]}, "fox.json", joint=", ")
+    >>> [each.get("title", str, "none") for each in file.nodes("data")], file.nodes("data")[1].place
+    (['Fox', 'none'], 'fox.json, data[1]')
     """
-    if not isinstance(value, Mapping):
-        raise DataError(f"{place}: expected an object, got {shown_type(value)}")
-    if default is not None and value.get(key) is None:
-        return default
-    if key not in value:
-        raise DataError(f"{place}: there is no {echo(key)}, but {', '.join(map(repr, list(value)[:9])) or 'nothing'}")
-    return _checked(value[key], kind, f"{place}: expected {key!r} to be")
 
+    value: Any
+    place: str
+    joint: str = "."  # between the place and the keys inside it
 
-def members(value: Any, key: str, kind: type[T], place: str, default: list[T] | None = None) -> list[T]:
-    """The items of a list that an object holds under a key.
+    def get(self, key: str, kind: type[T], default: T | None = None) -> T:
+        """The object's value of a key; the default, if given, for nothing or null. It is of the type, or a `DataError`
+        is raised.
+        """
+        if not isinstance(self.value, Mapping):
+            raise DataError(f"{self.place}: expected an object, got {shown_type(self.value)}")
+        if default is not None and self.value.get(key) is None:
+            return default
+        if key not in self.value:
+            known = ", ".join(map(repr, list(self.value)[:9])) or "nothing"
+            raise DataError(f"{self.place}: there is no {echo(key)}, but {known}")
+        return _checked(self.value[key], kind, f"{self.place}: expected {key!r} to be")
 
-    Raises `DataError`: no such list, or an item of another type.
-    """
-    found = member(value, key, list, place, default)
-    return [_checked(each, kind, f"{place}.{key}[{number}]: expected") for number, each in enumerate(found)]
+    def nodes(self, key: str, default: list[Any] | None = None) -> list[JsonNode]:
+        """The items of the list under a key, each with its place."""
+        items = self.get(key, list, default)
+        return [JsonNode(each, f"{self.place}{self.joint}{key}[{number}]") for number, each in enumerate(items)]
+
+    def texts(self, key: str, default: list[str] | None = None) -> list[str]:
+        """The strings of the list under a key."""
+        return [_checked(each.value, str, f"{each.place}: expected") for each in self.nodes(key, default)]
 
 
 def _checked(found: object, kind: type[T], expected: str) -> T:

@@ -17,6 +17,7 @@ from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import Row, documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Contents,
+    JsonNode,
     Layout,
     Questions,
     TextBuilder,
@@ -25,8 +26,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     brief,
     lacking,
     layouts,
-    member,
-    members,
     regular_files,
     shown_type,
     with_keys,
@@ -197,32 +196,30 @@ class Qasper(Layout):
             if not isinstance(papers, dict):
                 raise DataError(f"{file}: expected an object of papers by their ids, got {shown_type(papers)}")
             for identity in papers:
-                place = f"{file}, {identity!r}"
-                entry = member(papers, identity, dict, str(file))
-                paper = _Paper(identity, entry, place)
-                documents.append((place, {"id": identity, "text": paper.text, "sections": paper.sections}))
-                asked += [(brief(here, file), row) for here, row in self._questions(entry, paper, place)]
+                entry = JsonNode(JsonNode(papers, str(file)).get(identity, dict), f"{file}, {identity!r}")
+                paper = _Paper(identity, entry)
+                documents.append((entry.place, {"id": identity, "text": paper.text, "sections": paper.sections}))
+                asked += [(brief(place, file), row) for place, row in self._questions(entry, paper)]
         return Contents(documents_of(documents), asked)
 
-    def _questions(self, entry: dict[str, Any], paper: _Paper, place: str) -> Iterator[Row]:
-        for number, row in enumerate(members(entry, "qas", dict, place, [])):
-            here = f"{place}.qas[{number}]"
-            given = members(row, "answers", dict, here)
-            answers = [member(each, "answer", dict, f"{here}.answers[{n}]") for n, each in enumerate(given)]
+    def _questions(self, entry: JsonNode, paper: _Paper) -> Iterator[Row]:
+        for row in entry.nodes("qas", []):
+            question = row.get("question", str)
+            answers = [JsonNode(each.get("answer", dict), row.place) for each in row.nodes("answers")]
             told = {
-                "id": row.get("question_id"),
-                "question": member(row, "question", str, here),
+                "id": row.value.get("question_id"),
+                "question": question,
                 "document_id": paper.id,
-                "answers": list(dict.fromkeys(_in_words(each, here) for each in answers)),
+                "answers": list(dict.fromkeys(map(_in_words, answers))),
             }
-            yield here, told | self._evidence(answers, paper, here)
+            yield row.place, told | self._evidence(answers, paper)
 
-    def _evidence(self, answers: Sequence[dict[str, Any]], paper: _Paper, place: str) -> dict[str, Any]:
-        answerable = [each for each in answers if each.get("unanswerable") is not True]
+    def _evidence(self, answers: Sequence[JsonNode], paper: _Paper) -> dict[str, Any]:
+        answerable = [each for each in answers if each.value.get("unanswerable") is not True]
         marked: list[tuple[str, list[Span]]] = []
         for answer in answerable:
-            paragraphs = members(answer, "evidence", str, place, [])
-            sentences = members(answer, "highlighted_evidence", str, place, []) if self.highlighted else []
+            paragraphs = answer.texts("evidence", [])
+            sentences = answer.texts("highlighted_evidence", []) if self.highlighted else []
             inner = [each for each in sentences if not each.startswith(_FLOAT)]
             whole = [each for each in paragraphs if not inner or each.startswith(_FLOAT)]
             marked += [(each, paper.paragraphs(each)) for each in whole]
@@ -254,23 +251,22 @@ _FLOAT = "FLOAT SELECTED"
 class _Paper:
     """A paper's text: title, abstract, sections under their names, captions; and where its paragraphs stand."""
 
-    def __init__(self, identity: str, paper: dict[str, Any], place: str) -> None:
+    def __init__(self, identity: str, paper: JsonNode) -> None:
         self.id = identity
         self.sections: list[list[Any]] = []
         self._places: dict[str, list[Span]] = defaultdict(list)
         builder = TextBuilder("\n\n")
         for key in ("title", "abstract"):
-            self._add(builder, member(paper, key, str, place, ""))
-        for number, section in enumerate(members(paper, "full_text", dict, place)):
-            here = f"{place}.full_text[{number}]"
-            name = member(section, "section_name", str, here, "")
+            self._add(builder, paper.get(key, str, ""))
+        for section in paper.nodes("full_text"):
+            name = section.get("section_name", str, "")
             heading = builder.add(name)
             if heading:
                 self.sections.append([heading.start, name])
-            for paragraph in members(section, "paragraphs", str, here):
+            for paragraph in section.texts("paragraphs"):
                 self._add(builder, paragraph)
-        for number, shown in enumerate(members(paper, "figures_and_tables", dict, place, [])):
-            self._add(builder, member(shown, "caption", str, f"{place}.figures_and_tables[{number}]"))
+        for shown in paper.nodes("figures_and_tables", []):
+            self._add(builder, shown.get("caption", str))
         self.text = builder.text
 
     def _add(self, builder: TextBuilder, part: str) -> None:
@@ -290,15 +286,14 @@ class _Paper:
         return sorted(found)
 
 
-def _in_words(answer: dict[str, Any], place: str) -> str:
-    if answer.get("unanswerable") is True:
+def _in_words(answer: JsonNode) -> str:
+    if answer.value.get("unanswerable") is True:
         return "Unanswerable"
-    spans = members(answer, "extractive_spans", str, place, [])
-    if spans:
+    if spans := answer.texts("extractive_spans", []):
         return ", ".join(spans)
-    if isinstance(answer.get("yes_no"), bool):
-        return "Yes" if answer["yes_no"] else "No"
-    return member(answer, "free_form_answer", str, place, "")
+    if isinstance(answer.value.get("yes_no"), bool):
+        return "Yes" if answer.value["yes_no"] else "No"
+    return answer.get("free_form_answer", str, "")
 
 
 @layouts.register("qmsum")
@@ -317,62 +312,57 @@ class QMSum(Layout):
         evidence.
         """
         meetings = list(self._meetings(root))
-        documents = documents_of((place, row) for place, row, _, _ in meetings)
+        documents = documents_of((meeting.place, row) for meeting, row, _ in meetings)
         asked = [
             (Path(here).name, row)  # the file's name is enough in a list of questions
-            for place, told, turns, meeting in meetings
-            for here, row in _asked(meeting, told["id"], turns, place)
+            for meeting, told, turns in meetings
+            for here, row in _asked(meeting, told["id"], turns)
         ]
         return Contents(documents, asked)
 
     def sections(self, root: Path) -> Iterable[Row]:
         """The meetings; a section begins where a topic's turns begin, and after its last turn."""
-        return ((place, row) for place, row, _, _ in self._meetings(root))
+        return ((meeting.place, row) for meeting, row, _ in self._meetings(root))
 
-    def _meetings(self, root: Path) -> Iterator[tuple[str, dict[str, Any], list[Span], dict[str, Any]]]:
+    def _meetings(self, root: Path) -> Iterator[tuple[JsonNode, dict[str, Any], list[Span]]]:
         for file in with_keys(root, self.keys, self.suffixes):
-            meetings: Iterable[tuple[str, str, Any]] = (
-                (f"{file}, line {number}", f"{file.stem}-{number}", row) for number, row in json_lines(file)
-            )
-            if file.suffix.lower() == ".json":
-                meetings = [(str(file), file.stem, read_json(file))]
-            for place, name, meeting in meetings:
+            lines = ((f"{file}, line {number}", f"{file.stem}-{number}", row) for number, row in json_lines(file))
+            is_one = file.suffix.lower() == ".json"
+            for place, name, value in [(str(file), file.stem, read_json(file))] if is_one else lines:
+                meeting = JsonNode(value, place, joint=", ")
                 builder, turns = TextBuilder("\n"), []
-                for number, turn in enumerate(member(meeting, "meeting_transcripts", list, place)):
-                    here = f"{place}, meeting_transcripts[{number}]"
-                    span = builder.add(f"{member(turn, 'speaker', str, here)}: {member(turn, 'content', str, here)}")
+                for turn in meeting.nodes("meeting_transcripts"):
+                    span = builder.add(f"{turn.get('speaker', str)}: {turn.get('content', str)}")
                     turns += [span] if span else []
                 begin: set[int] = set()
-                for number, topic in enumerate(member(meeting, "topic_list", list, place)):
-                    here = f"{place}, topic_list[{number}]"
-                    for first, last in _turn_ranges(topic, here):
+                for topic in meeting.nodes("topic_list"):
+                    for first, last in _turn_ranges(topic):
                         if outside := _outside(first, last, turns):
-                            raise DataError(f"{here}: {outside}")
+                            raise DataError(f"{topic.place}: {outside}")
                         begin |= {first, last + 1}
                 starts = [turns[turn].start for turn in sorted(begin) if 0 < turn < len(turns)]
-                yield place, {"id": name, "text": builder.text, "boundaries": starts}, turns, meeting
+                yield meeting, {"id": name, "text": builder.text, "boundaries": starts}, turns
 
 
-def _asked(meeting: dict[str, Any], document: str, turns: list[Span], place: str) -> Iterator[Row]:
+def _asked(meeting: JsonNode, document: str, turns: list[Span]) -> Iterator[Row]:
     for kind in ("general", "specific"):
-        for number, row in enumerate(member(meeting, f"{kind}_query_list", list, place, [])):
-            here = f"{place}, {kind}_query_list[{number}]"
+        for number, row in enumerate(meeting.nodes(f"{kind}_query_list", []), start=1):
             told: dict[str, Any] = {
-                "id": f"{document}-{kind}-{number + 1}",
-                "question": member(row, "query", str, here),
+                "id": f"{document}-{kind}-{number}",
+                "question": row.get("query", str),
                 "document_id": document,
-                "answers": [member(row, "answer", str, here)],
+                "answers": [row.get("answer", str)],
             }
             if kind == "general":
-                yield here, told | {"without_evidence": True}
+                yield row.place, told | {"without_evidence": True}
                 continue
-            ranges = _turn_ranges(row, here)
+            ranges = _turn_ranges(row)
             outside = next(filter(None, (_outside(first, last, turns) for first, last in ranges)), "")
             if outside:
-                yield here, told | {"left_out": outside}
+                yield row.place, told | {"left_out": outside}
             else:
                 places = [{"start": turns[first].start, "end": turns[last].end} for first, last in ranges]
-                yield here, told | {"evidence": places}
+                yield row.place, told | {"evidence": places}
 
 
 def _outside(first: int, last: int, turns: list[Span]) -> str:
@@ -382,12 +372,12 @@ def _outside(first: int, last: int, turns: list[Span]) -> str:
     return f"the turns {first} to {last} are not all among the meeting's {len(turns)}"
 
 
-def _turn_ranges(row: Any, place: str) -> list[tuple[int, int]]:
+def _turn_ranges(row: JsonNode) -> list[tuple[int, int]]:
     found = []
-    for pair in member(row, "relevant_text_span", list, place):
+    for pair in row.get("relevant_text_span", list):
         numbers = [str(each).strip() for each in pair] if isinstance(pair, list) else []
         if len(numbers) != 2 or not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers):
-            raise DataError(f"{place}: expected 'relevant_text_span' to be pairs of turns, got {str(pair)[:40]}")
+            raise DataError(f"{row.place}: expected 'relevant_text_span' to be pairs of turns, got {str(pair)[:40]}")
         found.append((int(numbers[0]), int(numbers[1])))
     return found
 
@@ -412,35 +402,36 @@ class Quality(Layout):
         documents: dict[str, Row] = {}
         asked: list[Row] = []
         for file in with_keys(root, self.keys, self.suffixes):
-            for number, row in json_lines(file):
-                place = f"{file}, line {number}"
-                identity, text = member(row, "article_id", str, place), member(row, "article", str, place)
-                told = {key: row[key] for key in self._TOLD if key in row}
-                found = documents.setdefault(identity, (place, {"id": identity, "text": text, "metadata": told}))
+            for number, value in json_lines(file):
+                row = JsonNode(value, f"{file}, line {number}", joint=", ")
+                identity, text = row.get("article_id", str), row.get("article", str)
+                told = {key: value[key] for key in self._TOLD if key in value}
+                found = documents.setdefault(identity, (row.place, {"id": identity, "text": text, "metadata": told}))
                 if found[1]["text"] != text:
-                    raise DataError(f"{place}: the article {echo(identity)} has another text than at {found[0]}")
-                set_id = member(row, "set_unique_id", str, place)
-                for n, question in enumerate(member(row, "questions", list, place)):
-                    here = f"{place}, questions[{n}]"
-                    asked.append((brief(here, file), _choice(question, identity, f"{set_id}-{n + 1}", here)))
+                    raise DataError(f"{row.place}: the article {echo(identity)} has another text than at {found[0]}")
+                set_id = row.get("set_unique_id", str)
+                for n, question in enumerate(row.nodes("questions"), start=1):
+                    asked.append((brief(question.place, file), _choice(question, identity, f"{set_id}-{n}")))
         return Contents(documents_of(documents.values()), asked)
 
 
-def _choice(question: Any, document: str, otherwise: str, place: str) -> dict[str, Any]:
-    choices = members(question, "options", str, place)
+def _choice(question: JsonNode, document: str, otherwise: str) -> dict[str, Any]:
+    choices = question.texts("options")
     told = {
-        "id": question.get("question_unique_id") or otherwise,
-        "question": member(question, "question", str, place),
+        "id": question.value.get("question_unique_id") or otherwise,
+        "question": question.get("question", str),
         "document_id": document,
         "without_evidence": True,
         "choices": choices,
-        "difficult": question.get("difficult"),
+        "difficult": question.value.get("difficult"),
     }
-    if question.get("gold_label") is None:
+    if question.value.get("gold_label") is None:
         return told
-    label = member(question, "gold_label", int, place)
+    label = question.get("gold_label", int)
     if not 1 <= label <= len(choices):
-        raise DataError(f"{place}: expected 'gold_label' from 1 to {len(choices)}, the number of options, got {label}")
+        raise DataError(
+            f"{question.place}: expected 'gold_label' from 1 to {len(choices)}, the number of options, got {label}"
+        )
     return {**told, "correct": label - 1, "answers": [choices[label - 1]]}
 
 
@@ -462,23 +453,20 @@ class Squad(Layout):
         documents: dict[str, Row] = {}
         asked: list[Row] = []
         for file in with_keys(root, self.keys, self.suffixes):
-            for number, article in enumerate(member(read_json(file), "data", list, str(file))):
-                place = f"{file}, data[{number}]"
-                paragraphs = member(article, "paragraphs", list, place)
-                contexts = [
-                    member(each, "context", str, f"{place}.paragraphs[{n}]") for n, each in enumerate(paragraphs)
-                ]
+            for number, article in enumerate(JsonNode(read_json(file), str(file), joint=", ").nodes("data"), start=1):
+                paragraphs = article.nodes("paragraphs")
+                contexts = [each.get("context", str) for each in paragraphs]
                 text = self._BETWEEN.join(contexts)
-                first = paragraphs[0] if paragraphs and isinstance(paragraphs[0], dict) else {}
-                names = (article.get("title"), first.get("document_id"), f"{file.stem}-{number + 1}")
+                first = paragraphs[0].value if paragraphs else {}
+                names = (article.value.get("title"), first.get("document_id"), f"{file.stem}-{number}")
                 name = next(str(each) for each in names if isinstance(each, str | int) and str(each).strip())
                 numbered = (name if n == 1 else f"{name}-{n}" for n in count(1))
                 # Another article's name is numbered; an equal article is the same document.
                 identity = next(n for n in numbered if n not in documents or documents[n][1]["text"] == text)
-                documents[identity] = (place, {"id": identity, "text": text})
+                documents[identity] = (article.place, {"id": identity, "text": text})
                 start = 0
-                for n, (paragraph, context) in enumerate(zip(paragraphs, contexts, strict=True)):
-                    found = _paragraph_questions(paragraph, f"{place}.paragraphs[{n}]", identity, start)
+                for paragraph, context in zip(paragraphs, contexts, strict=True):
+                    found = _paragraph_questions(paragraph, identity, start)
                     asked += [(brief(here, file), row) for here, row in found]
                     start += len(context) + len(self._BETWEEN)
         return Contents(documents_of(documents.values()), asked)
@@ -498,28 +486,26 @@ class CovidQA(Squad):
     files = "COVID-QA.json, as squad"
 
 
-def _paragraph_questions(paragraph: dict[str, Any], place: str, document: str, start: int) -> Iterator[Row]:
-    for number, row in enumerate(member(paragraph, "qas", list, place)):
-        here = f"{place}.qas[{number}]"
-        question = member(row, "question", str, here)
-        given = member(row, "answers", list, here, [])
+def _paragraph_questions(paragraph: JsonNode, document: str, start: int) -> Iterator[Row]:
+    for row in paragraph.nodes("qas"):
+        question = row.get("question", str)
         answers = []
-        for n, answer in enumerate(given):
-            text = member(answer, "text", str, f"{here}.answers[{n}]")
-            begin = start + member(answer, "answer_start", int, f"{here}.answers[{n}]")
+        for answer in row.nodes("answers", []):
+            text = answer.get("text", str)
+            begin = start + answer.get("answer_start", int)
             answers.append({"start": begin, "end": begin + len(text), "text": text})
-        others = {key: value for key, value in row.items() if key not in ("answers", "question", "id", "is_impossible")}
+        own = ("answers", "question", "id", "is_impossible")
         told = {
-            **others,
-            "id": row.get("id"),
+            **{key: value for key, value in row.value.items() if key not in own},
+            "id": row.value.get("id"),
             "question": question,
             "document_id": document,
             "answers": list(dict.fromkeys(each["text"] for each in answers)),
         }
-        if row.get("is_impossible") is True or not answers:
-            yield here, told | {"without_evidence": True, "unanswerable": True}
+        if row.value.get("is_impossible") is True or not answers:
+            yield row.place, told | {"without_evidence": True, "unanswerable": True}
         else:
-            yield here, told | {"evidence": _distinct(answers)}
+            yield row.place, told | {"evidence": _distinct(answers)}
 
 
 class SectionedLayout(Layout):

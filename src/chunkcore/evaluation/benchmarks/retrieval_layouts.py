@@ -11,13 +11,13 @@ from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.benchmarks.documents import Row, documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Contents,
+    JsonNode,
     Layout,
     Questions,
     as_read_by_python,
     brief,
     data_files,
     layouts,
-    member,
     regular_files,
     with_keys,
 )
@@ -42,13 +42,12 @@ class Beir(Layout):
         corpus = root / "corpus.jsonl"
 
         def documents() -> Iterator[Row]:
-            for number, row in json_lines(corpus):
-                place = f"{corpus}, line {number}"
-                text, title = member(row, "text", str, place), row.get("title")
-                identity = member(row, "_id", str, place)
+            for number, value in json_lines(corpus):
+                row = JsonNode(value, f"{corpus}, line {number}")
+                text, title = row.get("text", str), value.get("title")
                 titled = f"{title}\n{text}" if isinstance(title, str) and title else text
-                others = {key: value for key, value in row.items() if key not in ("_id", "text")}
-                yield place, {"id": identity, "text": titled, "metadata": others}
+                others = {key: value[key] for key in value if key not in ("_id", "text")}
+                yield row.place, {"id": row.get("_id", str), "text": titled, "metadata": others}
 
         return Contents(documents_of(documents()), list(_judged(root / "queries.jsonl", judged)))
 
@@ -64,7 +63,7 @@ def _split(folder: Path) -> Path:
 def _judged(queries: Path, judged: Path) -> Iterator[Row]:
     grades = _grades(judged)
     for number, row in json_lines(queries):
-        identity = member(row, "_id", str, f"{queries}, line {number}")
+        identity = JsonNode(row, f"{queries}, line {number}").get("_id", str)
         if identity in grades:
             relevant = {document: grade for document, grade in grades.pop(identity).items() if grade > 0}
             told: dict[str, Any] = {key: value for key, value in row.items() if key not in ("_id", "text")}
@@ -118,23 +117,21 @@ class LegalBenchRag(Layout):
 
 
 def _tests(file: Path) -> Iterator[Row]:
-    for number, test in enumerate(member(read_json(file), "tests", list, str(file))):
-        place = f"{file}, tests[{number}]"
+    for number, test in enumerate(JsonNode(read_json(file), str(file), joint=", ").nodes("tests"), start=1):
         evidence = []
-        for n, snippet in enumerate(member(test, "snippets", list, place)):
-            here = f"{place}.snippets[{n}]"
-            path, span = member(snippet, "file_path", str, here), member(snippet, "span", list, here)
+        for snippet in test.nodes("snippets"):
+            path, span = snippet.get("file_path", str), snippet.get("span", list)
             if len(span) != 2:
-                raise DataError(f"{here}: expected 'span' to be [start, end], got {len(span)} values")
-            evidence.append({"document": path, "start": span[0], "end": span[1], "text": snippet.get("answer")})
+                raise DataError(f"{snippet.place}: expected 'span' to be [start, end], got {len(span)} values")
+            evidence.append({"document": path, "start": span[0], "end": span[1], "text": snippet.value.get("answer")})
         told = {
-            "id": f"{file.stem}-{number + 1}",
-            "question": member(test, "query", str, place),
+            "id": f"{file.stem}-{number}",
+            "question": test.get("query", str),
             "collection": file.stem,
-            "tags": test.get("tags"),
+            "tags": test.value.get("tags"),
             "evidence": evidence,
         }
-        yield f"{file.name}, tests[{number}]", told
+        yield brief(test.place, file), told
 
 
 @layouts.register("ragbench")
@@ -165,7 +162,7 @@ class RagBench(Layout):
         for file in files:
             lines = ((f"{file}, line {number}", row) for number, row in json_lines(file))
             for place, row in _parquet(file) if file.suffix.lower() == ".parquet" else lines:
-                texts = member(row, "documents", list, place)
+                texts = JsonNode(row, place).get("documents", list)
                 name = str(row.get("dataset_name") or file.stem)
                 for number, text in enumerate(texts):
                     if not isinstance(text, str):
@@ -222,8 +219,9 @@ def _question(
         "response": row.get("response"),
         "documents": [ids[text] for text in texts if text in ids],
     }
-    keys = [str(key) for key in member(row, "all_relevant_sentence_keys", list, place)]
-    sentences = _sentences(member(row, "documents_sentences", list, place), place)
+    node = JsonNode(row, place)
+    keys = [str(key) for key in node.get("all_relevant_sentence_keys", list)]
+    sentences = _sentences(node.get("documents_sentences", list), place)
     unknown = [key for key in keys if key not in sentences]
     if not keys:
         return told | {"without_evidence": True}
