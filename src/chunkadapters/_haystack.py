@@ -138,7 +138,6 @@ def _run(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def _run_async(component: Any, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The component's outputs, by its asynchronous method or from a thread."""
     if getattr(component, "__haystack_supports_async__", False):
         return cast("Mapping[str, Any]", await component.run_async(**values))
     return await asyncio.to_thread(_run, component, values)
@@ -583,7 +582,6 @@ def _of_component(
 
 
 def _query_embedder(component: Any) -> tuple[_Socket, _Socket]:
-    """A text embedder's input for the text and output for the vector."""
     if not _is_component(component):
         raise DataError(f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}")
     sockets = _component_sockets(component)

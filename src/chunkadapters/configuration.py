@@ -258,7 +258,6 @@ def is_bridged(value: Any) -> bool:
 
 
 def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options under the strategy's names."""
     cls = strategies.find(name)
     if cls is None:
         return options

@@ -153,7 +153,6 @@ def _versions(parts: Parts) -> Iterator[Parts]:
 
 
 def _agree(left: tuple[Span, str], right: tuple[Span, str]) -> bool:
-    """Whether two texts are the same where their spans overlap."""
     (a, left_text), (b, right_text) = left, right
     start, end = max(a.start, b.start), min(a.end, b.end)
     return end <= start or left_text[start - a.start : end - a.start] == right_text[start - b.start : end - b.start]

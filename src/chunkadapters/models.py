@@ -375,7 +375,6 @@ class BridgedEmbedder:
 
 
 def _floats(answer: Any) -> Any:
-    """Vectors with whole numbers as floats."""
     if isinstance(answer, list) and answer and all(isinstance(row, list | tuple) for row in answer):
         return [[float(each) if type(each) is int else each for each in row] for row in answer]
     return answer
@@ -463,7 +462,6 @@ class BridgedLLM(MeteredLLM):
         """`_ask`, asynchronously."""
 
     def _failed(self, error: Exception) -> Exception:
-        """The error as one of chunkcore's, without secrets."""
         if isinstance(error, ChunkcoreError | BadAnswerError):
             return error
         told = f"the model {self.name!r} failed: {type(error).__name__}: " + without_secrets(
@@ -480,7 +478,6 @@ class BridgedLLM(MeteredLLM):
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status of an exception of any client."""
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "http_status", "code"):
             value = getattr(holder, name, None)

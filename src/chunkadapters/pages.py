@@ -74,7 +74,6 @@ def join_pages_by_source(documents: Any, *, separator: str = "\n") -> list[Docum
 
 
 def _pages(given: Any, place: int) -> list[_Page]:
-    """The pages of one framework document."""
     metadata = getattr(given, "metadata", None)
     if not isinstance(metadata, Mapping):
         metadata = getattr(given, "meta", None)
@@ -130,7 +129,6 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
 
 
 def _docling(given: Any) -> Document:
-    """A `DoclingDocument`: its items in reading order."""
     texts: list[str] = []
     marks: list[Mark] = []
     pages: dict[int, list[tuple[int, int, Any]]] = {}

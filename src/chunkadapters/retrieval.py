@@ -351,8 +351,6 @@ class DeployedRetriever:
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """The options of `RetrieverHooks.run_retriever`."""
-
     retries: int
     retry_wait: float
     progress: Progress | bool | None
@@ -371,8 +369,6 @@ class _How:
 
 @dataclass
 class _Asked:
-    """A run as it is made: every question is asked, its hits are kept and located."""
-
     benchmark: Benchmark
     how: _How
     system: DeployedRetriever
@@ -623,7 +619,6 @@ class RetrieverHooks(Generic[R, D]):
             yield _Asked(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The framework's own options."""
         if "concurrency" in options:
             raise OptionError("concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever")
         parameters = signature(self._system).parameters.values()

@@ -222,7 +222,6 @@ class Aligned(Chunker):
         return drafts
 
     def _pieces(self, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The non-empty pieces, with their metadata."""
         for given in self.split(text):  # type: ignore[operator]  # `validate` checked it
             piece, metadata = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
             if not isinstance(piece, str) or not isinstance(metadata, Mapping):

@@ -323,7 +323,6 @@ def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[
 
 
 def _whole(chunker: Chunker, *names: str) -> int:
-    """The first option that is a whole number, else 0."""
     values = (getattr(chunker, name, None) for name in names)
     return next((value for value in values if isinstance(value, int)), 0)
 

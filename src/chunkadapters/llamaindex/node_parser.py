@@ -486,8 +486,6 @@ def _not_context(key: str) -> bool:
 
 
 class _Beside(TypedDict, total=False):
-    """What `ChunkcoreNodeParser` takes beside a strategy's options."""
-
     options: Mapping[str, Any] | None
     fit_to: Embedder | BaseEmbedding | str | None
     metadata_aware: bool

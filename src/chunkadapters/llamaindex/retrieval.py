@@ -127,8 +127,6 @@ _METRICS = ("span_recall", "span_precision", "span_iou", "span_f1")
 
 
 class _SpanMetric(BaseRetrievalMetric):
-    """A measure over the tokens of all hits."""
-
     measure: ClassVar[str]
 
     def compute(

@@ -110,7 +110,6 @@ def _neighbour(node: BaseNode, which: NodeRelationship) -> str:
 
 
 def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], known: Mapping[str, list[float]]) -> None:
-    """Give every node its vector: a known one, or the model's."""
     for node in nodes:
         node.embedding = known.get(_read(node))
     vectors = embed_nodes(nodes, index._embed_model)

@@ -139,7 +139,6 @@ def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], cou
 
 
 def _begins(starts: Iterable[int], count: int) -> list[int]:
-    """The distinct units, ascending."""
     try:
         found = sorted({index(start) for start in starts})
     except TypeError as error:

@@ -328,7 +328,6 @@ def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> 
 
 
 def _apart(chunks: Sequence[Chunk]) -> bool:
-    """Whether each chunk is one span, and ends before the next."""
     if isinstance(chunks, Slices):
         return all(left[1] <= right[0] for left, right in pairwise(chunks.ranges))
     spans = [chunk.spans for chunk in chunks]

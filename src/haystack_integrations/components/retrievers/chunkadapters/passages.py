@@ -43,8 +43,6 @@ def _document(found: Retrieved, members: Sequence[Document]) -> Document:
 
 
 class _Limited(Serialized):
-    """A component with the limits of passages."""
-
     def __init__(self, max_tokens: int, k: int | None, counter: Counter) -> None:
         self._maker = PassageMaker(max_tokens=max_tokens, k=k, counter=counter)
 
@@ -253,8 +251,6 @@ class ChunkcorePassageRetriever(_Limited):
 
 
 class _StoredVectors:
-    """An embedder that knows the chunks' vectors."""
-
     def __init__(self, documents: Sequence[Document], embedder: Embedder) -> None:
         if lacking := [each for each in documents if each.embedding is None]:
             raise DataError(
