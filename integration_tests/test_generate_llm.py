@@ -50,7 +50,6 @@ class Writer(Handler):
 def server() -> Iterator[FakeServer]:
     with FakeServer() as made:
         made.RequestHandlerClass = Writer  # type: ignore[assignment]
-        made.handle_error = lambda *_: None  # type: ignore[method-assign]
         threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         yield made
         made.gate.opened.set()

@@ -261,6 +261,7 @@ DAMAGES = {
 def told_of(path: Path, *, private: bool = False) -> EmbeddingCache:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
         cache = EmbeddingCache(path, private=private)
         cache.fetch("m", keys(*map(str, range(500))))
     (only,) = told

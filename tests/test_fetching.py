@@ -37,6 +37,9 @@ class Server(ThreadingHTTPServer):
         self.held: dict[str, threading.Event] = {}
         self.asked: list[tuple[str, str]] = []
 
+    def handle_error(self, *_: Any) -> None:
+        """Whoever asked was killed, or has hung up."""
+
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
 

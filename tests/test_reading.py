@@ -399,6 +399,7 @@ TOLD = [
 def test_a_mixed_folder_is_read_and_each_other_file_told_once(folder):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
         documents = load_documents(folder)
     assert [document.id for document in documents] == READ
     assert [str(each.message) for each in told] == [each.format(folder) for each in TOLD]
@@ -415,6 +416,7 @@ def test_a_mixed_folder_streams_to_the_same_documents(folder, processes, part_si
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
         rows = [json.loads(line) for step in stream for lines in step.lines for line in lines.splitlines()]
     assert list(dict.fromkeys(row["document_id"] for row in rows)) == READ
     for row in rows:

@@ -27,6 +27,7 @@ def told(file: Path, text: str = "Tea.") -> str:
     (file.parent / "good.txt").write_text(text)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
         documents = load_documents(file.parent)
     assert [each.text for each in documents] == [text]
     (one,) = [str(each.message) for each in caught]
