@@ -386,14 +386,14 @@ def test_an_interruption_is_answered_with_130_and_leaves_nothing(docs, tmp_path,
 
 
 def _process(*arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, **options)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=200, **options)
 
 
 def test_the_module_is_the_command_and_a_reader_that_stops_is_no_error(docs):
     for _ in range(3):
         (docs / "fox.txt").write_bytes((docs / "fox.txt").read_bytes() * 4)
     command = f'"{sys.executable}" -m chunkcore chunk "{docs / "fox.txt"}" -s fixed_token:size=9 | head -n 1'
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=60)
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=200)
     assert json.loads(done.stdout)["index"] == 0
     assert done.stderr == b""
 
@@ -407,7 +407,7 @@ def test_a_reader_that_was_never_there_is_no_error_either(docs, command):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "chunkcore", *command], stdout=writer, stderr=subprocess.PIPE, timeout=60, cwd=docs
+        [sys.executable, "-m", "chunkcore", *command], stdout=writer, stderr=subprocess.PIPE, timeout=200, cwd=docs
     )
     os.close(writer)
     assert done.stderr == b""
@@ -543,7 +543,7 @@ def test_completion_is_installed_by_a_flag_and_completes_commands_and_names(begu
         "COMP_CWORD": str(len(begun.split())),
     }
     run = [sys.executable, "-m", "chunkcore"]
-    found = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert found.stdout.split() == expected
 
 

@@ -7,7 +7,7 @@ import sys
 
 
 def _process(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, timeout=200)
 
 
 def test_an_interruption_while_modules_are_imported_is_one_line():

@@ -193,7 +193,7 @@ def test_a_forked_process_encodes_with_what_was_loaded_before() -> None:
             os._exit(counter.count("Some words, 日本語.") != expected)
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
-    assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=200, check=False).returncode == 0
 
 
 @pytest.mark.slow

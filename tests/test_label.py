@@ -321,7 +321,7 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
         assert connection.getresponse().status == 200
         connection.close()
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=200)
     assert "0 of 1 questions are done" in out, err
     with LabelledQuestions(DOCUMENTS, tmp_path / "q.jsonl") as kept:
         assert [each["question"] for each in kept.states()] == ["Who naps?"]

@@ -722,7 +722,7 @@ def test_an_interruption_tells_how_to_go_on(driver, many, tmp_path):
     journal = Path(f"{out}.journal")
     with held([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)], journal, 4) as process:
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=200)
     assert process.returncode == 130
     kept = f"{out}.partial keeps what is done: the same command goes on, or begins anew with --fresh"
     assert err.decode().splitlines()[-1] == f"chunkcore: stopped before the end; {kept}"
@@ -741,7 +741,7 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
         workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(int(workers[0]), signal.SIGKILL)
         (tmp_path / "GO").touch()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=200)
     assert process.returncode == 2
     assert b"Traceback" not in err
     assert b"a worker process ended before its work did" in err
@@ -893,7 +893,7 @@ def test_standard_input_is_cut_while_it_comes(tmp_path):
         process.stdin.flush()
         row = json.loads(process.stdout.readline())  # before the input's end
         assert (row["part"], row["spans"][0][0]) == (0, 0)
-        out, _ = process.communicate(b"The end.", timeout=60)
+        out, _ = process.communicate(b"The end.", timeout=200)
     assert json.loads(out.splitlines()[-1])["spans"][-1][1] == 3 * len(PARAGRAPHS) + len("The end.")
 
 

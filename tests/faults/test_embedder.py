@@ -106,6 +106,6 @@ except ModelError as error:
 
 
 def test_a_process_ends_though_its_model_still_hangs() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "the model 'fake' gave no answer to 1 texts in 0.1 s\n"

@@ -81,12 +81,12 @@ class Program:
             if gate is not None:
                 wait_for(self.is_stopping, process)
                 gate.opened.set()
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=200)
         return process.returncode, out, self.told.read_text()
 
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*arguments), cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=60
+            self.command(*arguments), cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=200
         )
 
     def is_stopping(self) -> bool:
@@ -243,7 +243,7 @@ def test_whoever_does_not_want_to_wait_for_a_hanging_model_stops_twice(
         wait_for(program.is_stopping, process)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130  # the model hangs for longer
+        assert process.wait(timeout=200) == 130  # the model hangs for longer
     assert b'"asked"' in (tmp_path / "questions.journal.jsonl").read_bytes()  # counted as paid, as it may be
 
 
