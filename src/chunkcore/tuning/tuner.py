@@ -28,7 +28,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.registry import split_spec
 from chunkcore.tokens import get_counter
 from chunkcore.tuning.result import Stopped, Tuning, conclude
-from chunkcore.tuning.space import Parameter, Space, Values, configuration, default_space, parse_space
+from chunkcore.tuning.space import Space, Values, configuration, default_space, parse_space
 from chunkcore.tuning.trials import Trial, TrialLog, TuneOptions, assign_folds, run_trial
 
 if TYPE_CHECKING:
@@ -358,7 +358,7 @@ def propose(space: Space, seen: Sequence[Seen], *, seed: int, blind: bool) -> Pr
 def _ask(optuna: Any, study: optuna.Study, space: Space, known: set[str]) -> Proposal:
     for _ in range(_REDRAWS):
         trial = study.ask()
-        found = _draw(optuna, trial, space)
+        found = _draw(trial, space)
         if _spec(space, found) not in known:
             break
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -369,45 +369,33 @@ def _optuna() -> Any:
     return needed("optuna", "tune", "search for a configuration")
 
 
-def _draw(optuna: Any, trial: optuna.Trial, space: Space) -> Proposal:
+def _draw(trial: optuna.Trial | optuna.trial.FixedTrial, space: Space) -> Proposal:
     branch = trial.suggest_categorical(_BRANCH, [each.name for each in space.branches])
     drawn: dict[str, Any] = {}
     for option, parameter in space.branch(branch).parameters.items():
-        name, kind = f"{branch}.{option}", _distribution(optuna, parameter)
-        if hasattr(kind, "choices"):
-            drawn[option] = trial.suggest_categorical(name, kind.choices)
+        name = f"{branch}.{option}"
+        if not isinstance(parameter, Values):
+            suggest: Any = trial.suggest_int if parameter.whole else trial.suggest_float
+            drawn[option] = suggest(name, parameter.low, parameter.high, log=parameter.log)
+        elif parameter.ordered:
+            drawn[option] = trial.suggest_int(name, 0, len(parameter.values) - 1)
         else:
-            suggest: Any = trial.suggest_float if isinstance(kind.low, float) else trial.suggest_int
-            drawn[option] = suggest(name, kind.low, kind.high, log=kind.log)
+            drawn[option] = trial.suggest_categorical(name, range(len(parameter.values)))
     return Proposal(branch, drawn)
 
 
 def _trial(optuna: Any, space: Space, seen: Seen) -> Any:
     """The trial as `_draw` leaves it in an Optuna study."""
-    branch = space.branch(seen.proposal.branch)
-    names = [each.name for each in space.branches]
-    params: dict[str, Any] = {_BRANCH: branch.name}
-    distributions: dict[str, Any] = {_BRANCH: optuna.distributions.CategoricalDistribution(names)}
-    for option, parameter in branch.parameters.items():
-        params[f"{branch.name}.{option}"] = seen.proposal.drawn[option]
-        distributions[f"{branch.name}.{option}"] = _distribution(optuna, parameter)
+    branch, drawn = seen.proposal
+    fixed = optuna.trial.FixedTrial({_BRANCH: branch, **{f"{branch}.{option}": drawn[option] for option in drawn}})
+    _draw(fixed, space)
     states = optuna.trial.TrialState
     return optuna.trial.create_trial(
         state=states.FAIL if seen.values is None else states.COMPLETE,
         values=seen.values,
-        params=params,
-        distributions=distributions,
+        params=fixed.params,
+        distributions=fixed.distributions,
     )
-
-
-def _distribution(optuna: Any, parameter: Parameter) -> Any:
-    kinds = optuna.distributions
-    if not isinstance(parameter, Values):
-        kind = kinds.IntDistribution if parameter.whole else kinds.FloatDistribution
-        return kind(parameter.low, parameter.high, log=parameter.log)
-    if parameter.ordered:
-        return kinds.IntDistribution(0, len(parameter.values) - 1)
-    return kinds.CategoricalDistribution(range(len(parameter.values)))
 
 
 def _spec(space: Space, proposal: Proposal) -> str:
