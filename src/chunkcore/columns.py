@@ -118,6 +118,17 @@ def text_keys(texts: Iterable[str]) -> Keys:
     return np.fromiter(map(text_key, texts), dtype="S20")
 
 
+def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct texts in order of first appearance, and the place of each text among them.
+
+    >>> found, places = distinct(["b", "a", "b"])
+    >>> found, places.tolist()
+    (['b', 'a'], [0, 1, 0])
+    """
+    place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    return list(place), np.array([place[text] for text in texts], dtype=np.int64)
+
+
 class KeyedNumbers:
     """A number for each text key; the first number given for a key stays. Not thread-safe.
 

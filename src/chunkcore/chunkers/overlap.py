@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.semantic import neighbour_distances
+from chunkcore.chunkers.semantic import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
@@ -49,8 +49,7 @@ class SemanticOverlap(Overlap):
     def __post_init__(self) -> None:
         if not -1 <= self.threshold <= 1:
             raise OptionError(f"the threshold of a semantic overlap is -1 to 1, got {self.threshold}")
-        if isinstance(self.embedder, str) and not self.embedder.strip():
-            raise OptionError("the embedder of a semantic overlap is the name of a model, got an empty one")
+        check_embedder(self.embedder)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import distinct
 from chunkcore.concurrency import TimeoutExpired, with_timeout
 from chunkcore.errors import ChunkcoreError, ModelError, echo
 from chunkcore.spans import Numbers
@@ -15,17 +16,6 @@ from chunkcore.spans import Numbers
 T = TypeVar("T")
 
 Vectors = NDArray[np.float32]
-
-
-def distinct(texts: Sequence[str]) -> tuple[list[str], Numbers]:
-    """The distinct texts in order of first appearance, and the place of each text among them.
-
-    >>> found, places = distinct(["b", "a", "b"])
-    >>> found, places.tolist()
-    (['b', 'a'], [0, 1, 0])
-    """
-    place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    return list(place), np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def sorted_batches(lengths: Sequence[int] | Numbers, *, size: int, total: int | None = None) -> Iterator[Numbers]:

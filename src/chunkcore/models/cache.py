@@ -18,14 +18,13 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import text_key
+from chunkcore.columns import distinct, text_key
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import (
     Embedder,
     TokenCountingEmbedder,
     Vectors,
     check_vectors,
-    distinct,
     embed,
     is_symmetric,
     sorted_batches,

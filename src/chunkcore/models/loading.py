@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chunkcore.columns import distinct
 from chunkcore.errors import MissingExtraError, OptionError, echo
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
 from chunkcore.models.model_files import fetch, is_bert_folder
@@ -199,10 +200,9 @@ class EmbedderCounter(TokenCounter):
     def count_many(self, texts: Sequence[str]) -> Numbers:
         if not isinstance(self.embedder, TokenCountingEmbedder):
             return super().count_many(texts)
-        place = {text: number for number, text in enumerate(dict.fromkeys(["", *texts]))}
-        counts = self.embedder.count_tokens(list(place)).astype(np.int64)
-        counts -= counts[0]
-        return counts[[place[text] for text in texts]] if len(texts) else np.zeros(0, dtype=np.int64)
+        unique, places = distinct(["", *texts])
+        counts: Numbers = self.embedder.count_tokens(unique).astype(np.int64)
+        return np.asarray((counts - counts[0])[places[1:]])
 
 
 def tokenizing(embedder: object) -> TokenEmbedder | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from chunkcore.columns import distinct
 from chunkcore.errors import OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
@@ -171,10 +172,9 @@ class HuggingFaceCounter(TokenCounter):
         return SpacedText(text, self) if self._splits_at_space else TokenizedText(text, self)
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        encodings = self.tokenizer.encode_batch([encodable(text) for text in distinct], add_special_tokens=False)
-        counts = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
-        return counts[[distinct[text] for text in texts]] if len(texts) else counts
+        unique, places = distinct(texts)
+        encodings = self.tokenizer.encode_batch(list(map(encodable, unique)), add_special_tokens=False)
+        return np.array([len(encoding) for encoding in encodings], dtype=np.int64)[places]
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:
