@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,13 +17,6 @@ from chunkcore.errors import DataError, OptionError
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
     from chunkcore.scale import Stream
-
-
-class Errors(str, Enum):
-    """What a document that cannot be read or cut does to the run."""
-
-    stop = "stop"
-    skip = "skip"
 
 
 @options.grouped
@@ -42,7 +34,9 @@ def chunk(
     processes: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that cut.")] = 1,
     workers: Annotated[int, typer.Option(min=1, metavar="N", help="Threads of each.")] = 1,
     part_size: Annotated[float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")] = 8.0,
-    errors: Annotated[Errors, typer.Option(help="Stop at a bad document?", metavar="stop|skip")] = Errors.stop,
+    errors: Annotated[
+        Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")
+    ] = "stop",
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard what a stopped run left.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> int:
@@ -64,7 +58,7 @@ def chunk(
     prices = costs.prices()
     chunker = _chunker(strategy, config)
     part_bytes = round(part_size * 1_000_000)
-    streaming = StreamOptions(processes=processes, workers=workers, part_size=part_bytes, errors=errors.value)
+    streaming = StreamOptions(processes=processes, workers=workers, part_size=part_bytes, errors=errors)
     if costs.dry_run:
         spec = strategy or str(config or chunker.name)
         running.say(*running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices))
