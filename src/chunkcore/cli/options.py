@@ -18,7 +18,7 @@ from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import typer
 
@@ -72,6 +72,13 @@ _MOST = {"resamples": 1_000_000}  # what help has no room for
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 
 
+class Without(NamedTuple):
+    """Beside a group in a command's annotation: the options that it does without, and another panel for the others."""
+
+    names: str
+    panel: str = ""
+
+
 def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Callable[..., Any]:
     """The command as typer reads it: in place of each parameter that is a group of options, these options.
 
@@ -85,16 +92,18 @@ def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Call
     ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, tuple[Any, list[Any]]] = {}
     parameters = []
     keyword = inspect.Parameter.KEYWORD_ONLY
     for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            group = groups[name]
-            options = get_type_hints(group, include_extras=True)
-            for field in fields(group):
+        group: Any = getattr(hints[name], "__origin__", hints[name])
+        if is_dataclass(group):
+            without = getattr(hints[name], "__metadata__", [Without("")])[0]
+            own_fields = [each for each in fields(group) if each.name not in without.names.split()]
+            groups[name], options = (group, own_fields), get_type_hints(group, include_extras=True)
+            for field in own_fields:
                 kind, option = options[field.name].__origin__, copy(options[field.name].__metadata__[0])
-                option.rich_help_panel = group.panel
+                option.rich_help_panel = without.panel or group.panel  # type: ignore[union-attr]
                 made = inspect.Parameter(field.name, keyword, default=field.default, annotation=Annotated[kind, option])
                 parameters.append(made)
         else:
@@ -112,8 +121,8 @@ def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Call
             if type(value) in (int, float):
                 most = _MOST.get(name, LARGEST)
                 check_number(f"--{name.replace('_', '-')}", value, -LARGEST, most, whole=False)
-        for name, kind in groups.items():
-            given[name] = kind(**{each.name: given.pop(each.name) for each in fields(kind)})
+        for name, (group, own_fields) in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in own_fields})
         return command(**given)
 
     run.__doc__ = help_text(inspect.getdoc(command) or "").replace("<strategies>", ", ".join(strategies))
@@ -250,18 +259,14 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class DryRun:
-    """Whether anything is run."""
+class Models:
+    """What models cost, and what is kept of them."""
 
     panel: ClassVar[str] = "Models"
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would ask and cost.")] = False
-
-
-@dataclass(frozen=True)
-class LlmPrices(DryRun):
-    """What language models cost."""
-
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False
+    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Embeddings. Default: the user's cache.")] = None
     input_price: Annotated[
         float | None, typer.Option(metavar="PRICE", help="Of a million tokens that a model reads.")
     ] = None
@@ -279,39 +284,15 @@ class LlmPrices(DryRun):
             raise OptionError("--input-price and --output-price go together: give both, of a million tokens")
         return Prices(input=self.input_price, output=self.output_price)
 
-
-@dataclass(frozen=True)
-class Answers(DryRun):
-    """Whether language models' answers are kept."""
-
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no embeddings, and no answers.")] = False
-
     @property
     def answers(self) -> Path | None:
         """The file of language models' answers; None where none are kept."""
         return None if self.no_cache else default_cache()
 
-
-@dataclass(frozen=True)
-class Llms(LlmPrices, Answers):
-    """Language models: what they cost, and whether their answers are kept."""
-
-
-@dataclass(frozen=True)
-class Embeddings(Answers):
-    """What is kept of models."""
-
-    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Embeddings. Default: the user's cache.")] = None
-
     def embeddings(self) -> EmbeddingCache:
         from chunkcore.models import EmbeddingCache
 
         return EmbeddingCache(None if self.no_cache else self.cache or default_cache(), private=self.cache is None)
-
-
-@dataclass(frozen=True)
-class Models(LlmPrices, Embeddings):
-    """What is kept of models, and what language models cost."""
 
 
 def default_cache() -> Path:

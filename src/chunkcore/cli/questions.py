@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write que
 def generate(
     docs: options.Docs,
     llm: options.Llm,
-    costs: options.LlmPrices,
+    costs: Annotated[options.Models, options.Without("no_cache cache")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
     ] = Path("questions.jsonl"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -25,17 +24,10 @@ if TYPE_CHECKING:
 STUDY = TUNE_NAMES[0]
 
 
-@dataclass(frozen=True)
-class _Kept(options.Embeddings):
-    """Without a panel, so that help fits a screen."""
-
-    panel: ClassVar[str] = "Options"
-
-
 @options.grouped
 def tune(
     data: options.Data,
-    costs: _Kept,
+    costs: Annotated[options.Models, options.Without("input_price output_price", panel="Options")],  # fits a screen
     strategy: options.Strategies = None,
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of a space or of grids.")] = None,
     retriever: Annotated[
