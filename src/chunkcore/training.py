@@ -19,7 +19,7 @@ from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.registry import check_number
+from chunkcore.registry import check_number, check_options, check_ranges
 from chunkcore.segmenters.tagger import (
     EXTRA,
     Tagger,
@@ -181,16 +181,14 @@ class Training:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "windows", tuple(self.windows))
-        for name in ("hidden", "layers", "members", "epochs", "patience", "batch"):
-            check_number(name, getattr(self, name), 1, 10_000)
-        for name in ("dropout", "thin", "shuffle", "splice", "short"):
-            check_number(name, getattr(self, name), 0, 0.99 if name in ("dropout", "thin") else 1, whole=False)
-        check_number("piece", self.piece, SHORTEST)
-        check_number("rate", self.rate, 1e-9, 100, whole=False)
+        check_options(self)
+        counts = dict.fromkeys(("hidden", "layers", "members", "epochs", "patience", "batch"), (1, 10_000))
+        shares = dict.fromkeys(("shuffle", "splice", "short"), (0, 1))
+        check_ranges(
+            self, **counts, **shares, dropout=(0, 0.99), thin=(0, 0.99), piece=SHORTEST, rate=(1e-9, 100), seed=0
+        )
         for window in self.windows or [0]:
             check_number("windows", window, 1, 10_000)
-        check_number("seed", self.seed)
 
 
 class Batch(NamedTuple):

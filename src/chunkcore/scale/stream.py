@@ -24,7 +24,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import AppendLog, NoTextError, write_all
 from chunkcore.reading import UnreadError
-from chunkcore.registry import check_number
+from chunkcore.registry import check_options, check_ranges
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 
@@ -51,11 +51,8 @@ class StreamOptions:
     errors: Literal["stop", "skip"] = "stop"
 
     def __post_init__(self) -> None:
-        for name in ("processes", "workers"):
-            check_number(name, getattr(self, name), 1, 1_000)
-        check_number("part_size", self.part_size, _SMALLEST)
-        if self.errors not in ("stop", "skip"):
-            raise OptionError(f"errors is stop or skip, got {self.errors!r}")
+        check_options(self)
+        check_ranges(self, processes=(1, 1_000), workers=(1, 1_000), part_size=_SMALLEST)
 
 
 @dataclass
