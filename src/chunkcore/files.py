@@ -132,10 +132,8 @@ def read_json(path: Path) -> Any:
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
     """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 
-    A file that ends in .tsv has tabs for commas, and quotation marks are a part of its text.
-
-    Args:
-        columns: required columns; others are returned, too.
+    A file that ends in .tsv has tabs for commas, and quotation marks are a part of its text. `columns` are required;
+    others are returned, too.
 
     Raises `DataError`: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """

@@ -319,7 +319,6 @@ def train_tagger(
 
 
 def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
-    """The threshold of the lowest Pk among those that find about as many segments as there are, over all lengths."""
     known = {id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1}
 
     def ratio(threshold: float) -> float:
@@ -339,7 +338,6 @@ def save_tagger(tagger: Tagger, path: Path) -> None:
 
 @contextmanager
 def _one_thread(torch: Any) -> Iterator[None]:
-    """PyTorch in one thread; its random state is restored."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

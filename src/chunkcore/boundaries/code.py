@@ -406,7 +406,6 @@ def _declared(node: Node) -> Node | None:
 
 
 def _line_start(text: str, place: int) -> int:
-    """The beginning of the line, if only white space precedes the place; else the place."""
     start = place
     while start and text[start - 1] in " \t\f":
         start -= 1

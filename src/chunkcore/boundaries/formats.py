@@ -105,7 +105,6 @@ def _names(document: Document) -> Iterator[str]:
 
 
 def _code_language(text: str) -> str | None:
-    """The language with the most matching lines, if at least half of the lines look like code."""
     counts = {language: len(pattern.findall(text)) for language, pattern in _CODE.items()}
     language = max(counts, key=lambda each: counts[each])
     lines = [line for line in text.splitlines() if line.strip()]

@@ -270,7 +270,6 @@ def _title(heading: Any) -> str:
 
 
 def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tuple[int, int]]:
-    """The ranges of text without markup, stripped."""
     last = text.rfind(">") + 1  # no markup ends after it, so the search stays linear
     for start, end in pairwise([*sorted(set(marks)), len(text)]):
         if start not in seen:

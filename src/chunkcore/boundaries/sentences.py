@@ -117,7 +117,6 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    """The stripped pieces between cuts, without blank ones."""
     rows = []
     start = 0
     for cut in (*cuts, len(text)):
@@ -195,7 +194,6 @@ def _line_ends(text: str, found: re.Match[str], line: int) -> bool:
 
 
 def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The starts of a callable's checked ranges, without the first."""
     starts: list[int] = []
     reached = 0
     for pair in pairs:

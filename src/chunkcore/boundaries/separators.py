@@ -62,10 +62,8 @@ def compiled(pattern: str, what: str, remedy: str = "correct it") -> re.Pattern[
 def finder(pattern: re.Pattern[str], length: int) -> Find:
     r"""A function that finds a pattern's matches in parts of one text, as `re`'s ``finditer`` does.
 
-    It raises `DataError` once all calls took over 5 seconds of processor time plus 10 per million code points.
-
-    Args:
-        length: code points of all parts together.
+    It raises `DataError` once all calls took over 5 seconds of processor time plus 10 per million code points; `length`
+    is the code points of all parts together.
 
     >>> [match.span() for match in finder(re.compile(r"(?<=[.?!])\s+"), 12)("One. Two!  3")]
     [(4, 5), (9, 11)]

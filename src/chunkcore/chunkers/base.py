@@ -342,7 +342,6 @@ def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 def _with_pages(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """The chunks with the numbers of their pages in their metadata, if the document has page marks."""
     if not any(mark.kind == "page" for mark in document.marks):
         return chunks
     found = pages_of_all(document.marks, (chunk.spans for chunk in chunks))

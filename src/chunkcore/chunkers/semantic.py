@@ -157,7 +157,6 @@ class SentenceClusters(SentenceChunker, ABC):
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
     ) -> list[list[int]]:
-        """A cluster over `max_size` in parts, its sentences packed in order."""
         if self.max_size is None:
             return clusters
         gap = self._gap

@@ -177,7 +177,6 @@ def _prepared(benchmark: Benchmark, measures: Sequence[Measure], queries: int, s
 
 
 def _listed(space: Space, benchmark: Benchmark, trials: int) -> Iterator[str]:
-    """A dry run: the configurations of grids, what language models would be asked, and how many there are."""
     from chunkcore.chunkers import get_chunker
     from chunkcore.chunkers.llm import LLMChunker
 

@@ -161,8 +161,7 @@ class EmbedderCounter(TokenCounter):
     By name: "embedder:" and a model as `get_embedder` knows it, or "embedder" for the default model, which
     `run_experiment` and ``compare`` replace with theirs. The model is loaded when the first text is counted.
 
-    Args:
-        embedder: its name or the object; "" for the default model.
+    `embedder` is its name or the object; "" for the default model.
 
     Raises `OptionError`: when first used: the name is unknown, or the model does not give its tokens.
     """

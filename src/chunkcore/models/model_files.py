@@ -211,7 +211,6 @@ def _prompts(path: Path) -> dict[str, str]:
 
 
 def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -> Any:
-    """The content of a JSON file; {} for an optional one that is missing."""
     file = path / name
     if optional and not file.is_file():
         return {}

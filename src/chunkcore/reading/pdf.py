@@ -107,7 +107,6 @@ def _joint(before: str, after: str) -> str:
 
 
 def _headings(text: str, start: int, titles: Sequence[tuple[int, str]]) -> Iterator[Mark]:
-    """The outline's titles where they stand on their page, in order."""
     place = 0
     for level, title in titles:
         words = [re.escape(word) for word in title.split()]

@@ -139,10 +139,7 @@ class Sources:
     r"""The pieces of files, folders, JSON-lines files and standard input (``-``). Can be iterated repeatedly.
 
     Order: arguments, paths in a folder, lines in a file. Memory holds the names of one directory, one part of a file,
-    one line of JSON.
-
-    Args:
-        part_size: bytes; larger files are cut in parts.
+    one line of JSON. Files of over `part_size` bytes are cut in parts.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -267,10 +267,7 @@ def _is_white(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
 
 
 class Runs:
-    """Runs of characters of one kind, counted in many pieces at once.
-
-    Args:
-        inside: whether each character is of the kind.
+    """Runs of characters of one kind, counted in many pieces at once; `inside`: whether each character is of it.
 
     >>> runs = Runs(np.array([True, True, False, True]))
     >>> runs.starts.tolist(), runs.counts(np.array([0, 1, 2]), np.array([4, 2, 3])).tolist()

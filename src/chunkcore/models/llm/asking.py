@@ -217,7 +217,6 @@ def _whole(reply: Reply) -> str:
 
 
 def _correction(answer: str, problem: str) -> list[Message]:
-    """The bad answer, where there was one, and a message with what is wrong with it."""
     if not answer.strip():
         return []
     shown = answer if len(answer) <= _REPEATED else f"{answer[:_REPEATED]}…"
