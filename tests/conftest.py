@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import getproxies
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +14,14 @@ from hypothesis import HealthCheck, settings
 import chunkcore.models
 from tests.fake_llm_server import FakeServer, running
 from tests.fakes import FakeEmbedder
+
+if getproxies():  # which lead out, and not to the tests' own servers
+    for name in ("no_proxy", "NO_PROXY"):
+        os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1", "localhost")))
+
+# What is printed is compared: as in no terminal, and on no service that typer writes colours on.
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "GITHUB_ACTIONS"):
+    os.environ.pop(name, None)
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 

@@ -423,7 +423,7 @@ def test_importing_the_command_line_imports_nothing_heavy():
 
 
 def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C.UTF-8"}
     done = _process("-m", "chunkcore", "chunk", str(tmp_path / "größe"), env=environment)
     assert done.returncode == 2
     assert b"gr\\xf6" in done.stderr
