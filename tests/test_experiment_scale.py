@@ -19,7 +19,7 @@ from chunkcore.evaluation.counting import CharacterAxis, StartAxis
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.text_search import WindowIndex
+from chunkcore.evaluation.text_search import WindowHashes
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval import ChunkedCorpus, cut
 from chunkcore.retrieval import vectors as text_vectors
@@ -208,7 +208,7 @@ def answer(finder: evidence.EvidenceFinder, excerpt: str) -> Evidence | str:
 def test_an_index_of_windows_keeps_what_its_stride_leaves() -> None:
     texts = ["The hen sits. The crow watches. " * 300] * 40
     tracemalloc.start()
-    index = WindowIndex(texts, window=16, stride=16)
+    index = WindowHashes(texts, window=16, stride=16)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [*index.candidates(texts[0][32:96], 1)][:2] == [(1, 0), (1, 32)]

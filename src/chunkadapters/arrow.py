@@ -229,7 +229,7 @@ METADATA = "metadata"  # the default column, which may be absent
 _LONGEST_ID = 100_000
 
 
-class Reading(NamedTuple):
+class ReadRow(NamedTuple):
     """A row as a document or an error, with its id if readable."""
 
     id: str | None
@@ -237,7 +237,7 @@ class Reading(NamedTuple):
     problem: DataError | None = None
 
 
-def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) -> Iterator[Reading]:
+def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) -> Iterator[ReadRow]:
     """The rows of the id, text and metadata columns, in order; texts have at most `longest` characters.
 
     Raises `DataError` for a missing or duplicate column.
@@ -259,16 +259,16 @@ def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) 
         yield _reading([column[row] for column in columns], longest)
 
 
-def _reading(values: Sequence[pa.Scalar], longest: int) -> Reading:
+def _reading(values: Sequence[pa.Scalar], longest: int) -> ReadRow:
     found: str | None = None
     try:
         found = _id(innermost(values[0]))
         metadata = read_metadata(values[2]) if len(values) > 2 else {}
         text = _string(innermost(values[1]), longest, "text", "a string, or binary that is UTF-8")
-        return Reading(found, Document(found, text, metadata))
+        return ReadRow(found, Document(found, text, metadata))
     except Exception as error:  # noqa: BLE001  # the other rows are read
         problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
-        return Reading(found, None, problem)
+        return ReadRow(found, None, problem)
 
 
 def _id(value: pa.Scalar | None) -> str:
@@ -481,10 +481,10 @@ _TOGETHER = 64
 _CHARACTERS_TOGETHER = 100_000
 
 
-def _cut_each(chunker: Chunker, readings: Iterable[Reading]) -> Iterator[tuple[Reading, list[Chunk] | Exception]]:
+def _cut_each(chunker: Chunker, readings: Iterable[ReadRow]) -> Iterator[tuple[ReadRow, list[Chunk] | Exception]]:
     """Each row with its chunks, in order, lazily; or with the error. An empty document gives []."""
 
-    def characters(reading: Reading) -> int:
+    def characters(reading: ReadRow) -> int:
         return len(reading.document.text) if reading.document else 0
 
     for group in batches_of(readings, characters, _CHARACTERS_TOGETHER, _TOGETHER if chunker.tokens_only else 1):
@@ -632,7 +632,7 @@ class ArrowChunker:
         assert isinstance(self.chunker, Chunker)
         return starmap(self._rows, _cut_each(self.chunker, read_rows(batch, names, self.max_characters)))
 
-    def _rows(self, reading: Reading, cut: list[Chunk] | Exception) -> Iterable[Row]:
+    def _rows(self, reading: ReadRow, cut: list[Chunk] | Exception) -> Iterable[Row]:
         if not cut:
             told = "it has no chunks: its text is empty or white space alone"
             return [{"document_id": reading.id, "error": told}]

@@ -368,7 +368,7 @@ class _How:
 
 
 @dataclass
-class _Asked:
+class _Asking:
     benchmark: Benchmark
     how: _How
     system: DeployedRetriever
@@ -610,13 +610,13 @@ class RetrieverHooks(Generic[R, D]):
     @contextmanager
     def _asking(
         self, retriever: R, benchmark: Benchmark | str, name: str | None, how: _How, options: dict[str, Any]
-    ) -> Iterator[_Asked]:
+    ) -> Iterator[_Asking]:
         system = self._system(retriever, **self._checked(options))
         benchmark = _benchmark(benchmark)
         mark = "" if how.answers_file is None else settings_mark(system.parts, system.is_part)
         kept = AnswersFile(how.answers_file, name or system.name, mark)
         with kept, _shown(how.progress) as progress:
-            yield _Asked(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)
+            yield _Asking(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         if "concurrency" in options:

@@ -30,12 +30,12 @@ _EMPTY = CellType()
 _IRRELEVANT = re.compile(r"api_?key|secret|passw|credential|bearer|callback|client|cache|^_?warm", re.IGNORECASE)
 
 
-class Named:
+class NamedFunction:
     """A function as an option, with a name for caches; the function cannot be rebuilt from the name.
 
     The name changes with the function's code, closure, `functools.partial` arguments and object.
 
-    >>> Named(len).name == Named(len).name, Named(lambda: 1).name == Named(lambda: 2).name
+    >>> NamedFunction(len) == NamedFunction(len), NamedFunction(lambda: 1) == NamedFunction(lambda: 2)
     (True, False)
     """
 
@@ -47,7 +47,7 @@ class Named:
         return self.function(*arguments)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Named) and self.name == other.name
+        return isinstance(other, NamedFunction) and self.name == other.name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -194,8 +194,8 @@ class Aligned(Chunker):
     def validate(self) -> None:
         if not callable(self.split):
             raise OptionError(f"split is a function from a text to its pieces, got {self.split!r}")
-        if not isinstance(self.split, Named):
-            object.__setattr__(self, "split", Named(self.split))
+        if not isinstance(self.split, NamedFunction):
+            object.__setattr__(self, "split", NamedFunction(self.split))
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = list(self._pieces(source.text))

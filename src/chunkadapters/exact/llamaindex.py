@@ -21,7 +21,7 @@ from llama_index.core.node_parser import (
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
-from chunkadapters.exact.base import Aligned, Joined, Named, Piece, Unplaced, check_sizes, tokenizer_of
+from chunkadapters.exact.base import Aligned, Joined, NamedFunction, Piece, Unplaced, check_sizes, tokenizer_of
 from chunkadapters.llamaindex import ChunkcoreNodeParser
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, strategies
@@ -84,7 +84,7 @@ def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 def _sentences(function: Callable[[str], list[str]]) -> Callable[[str], Sequence[str]] | str:
     is_default = getattr(function, "__qualname__", "").startswith("split_by_sentence_tokenizer.")
-    return "punkt" if is_default else Named(function)
+    return "punkt" if is_default else NamedFunction(function)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.text_search import Form, Searchable, WindowIndex, fold, occurrences, squeeze
+from chunkcore.evaluation.text_search import Form, Searchable, WindowHashes, fold, occurrences, squeeze
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 
@@ -278,7 +278,7 @@ class Resemblance(NamedTuple):
     similarity: float
 
 
-def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: int | None) -> list[Resemblance]:
+def resemblances(text: str, sources: Sequence[str], index: WindowHashes, number: int | None) -> list[Resemblance]:
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     if len(text) > _LONGEST:
         return []
@@ -294,7 +294,7 @@ def resemblances(text: str, sources: Sequence[str], index: WindowIndex, number: 
 
 
 def _regions(
-    text: str, sources: Sequence[str], index: WindowIndex, number: int | None
+    text: str, sources: Sequence[str], index: WindowHashes, number: int | None
 ) -> Iterator[tuple[int, int, int]]:
     offsets, owners, places = index.hits(text, number, _HITS)
     if not len(offsets):

@@ -135,7 +135,7 @@ def _is_kept(character: str) -> bool:
 _BASE = 0x9E3779B97F4A7C15
 
 
-class WindowIndex:
+class WindowHashes:
     """The hashes of every `stride`-th window of the concatenated texts, with their places.
 
     `window` is characters per hash, a power of two. The index takes 16 / `stride` bytes a character.
@@ -211,7 +211,7 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
 
 
 class Searchable:
-    """Texts in the form that `reduce` makes, on first search; a `WindowIndex` is built for the first long enough
+    """Texts in the form that `reduce` makes, on first search; a `WindowHashes` is built for the first long enough
     query.
     """
 
@@ -229,8 +229,8 @@ class Searchable:
         return [form.text for form in self.forms]
 
     @cached_property
-    def index(self) -> WindowIndex:
-        return WindowIndex(self.texts, window=self._window, stride=self._stride)
+    def index(self) -> WindowHashes:
+        return WindowHashes(self.texts, window=self._window, stride=self._stride)
 
     def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
         """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order."""

@@ -438,7 +438,7 @@ _ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedCall:
     """A call without a readable answer; `again` says whether the question may be repeated."""
 
     reason: str
@@ -469,8 +469,8 @@ class Journal:
         self.path = None if path is None else Path(path)
         self._lock = threading.RLock()
         self._replies: dict[str, Reply] = {}
-        self._failures: dict[str, list[Failure]] = defaultdict(list)
-        self._unwritten: list[tuple[str, Failure]] = []
+        self._failures: dict[str, list[FailedCall]] = defaultdict(list)
+        self._unwritten: list[tuple[str, FailedCall]] = []
         self._asked: dict[str, int] = {}  # question tokens by key
         self._spent = Usage()
         self._log: AppendLog | None = None
@@ -491,7 +491,7 @@ class Journal:
         """The recorded answer, or None."""
         return self._replies.get(key)
 
-    def failures(self, key: str) -> Sequence[Failure]:
+    def failures(self, key: str) -> Sequence[FailedCall]:
         return tuple(self._failures.get(key, ()))
 
     def ask(self, key: str, input_tokens: int, budget: CallBudget | None = None) -> None:
@@ -514,7 +514,7 @@ class Journal:
         with self._lock:
             self._record({"withdrawn": key})
 
-    def fail(self, key: str, failure: Failure) -> None:
+    def fail(self, key: str, failure: FailedCall) -> None:
         """Note a failure, recorded with the next answer: a dead endpoint leaves no trace. Raises `ModelError` at 10 in
         a row.
         """
@@ -567,7 +567,7 @@ class Journal:
         elif "withdrawn" in entry:
             self._spent -= _unanswered(self._asked.pop(_text(entry["withdrawn"])))
         elif "failed" in entry:
-            failure = Failure(_text(entry["reason"]), entry["again"] is True)
+            failure = FailedCall(_text(entry["reason"]), entry["again"] is True)
             self._failures[_text(entry["failed"])].append(failure)
         else:
             if entry["finish"] not in FINISHES:
@@ -631,7 +631,7 @@ class JournaledLLM:
             except (NoAnswerError, BadAnswerError, TimeoutError) as error:
                 self._tries[key] += 1
                 reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
-                failure = Failure(reason, again=not isinstance(error, NoAnswerError))
+                failure = FailedCall(reason, again=not isinstance(error, NoAnswerError))
                 self.journal.fail(key, failure)
                 raise failure.error() from error
             reply = Reply(answer) if isinstance(answer, str) else answer

@@ -14,7 +14,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
-from chunkcore.evaluation.text_search import Searchable, WindowIndex, loosen, loosen_page, occurrences
+from chunkcore.evaluation.text_search import Searchable, WindowHashes, loosen, loosen_page, occurrences
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
 _NAMED = 3  # occurrences named in a message
@@ -66,7 +66,7 @@ class EvidenceFinder:
         self._hints = _HINTS
         self._loose: dict[str, Searchable] = {}  # by a document's id; "" for all documents
         self._sought = 0
-        self._index: WindowIndex | None = None
+        self._index: WindowHashes | None = None
         self._aligner: Aligner | None = None
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
@@ -182,7 +182,7 @@ class EvidenceFinder:
         if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
             return ((document, start) for document in chosen for start in occurrences(document.text, text))
         texts = Mapped(attrgetter("text"), self._listed)
-        self._index = self._index or WindowIndex(texts, window=_WINDOW, stride=_STRIDE)
+        self._index = self._index or WindowHashes(texts, window=_WINDOW, stride=_STRIDE)
         found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
         return ((document, start) for document, start in found if document.text.startswith(text, start))
 
