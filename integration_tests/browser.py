@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
@@ -129,23 +128,6 @@ class Browser:
     def write(self, text: str) -> None:
         """Text, as if typed where the focus is."""
         self.call("Input.insertText", text=text)
-
-    def shoot(self, path: Path, selector: str = "", *, whole: bool = False) -> None:
-        """A picture of the screen, of the whole page, or of one element."""
-        clip: dict[str, Any] = {}
-        if selector:
-            box = self.ask(
-                f"(() => {{ const b = document.querySelector({selector!r}).getBoundingClientRect();"
-                "return {x: b.x + scrollX, y: b.y + scrollY, width: b.width, height: b.height, scale: 1}})()"
-            )
-            clip = {"clip": box, "captureBeyondViewport": True}
-        elif whole:
-            clip = {"captureBeyondViewport": True}
-            height = self.ask("document.documentElement.scrollHeight")
-            width = self.ask("innerWidth")
-            clip["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        shot = self.call("Page.captureScreenshot", format="png", **clip)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextmanager
