@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from chunkcore import compare, cut, get_chunker, get_retriever, load_dataset, run_experiment
+from chunkcore import Report, compare, cut, get_chunker, get_retriever, load_dataset, run_experiment
 from chunkcore.chunkers import strategies  # noqa: F401
 from chunkcore.document import Chunk, Chunks, Document, Span
 from chunkcore.errors import MissingExtraError
+from chunkcore.evaluation.measures import RetrievalMeasure
 from chunkcore.frames import html_table, marked
 from chunkcore.retrieval import assemble
 from chunkcore.run import RankedList, Retrieved, Run
@@ -196,3 +197,15 @@ def test_the_table_of_a_comparison_begins_with_the_best(reports):
     means = [np.nan if report is None else report.mean("Recall@1000tok") for report in reports]
     best = reports[int(np.argmax(means))].name
     assert names[0] == best
+
+
+def test_the_table_of_a_comparison_ends_with_what_is_not_defined():
+    class Errors(RetrievalMeasure):
+        kind = "Errors"
+        higher_is_better = False
+
+    measure, ids = Errors(5), tuple("abc")
+    scores = {"undefined": [np.nan] * 3, "many": [0.9] * 3, "few": [0.1] * 3}
+    reports = [Report(name, "toy", ids, ("",) * 3, {measure: np.array(row)}) for name, row in scores.items()]
+    names = re.findall(r"<tr><td>([^<]*)", compare(reports, measure, resamples=200)._repr_html_())
+    assert names == ["few", "many", "undefined"]

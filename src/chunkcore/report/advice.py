@@ -46,7 +46,7 @@ class Advice:
     def of(cls, page: ReportPage) -> Advice:
         """Of the tied: the cheapest whose mean is within the comparison's margin of the highest."""
         found, measure = page.comparison, page.comparison.measure
-        standing = {report.name: report for report in page.reports if math.isfinite(mean(report, measure))}
+        standing = {report.name: report for report in found.standing}
         if not standing:
             return cls("", (("Use", f"Nothing can be advised: {measure} is not defined for any of them."),))
         asked = int(np.count_nonzero(~np.isnan(standing[found.tied[0]].values(measure))))

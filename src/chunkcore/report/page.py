@@ -46,14 +46,10 @@ class ReportPage:
     embedders: Mapping[str, str] = field(default_factory=dict)
     more_questions: str = "chunkcore questions label docs/"
 
-    @cached_property
+    @property
     def reports(self) -> tuple[Report, ...]:
-        """Highest mean by the verdict's measure first; ties in the given order."""
-        measure = self.comparison.measure
-        sign = 1 if measure.higher_is_better else -1
-        means = {report.name: sign * mean(report, measure) for report in self.comparison.reports}
-        known = {name: value if math.isfinite(value) else -math.inf for name, value in means.items()}
-        return tuple(sorted(self.comparison.reports, key=lambda report: -known[report.name]))
+        """The best by the verdict's measure first; see `Comparison.ranked`."""
+        return self.comparison.ranked
 
     @cached_property
     def systems(self) -> tuple[System, ...]:

@@ -130,8 +130,7 @@ class Comparison(Frame):
         }
 
     def _repr_html_(self) -> str:
-        columns = self.tidy()
-        order = np.argsort(-_sign(self.measure) * np.nan_to_num(columns["mean"], nan=-np.inf), kind="stable").tolist()
+        columns, order = self.tidy(), [self.reports.index(report) for report in self.ranked]
         table = html_table({name: [values[at] for at in order] for name, values in columns.items()}, len(order))
         return f"{Html.of(self.verdict)}{table}"
 
@@ -173,11 +172,16 @@ class Comparison(Frame):
         return _verdict(self)
 
     @cached_property
+    def ranked(self) -> tuple[Report, ...]:
+        """All reports, the best mean first; ties in the given order; last those in which the measure is undefined."""
+        means = {report.name: _sign(self.measure) * report.mean(self.measure) for report in self.reports}
+        known = {name: -math.inf if math.isnan(value) else value for name, value in means.items()}
+        return tuple(sorted(self.reports, key=lambda report: -known[report.name]))
+
+    @cached_property
     def standing(self) -> tuple[Report, ...]:
         """The reports in which the measure is defined, best first."""
-        means = {report.name: _sign(self.measure) * report.mean(self.measure) for report in self.reports}
-        known = [report for report in self.reports if not math.isnan(means[report.name])]
-        return tuple(sorted(known, key=lambda report: -means[report.name]))
+        return tuple(report for report in self.ranked if not math.isnan(report.mean(self.measure)))
 
     @cached_property
     def lead(self) -> Difference | None:
