@@ -92,6 +92,12 @@ FACES = {
 }
 
 
+def test_type_checkers_read_the_types_of_every_package() -> None:
+    packages = ["chunkcore", "chunkadapters", *(ROOT / "src").glob("haystack_integrations/components/*/chunkadapters")]
+    assert len(packages) > 5
+    assert [each for each in packages if not (ROOT / "src" / each / "py.typed").exists()] == []
+
+
 @pytest.mark.parametrize("file", FACES)
 def test_a_package_imports_what_is_used_and_a_type_checker_sees_its_names(file: str) -> None:
     pytest.importorskip(FACES[file], reason=f"{FACES[file]} is not installed")
