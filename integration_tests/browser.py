@@ -87,11 +87,19 @@ class Browser:
         while load and load not in self._arrived:
             self._read()
 
+    def reload(self) -> None:
+        """Leave the page for itself."""
+        before = set(self._arrived)
+        self.call("Page.reload")
+        while self._arrived == before:
+            self._read()
+
     def size(self, width: int, height: int) -> None:
         """As if on a screen of so many pixels."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
+        self.wait(f"Math.round(visualViewport.width * visualViewport.scale) === {width}")
 
     def media(self, kind: str = "", **features: str) -> None:
         """As if printed, or with the user's preferences."""

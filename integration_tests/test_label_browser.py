@@ -110,7 +110,7 @@ def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_
     tab, output, server = page
     for question in ("What does the pot hold?", "Who steals the spoon?", "Is tea hot?"):
         server.questions.add(question)
-    tab.call("Page.reload")
+    tab.reload()
     tab.wait("document.querySelectorAll('#questions li').length === 4 && document.querySelector('#text .here')")
     tab.ask("open(1)")
     seen = []
@@ -262,7 +262,7 @@ def test_a_held_enter_marks_one_question_and_undo_is_of_its_own_question_at_any_
     questions = ("What does the pot hold?", "Who steals the spoon?", "Is tea hot?", "Are the cups small?")
     for question in questions:
         server.questions.add(question)
-    tab.call("Page.reload")
+    tab.reload()
     tab.wait("document.querySelectorAll('#questions li').length === 5 && document.querySelector('#text .here')")
     tab.ask("open(1)")
     tab.wait("state.now === 1 && document.querySelector('#candidates [aria-current]')")
