@@ -574,7 +574,7 @@ def test_an_exact_chunker_survives_a_pickle_and_its_own_dictionary(splitter: Any
 
 def in_another_process(program: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=600
     )
     assert not done.returncode, done.stderr[-2000:]
     return done.stdout

@@ -68,7 +68,8 @@ for turn in range(rounds):
 
 def begin_together(folder, processes: int, rounds: int) -> None:
     command = [sys.executable, "-c", BEGIN_TOGETHER, str(folder), str(processes), str(rounds)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    one = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # Python warns of a fork among threads
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=one)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

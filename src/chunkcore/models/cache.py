@@ -369,6 +369,7 @@ class Cache:
 
 _alive: weakref.WeakSet[Cache] = weakref.WeakSet()
 _forking: list[Cache] = []
+_abandoned: list[sqlite3.Connection | None] = []
 _one_fork = threading.Lock()
 
 
@@ -395,8 +396,16 @@ def _after_fork() -> None:
     _one_fork.release()
 
 
+def _after_fork_in_child() -> None:
+    for cache in _forking:
+        # SQLite's connections must not be used, or even closed, on the other side of a fork.
+        _abandoned.append(cache._memory)
+        cache._memory, cache._is_open = None, False
+    _after_fork()
+
+
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 def _is_damage(error: Exception) -> bool:
