@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, overload
 
 from chunkcore.errors import DataError
-from chunkcore.frames import FrameList, Html, columns_of, marked, shortened
+from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -132,7 +132,7 @@ class Document:
     def _repr_html_(self) -> str:
         return marked(self.text, (), self.id)
 
-    def highlight(self, pieces: Iterable[Any]) -> Html:
+    def highlight(self, pieces: Iterable[Any]) -> Markup:
         """The text with the spans of chunks, hits or passages marked; parts of passages by their scores.
 
         >>> sky = Document("faq.md", "Why is the sky blue?")

@@ -63,16 +63,16 @@ class FrameList(list[_Item], Frame):
         return type(self)(found) if isinstance(place, slice) else found
 
 
-class Html(str):
+class Markup(str):
     """HTML that shows itself in a notebook. Its texts are escaped."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"Html({len(self):,} characters)"
+        return f"Markup({len(self):,} characters)"
 
     @classmethod
-    def of(cls, text: str) -> Html:
+    def of(cls, text: str) -> Markup:
         """A paragraph of plain text."""
         return cls(f"<p>{html_text(text)}</p>")
 
@@ -126,7 +126,7 @@ def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str,
     return dict(columns)
 
 
-def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") -> Html:
+def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") -> Markup:
     """A text with highlighted ranges: start, end, and how strong, from 0 to 1; disjoint, in order.
 
     >>> marked("The fox <naps>.", [(4, 7, 1.0)]).count("mark style")
@@ -140,7 +140,7 @@ def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") 
         at = end
     head = f"<p><b>{html_text(title)}</b></p>" if title else ""
     style = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:30em;overflow-y:auto;text-align:left"
-    return Html(f'{head}<div style="{style}" dir="auto">{"".join(parts)}{html_text(text[at:])}</div>')
+    return Markup(f'{head}<div style="{style}" dir="auto">{"".join(parts)}{html_text(text[at:])}</div>')
 
 
 def shortened(text: str) -> str:

@@ -13,7 +13,7 @@ from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
-from chunkcore.frames import Frame, Html, html_table
+from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.registry import check_number
 from chunkcore.retrieval.base import SearchRecall
@@ -231,7 +231,7 @@ class Report(Frame):
         means = [mean_std(values) for values in self.scores.values()]
         columns: dict[str, Sequence[Any]] = {"measure": list(map(str, self.scores))}
         columns |= dict(zip(("mean", "standard deviation", "questions"), zip(*means, strict=True), strict=False))
-        return f"{Html.of(self.name)}{html_table(columns)}"
+        return f"{Markup.of(self.name)}{html_table(columns)}"
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query. Raises `OptionError` if it was not evaluated."""

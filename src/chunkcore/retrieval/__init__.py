@@ -35,12 +35,12 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.sharded import Sharded as Sharded
     from chunkcore.retrieval.stage import Assembled as Assembled
     from chunkcore.retrieval.stage import AutoMerge as AutoMerge
-    from chunkcore.retrieval.stage import Layout as Layout
     from chunkcore.retrieval.stage import Merge as Merge
     from chunkcore.retrieval.stage import Named as Named
     from chunkcore.retrieval.stage import PassageStage as PassageStage
     from chunkcore.retrieval.stage import RelevantSegments as RelevantSegments
     from chunkcore.retrieval.stage import Stage as Stage
+    from chunkcore.retrieval.stage import UnitLayout as UnitLayout
     from chunkcore.retrieval.stage import Window as Window
     from chunkcore.retrieval.stage import stages as stages
     from chunkcore.retrieval.vectors import TextVectors as TextVectors

@@ -23,11 +23,11 @@ from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.windows import (
     Asked,
-    Dense,
+    DenseKind,
     Kind,
-    Lexical,
-    Part,
+    LexicalKind,
     Reals,
+    Stretches,
     Units,
     Weights,
     best_of,
@@ -243,10 +243,10 @@ class WindowIndex(PassageIndex):
 
 def dense_of(
     options: Passages, units: Units, rows: Rows, tokens: Numbers, measured: Sequence[Scores] | None = None
-) -> Dense:
+) -> DenseKind:
     """The dense kind over vectors and token counts of chunks; `measured` is told where it was measured before."""
     halves, whole, nearest = options.halves("dense"), options.whole, options.hits is not None
-    return Dense(units, rows, tokens, halves, whole=whole, nearest=nearest, measured=measured)
+    return DenseKind(units, rows, tokens, halves, whole=whole, nearest=nearest, measured=measured)
 
 
 def lexical_of(
@@ -255,9 +255,9 @@ def lexical_of(
     posted: Postings,
     means: Sequence[float] | None = None,
     weights: Weights | None = None,
-) -> Lexical:
+) -> LexicalKind:
     """The lexical kind over the units' postings; `means` and `weights` are told where these are not all units."""
-    return Lexical(
+    return LexicalKind(
         units,
         posted,
         options.halves("lexical"),
@@ -308,7 +308,7 @@ class _ByWindows(WindowIndex):
                 part, chosen = self._chosen(asked, self._options.hits)
                 yield part.numbers[chosen], standardised(asked, part, moments(asked, self._sample))[chosen]
 
-    def _chosen(self, asked: Asked, hits: int) -> tuple[Part, Numbers]:
+    def _chosen(self, asked: Asked, hits: int) -> tuple[Stretches, Numbers]:
         """The units to score, with what their windows need; and which of these are to be scored.
 
         Around the first hits of each kind, hits add up, as far as they are above the last one.
@@ -333,7 +333,7 @@ class _ByWindows(WindowIndex):
         return scored, scored.places(best)
 
     @cached_property
-    def _sample(self) -> Part:
+    def _sample(self) -> Stretches:
         """Stretches of units, evenly spread: all of them where there are few."""
         stretches, size = _SAMPLE
         first = np.linspace(0, max(0, len(self._units) - size), stretches).astype(np.int64)

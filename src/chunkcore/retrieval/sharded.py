@@ -26,6 +26,7 @@ from chunkcore.retrieval.search import Mapper, Shard, top_k_shards
 from chunkcore.retrieval.vectors import StoredVectors, TextVectors, unseen
 from chunkcore.retrieval.windows import (
     Asked,
+    DenseKind,
     Kind,
     Moments,
     Ranges,
@@ -36,7 +37,6 @@ from chunkcore.retrieval.windows import (
     standardised,
     weights_of,
 )
-from chunkcore.retrieval.windows import Dense as DenseKind
 from chunkcore.spans import Numbers, Scores
 
 
@@ -158,7 +158,7 @@ class _Made(NamedTuple):
     document: int
     size: int
     path: str
-    means: Sequence[float]  # `Lexical.means`
+    means: Sequence[float]  # `LexicalKind.means`
 
     def load(self, method: Passages) -> tuple[Units, DenseKind | None, Postings | None]:
         """Raises `DataError`: the file is missing or was changed."""
@@ -203,7 +203,7 @@ def _make(part: _Part, *, stored: Sequence[StoredVectors], folder: str, method: 
 
 class _Questions(NamedTuple):
     """What a shard needs to know: the queries, the documents that each names (None: all), their vectors; and of all
-    shards `Lexical.means` and words' weights.
+    shards `LexicalKind.means` and words' weights.
     """
 
     method: Passages

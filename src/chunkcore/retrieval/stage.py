@@ -93,7 +93,7 @@ stages: Registry[type[Stage]] = Registry(
 )
 
 
-class Layout(NamedTuple):
+class UnitLayout(NamedTuple):
     """Where the units (chunks) of a corpus are; consecutive units of a document are neighbours.
 
     Attributes:
@@ -107,7 +107,7 @@ class Layout(NamedTuple):
     sizes: Numbers
 
     @classmethod
-    def of(cls, corpus: ChunkedCorpus) -> Layout:
+    def of(cls, corpus: ChunkedCorpus) -> UnitLayout:
         numbers = corpus.document_numbers
         begins = np.flatnonzero(np.diff(numbers, prepend=-1)) if len(numbers) else np.zeros(0, dtype=np.int64)
         ends = np.append(begins[1:], len(numbers))[: len(begins)]
@@ -139,7 +139,7 @@ class PassageStage(Stage):
         return 0
 
     @abstractmethod
-    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
+    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
         """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
@@ -168,8 +168,8 @@ class _Staged(_OverHits):
         self._stage = stage
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout.of(self.corpus)
+    def _layout(self) -> UnitLayout:
+        return UnitLayout.of(self.corpus)
 
     def passages(
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
@@ -296,7 +296,7 @@ class _OfNamed(Index):
 class Merge(PassageStage):
     """Hits that are neighbours, touch or overlap become one passage."""
 
-    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
+    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
         return zip(hits.tolist(), scores.tolist(), strict=True)
 
 
@@ -317,7 +317,7 @@ class Window(PassageStage):
         super().validate()
         check_ranges(self, units=1)
 
-    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
             first, last = int(layout.first[hit]), int(layout.last[hit])
             yield hit, score
@@ -353,7 +353,7 @@ class AutoMerge(PassageStage):
         ):
             raise OptionError(f"automerge: sizes are one or more, rising from at least 1, got {list(self.sizes)}")
 
-    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         trees = {first: self._levels(layout, first) for first in dict.fromkeys(layout.first[hits].tolist())}
         found: set[tuple[int, int, int]] = set()  # document, level and number of a node: a chunk, or a whole parent
         counts: dict[tuple[int, int, int], int] = {}
@@ -377,7 +377,7 @@ class AutoMerge(PassageStage):
                 yield from ((first + unit, score) for unit in range(begin, end))
                 node = parent
 
-    def _levels(self, layout: Layout, first: int) -> list[list[int]]:
+    def _levels(self, layout: UnitLayout, first: int) -> list[list[int]]:
         """Of each level the children at which its parents begin, and the number of children."""
         sizes = layout.sizes[first : layout.last[first]].tolist()
         levels = []
@@ -438,7 +438,7 @@ class RelevantSegments(PassageStage):
     def least_hits(self) -> int:
         return self.hits
 
-    def order(self, layout: Layout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         value = self._values(layout, hits[: self.hits], scores)
         left = self.total
         while (best := self._best(layout, value, min(self.longest, left))) is not None:
@@ -451,7 +451,7 @@ class RelevantSegments(PassageStage):
             left -= end - begin
         yield from ((hit, 0.0) for hit in hits.tolist())
 
-    def _values(self, layout: Layout, hits: Numbers, scores: Scores) -> dict[int, float]:
+    def _values(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> dict[int, float]:
         read = set(layout.first[hits[: self.documents]].tolist())
         found = {}
         for rank, hit in enumerate(hits.tolist()):
@@ -460,7 +460,7 @@ class RelevantSegments(PassageStage):
                 found[hit] = float(np.exp(-rank / self.decay) * np.clip(score, 0, 1) - self.penalty)
         return found
 
-    def _best(self, layout: Layout, value: Mapping[int, float], longest: int) -> tuple[float, int, int] | None:
+    def _best(self, layout: UnitLayout, value: Mapping[int, float], longest: int) -> tuple[float, int, int] | None:
         """The value, first unit and unit after the last of the best segment; of equal ones the first."""
         best: tuple[float, int, int] | None = None
         for begin in sorted(unit for unit, gain in value.items() if gain > 0):

@@ -68,7 +68,7 @@ class Ranges:
         return start, end
 
 
-class Part(Ranges):
+class Stretches(Ranges):
     """Ranges of units, ascending: `starts` and `ends` are those of all units, `shifts` what a place here is less."""
 
     numbers: Numbers
@@ -126,19 +126,19 @@ class Units(Ranges):
     def sorted(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.order is None else values[self.order]
 
-    def part(self, numbers: Numbers, reach: int, short: int = 0) -> Part:
+    def part(self, numbers: Numbers, reach: int, short: int = 0) -> Stretches:
         """The ranges within reach of these units, ascending, in their documents; of short documents all."""
         documents = self.documents(numbers)
         begin, end = self.firsts[documents], self.firsts[documents + 1]
         whole = end - begin <= short
         low = np.where(whole, begin, np.maximum(numbers - reach, begin))
         high = np.where(whole, end, np.minimum(numbers + reach + 1, end))
-        return Part(low, high)
+        return Stretches(low, high)
 
     def ranges(self, numbers: Numbers) -> Ranges:
         """The ranges of these numbers, ascending, as far as there are any."""
         known = numbers[(numbers >= 0) & (numbers < len(self.firsts) - 1)]
-        return Part(self.firsts[known], self.firsts[known + 1]) if len(known) else Units(self.firsts[:1])
+        return Stretches(self.firsts[known], self.firsts[known + 1]) if len(known) else Units(self.firsts[:1])
 
     def within(self, halves: Sequence[int]) -> list[int]:
         """The half-widths, those beyond the longest document as long as it is."""
@@ -275,7 +275,7 @@ def _first(numbers: Numbers, values: Reals, hits: int) -> tuple[Numbers, Scores]
     return numbers[best], values[best].astype(np.float64)
 
 
-class Dense:
+class DenseKind:
     """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied.
 
     With `hits`, 128 signs of each vector find what may be near; long documents keep their vector.
@@ -422,7 +422,7 @@ class Dense:
             yield values, 1.0
         if self._documents is not None:
             values = sums[ranges.firsts[1:]] - sums[ranges.firsts[:-1]]
-            if isinstance(ranges, Part):
+            if isinstance(ranges, Stretches):
                 documents = self._units.documents(ranges.starts)
                 values *= self._documents[documents]
                 long = np.flatnonzero(np.isin(documents, self._long))
@@ -439,7 +439,7 @@ def _inverse_lengths(vectors: NDArray[np.float64], weights: NDArray[np.float64])
     return found
 
 
-class Lexical:
+class LexicalKind:
     """Postings of the units, by word; a word's frequencies in windows are differences of running sums over them."""
 
     def __init__(
@@ -477,7 +477,7 @@ class Lexical:
     def _sizes(self, half: int, ranges: Ranges) -> Numbers:
         """How many words each window has."""
         start, end = ranges.windows(half)
-        if isinstance(ranges, Part):
+        if isinstance(ranges, Stretches):
             shifts = np.repeat(ranges.shifts, ranges.lengths)
             start, end = start + shifts, end + shifts
         return np.asarray(self._sums[end] - self._sums[start], dtype=np.int64)
@@ -522,9 +522,9 @@ class Lexical:
             return
         words = question
         norms = self._norms
-        if isinstance(ranges, Part):
+        if isinstance(ranges, Stretches):
             words = [(*_inside(ranges, posted, counts), weights) for posted, counts, weights in question]
-        if isinstance(ranges, Part) or norms is None:
+        if isinstance(ranges, Stretches) or norms is None:
             norms = self._norms_of(ranges)
         found = np.zeros((len(self._halves), len(ranges)), dtype=self._real)
         for first in range(0, len(ranges), _BLOCK):
@@ -534,12 +534,12 @@ class Lexical:
         if self._documents is not None:
             firsts = self._units.firsts
             documents = whose = np.arange(len(firsts) - 1)
-            if isinstance(ranges, Part):
+            if isinstance(ranges, Stretches):
                 documents, whose = np.unique(self._units.documents(ranges.starts), return_inverse=True)
-                whole = Part(firsts[documents], firsts[documents + 1])
+                whole = Stretches(firsts[documents], firsts[documents + 1])
             values = np.zeros(len(documents))
             for posted, counts, weights in question:
-                if isinstance(ranges, Part):  # few of many units: only their documents' postings
+                if isinstance(ranges, Stretches):  # few of many units: only their documents' postings
                     places, own = _inside(whole, posted, counts)
                     inside = np.bincount(whole.documents(places.astype(np.int64)), own, minlength=len(documents))
                 else:
@@ -604,7 +604,7 @@ def weights_of(held: Numbers, size: int) -> NDArray[np.float64]:
     return found
 
 
-def _inside(part: Part, posted: NDArray[np.int32], counts: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+def _inside(part: Stretches, posted: NDArray[np.int32], counts: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """The postings in a part of the units, by their places in the part."""
     first = posted.searchsorted(part.starts.astype(np.int32))
     number = posted.searchsorted(part.ends.astype(np.int32)) - first

@@ -19,7 +19,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_docume
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE, mean_std, pareto_front
-from chunkcore.frames import Frame, Html, columns_of, html_table
+from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
 from chunkcore.tuning.choosing import (
@@ -100,7 +100,7 @@ class Tuning(Frame):
         return columns_of(names, rows)
 
     def _repr_html_(self) -> str:
-        return f"{Html.of(self.verdict)}{html_table(self.tidy())}"
+        return f"{Markup.of(self.verdict)}{html_table(self.tidy())}"
 
     @cached_property
     def goal(self) -> Goal:

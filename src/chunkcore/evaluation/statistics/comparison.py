@@ -30,7 +30,7 @@ from chunkcore.evaluation.statistics.resampling import (
     share_intervals,
     units_of,
 )
-from chunkcore.frames import Frame, Html, html_table
+from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
@@ -132,7 +132,7 @@ class Comparison(Frame):
     def _repr_html_(self) -> str:
         columns, order = self.tidy(), [self.reports.index(report) for report in self.ranked]
         table = html_table({name: [values[at] for at in order] for name, values in columns.items()}, len(order))
-        return f"{Html.of(self.verdict)}{table}"
+        return f"{Markup.of(self.verdict)}{table}"
 
     def between(self, a: str, b: str) -> Difference:
         """The difference a - b, in either order of the pair. Raises `KeyError` if there is no such pair."""
