@@ -152,7 +152,9 @@ def reference() -> list[tuple[str, str, list[str]]]:
 def exported(module: str) -> list[str]:
     """The public names of a module, without importing it; empty where it lists none."""
     place = ROOT / "src" / module.replace(".", "/")
-    source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    source = place.with_suffix(".py")
+    if not source.exists():  # a folder may be left of a package that has become a module
+        source = place / "__init__.py"
     return listed(ast.parse(source.read_text(encoding="utf-8")))
 
 
