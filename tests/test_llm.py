@@ -521,7 +521,7 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(monkeypatch):
 
 
 def endpoint(server, fault: str, **options) -> OpenAILLM:
-    return OpenAILLM(fault, server.url, **{"timeout": 20.0, **options})
+    return OpenAILLM(fault, server.url, **{"timeout": 200.0, **options})
 
 
 def asked(server, fault: str) -> list[dict]:
