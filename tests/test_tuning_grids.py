@@ -486,7 +486,7 @@ def test_grids_come_from_a_file_too(tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tune", *arguments]) == 2
+    assert main(["tune", "--no-cache", *arguments]) == 2
     told = capsys.readouterr().err
     assert words in told
     assert "Traceback" not in told
