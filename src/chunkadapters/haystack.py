@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chunkcore.errors import MissingExtraError
-from chunkcore.lazy import on_first_use
+from chunkcore.lazy import needed, on_first_use
 
-try:
-    import haystack  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError.of("haystack-ai", "haystack", "split for Haystack") from error
+needed("haystack", "haystack", "split for Haystack", "haystack-ai")
 
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters._haystack import aevaluate_retriever as aevaluate_retriever

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
-from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
 from chunkcore.registry import check_number
 
 
@@ -41,10 +40,7 @@ class RayMap:
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """The answers, as they come."""
-        try:
-            ray = import_module("ray")
-        except ImportError as error:
-            raise MissingExtraError.of("ray", "ray", "spread work over its workers") from error
+        ray = needed("ray", "ray", "spread work over its workers")
         held = ray.put(function)
         task = ray.remote(**self.options)(_call) if self.options else ray.remote(_call)
         waiting: list[Any] = []

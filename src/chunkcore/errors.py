@@ -104,10 +104,10 @@ class MissingExtraError(ChunkcoreError, ImportError):
     """A package that is not installed is needed; the message names the extra that brings it."""
 
     @classmethod
-    def of(cls, package: str, extra: str, purpose: str) -> MissingExtraError:
+    def of(cls, package: str, extra: str, purpose: str, problem: str = "it is not installed") -> MissingExtraError:
         """Build the usual message.
 
         >>> print(MissingExtraError.of("sentence-transformers", "models", "embed text"))
         sentence-transformers is needed to embed text, and it is not installed: pip install "chunkadapters[models]"
         """
-        return cls(f'{package} is needed to {purpose}, and it is not installed: pip install "chunkadapters[{extra}]"')
+        return cls(f'{package} is needed to {purpose}, and {problem}: pip install "chunkadapters[{extra}]"')

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from chunkcore.errors import MissingExtraError
+from chunkcore.errors import MissingExtraError, shortened
 
 
 def on_first_use(package: str) -> bool:
@@ -45,9 +45,10 @@ def on_first_use(package: str) -> bool:
 
 
 def needed(module: str, extra: str, purpose: str, package: str = "") -> Any:
-    """A module of an optional package, imported now. Raises `MissingExtraError`: the package is not installed.
+    """A module of an optional package, imported now.
 
-    The error says which extra brings the package; `package` is its name there, by default the module's.
+    Raises `MissingExtraError`: the package is not installed, or cannot be imported, as without a package that it needs.
+    The error says why, and which extra brings the package; `package` is its name there, by default the module's.
 
     >>> needed("dodo", "report", "write a page")
     Traceback (most recent call last):
@@ -56,4 +57,8 @@ def needed(module: str, extra: str, purpose: str, package: str = "") -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError.of(package or module.partition(".")[0], extra, purpose) from error
+        name = package or module.partition(".")[0]
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise MissingExtraError.of(name, extra, purpose) from error
+        told = f"its import failed ({shortened(' '.join(str(error).split()))})"
+        raise MissingExtraError.of(name, extra, purpose, told) from error

@@ -7,14 +7,9 @@ report = evaluate_retriever(store.as_retriever(), benchmark)
 
 from typing import TYPE_CHECKING
 
-from chunkcore.errors import MissingExtraError
-from chunkcore.lazy import on_first_use
+from chunkcore.lazy import needed, on_first_use
 
-try:
-    import langchain_core  # noqa: F401
-    import langchain_text_splitters  # noqa: F401
-except ModuleNotFoundError as error:
-    raise MissingExtraError.of("langchain-text-splitters", "langchain", "split for LangChain") from error
+needed("langchain_text_splitters", "langchain", "split for LangChain", "langchain-text-splitters")
 
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.configuration import TruncationWarning as TruncationWarning

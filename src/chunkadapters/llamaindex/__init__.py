@@ -7,13 +7,9 @@ report = evaluate_retriever(index.as_retriever(), benchmark)
 
 from typing import TYPE_CHECKING
 
-from chunkcore.errors import MissingExtraError
-from chunkcore.lazy import on_first_use
+from chunkcore.lazy import needed, on_first_use
 
-try:
-    import llama_index.core  # noqa: F401
-except ModuleNotFoundError as error:
-    raise MissingExtraError.of("llama-index-core", "llamaindex", "parse nodes for LlamaIndex") from error
+needed("llama_index.core", "llamaindex", "parse nodes for LlamaIndex", "llama-index-core")
 
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.configuration import TruncationWarning as TruncationWarning

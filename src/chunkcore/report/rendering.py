@@ -15,8 +15,8 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.errors import MissingExtraError
 from chunkcore.escaping import page_text
+from chunkcore.lazy import needed
 from chunkcore.report.tables import Column
 
 
@@ -65,10 +65,7 @@ def assets(*names: str) -> str:
 
 def require_jinja2() -> None:
     """Call before expensive work that ends in a page. Raises `MissingExtraError` if jinja2 is not installed."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError.of("jinja2", "report", "write the HTML report") from error
+    needed("jinja2", "report", "write the HTML report")
 
 
 def template(name: str) -> Any:

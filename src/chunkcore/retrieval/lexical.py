@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
@@ -92,9 +91,6 @@ class _ByWords(Index):
 
 
 def _bm25s() -> Any:
-    try:
-        bm25s: Any = import_module("bm25s")
-    except ImportError as error:
-        raise MissingExtraError.of("bm25s", "lexical", "search by words") from error
+    bm25s = needed("bm25s", "lexical", "search by words")
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets another level on import
     return bm25s

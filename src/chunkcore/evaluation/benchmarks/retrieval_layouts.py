@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Span
-from chunkcore.errors import DataError, MissingExtraError
+from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.documents import Row, documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Contents,
@@ -22,6 +22,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     with_keys,
 )
 from chunkcore.files import json_lines, read_json, text_lines
+from chunkcore.lazy import needed
 
 
 @layouts.register("beir")
@@ -188,13 +189,9 @@ _AT_ONCE = 256  # rows of a Parquet file in memory
 
 
 def _parquet(file: Path) -> Iterator[Row]:
+    pyarrow, parquet = (needed(each, "parquet", f"read {file.name}") for each in ("pyarrow", "pyarrow.parquet"))
     try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise MissingExtraError.of("pyarrow", "parquet", f"read {file.name}") from error
-    try:
-        with ParquetFile(file) as opened:
+        with parquet.ParquetFile(file) as opened:
             columns = opened.schema_arrow.names
             missing = [column for column in _NEEDED if column not in columns]
             if missing:
@@ -205,7 +202,7 @@ def _parquet(file: Path) -> Iterator[Row]:
                 for row in batch.to_pylist():
                     number += 1
                     yield f"{file}, row {number}", row
-    except (ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
 
 

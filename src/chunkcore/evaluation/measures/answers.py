@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,8 +20,9 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 
 from chunkcore.concurrency import Progress
-from chunkcore.errors import MissingExtraError, NoAnswerError, OptionError
+from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.evaluation.measures.base import Measure, Unit, measures
+from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.late import get_token_embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
@@ -246,7 +246,7 @@ def meteor(answer: str, references: Sequence[str], *, wordnet: Any = None) -> fl
     """
     if not words(answer) or answers_nothing(references):
         return _nothing(answer, references)
-    score = _module("nltk.translate.meteor_score", "nltk").meteor_score
+    score = _needed("nltk.translate.meteor_score").meteor_score
     synonyms = wordnet or SimpleNamespace(synsets=lambda word: ())
     return float(score([words(each) for each in references], words(answer), wordnet=synonyms))
 
@@ -261,21 +261,17 @@ def _said(references: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _rouge() -> Any:
-    scorer = _module("rouge_score.rouge_scorer", "rouge-score").RougeScorer
+    scorer = _needed("rouge_score.rouge_scorer", package="rouge-score").RougeScorer
     return scorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=words))
 
 
 @lru_cache(maxsize=8)
 def _bleu(order: int) -> Any:
-    scorer = _module("sacrebleu.metrics", "sacrebleu").BLEU
+    scorer = _needed("sacrebleu.metrics").BLEU
     return scorer(max_ngram_order=order, lowercase=True, tokenize="13a", effective_order=True)
 
 
-def _module(name: str, package: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtraError.of(package, "answers", "score answers") from error
+_needed = partial(needed, extra="answers", purpose="score answers")
 
 
 @measures.register("ExactMatch")

@@ -1,0 +1,57 @@
+"""Imports that wait."""
+
+from __future__ import annotations
+
+import sys
+from importlib import invalidate_caches
+
+import pytest
+
+from chunkcore.errors import MissingExtraError
+from chunkcore.lazy import needed
+
+
+@pytest.fixture
+def brought(tmp_path, monkeypatch):
+    """Write a package's source, and let it be imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(source: str, name: str = "brought_for_a_test") -> str:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(source)
+        invalidate_caches()
+        return name
+
+    yield write
+    for each in [each for each in sys.modules if each.startswith("brought_for_a_test")]:
+        del sys.modules[each]
+
+
+@pytest.mark.parametrize("module", ["nowhere_at_all", "nowhere_at_all.within"])
+def test_a_package_that_is_not_installed_is_named_with_its_extra(module):
+    with pytest.raises(MissingExtraError) as caught:
+        needed(module, "report", "write a page")
+    told = 'nowhere_at_all is needed to write a page, and it is not installed: pip install "chunkadapters[report]"'
+    assert str(caught.value) == told
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import nowhere_at_all", "No module named 'nowhere_at_all'"),
+        ("import brought_for_a_test.compiled", "No module named 'brought_for_a_test.compiled'"),
+        ("raise ImportError('libgomp.so.1:\\n cannot open it')", "libgomp.so.1: cannot open it"),
+    ],
+)
+def test_a_package_that_is_there_and_cannot_be_imported_is_not_told_to_be_missing(brought, source, reason):
+    with pytest.raises(MissingExtraError) as caught:
+        needed(brought(source), "models", "embed text", "brought")
+    told = f'brought is needed to embed text, and its import failed ({reason}): pip install "chunkadapters[models]"'
+    assert str(caught.value) == told
+    assert type(caught.value.__cause__) in (ImportError, ModuleNotFoundError)
+
+
+def test_a_part_that_an_old_package_lacks_is_not_installed(brought):
+    with pytest.raises(MissingExtraError, match=r"brought_for_a_test is needed .* it is not installed"):
+        needed(f"{brought('')}.newer", "ann", "search")
