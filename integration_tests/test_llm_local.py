@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    """Paragraphs of the shipped manual, about 250 tokens."""
+    """Paragraphs of the shipped manual, about 180 tokens."""
     manual = next(each for each in load_dataset("lochmere").documents if each.id.startswith("manual"))
     return manual.text[: manual.text.rindex("\n\n", 0, 1100)]
 
