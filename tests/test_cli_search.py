@@ -549,6 +549,17 @@ def test_a_damaged_text_is_told_and_made_anew(converted, capfd, cache, reads):
     assert set(reads.values()) == {8}
 
 
+def test_of_the_kept_texts_only_their_own_files_are_deleted(converted, capfd, cache):
+    asked(converted, capfd)
+    (folder,) = (each for each in cache.iterdir() if each.is_dir())
+    (folder / "notes.txt").write_text("mine")
+    (folder / ("0" * 32)).mkdir()
+    (converted / "tea.eml").unlink()
+    assert "warning" not in asked(converted, capfd)[1]
+    assert {"notes.txt", "0" * 32} < {each.name for each in folder.iterdir()}
+    assert len([*folder.iterdir()]) == 4 + 2  # the PDF is there twice
+
+
 def test_other_people_cannot_list_the_kept_texts(converted, capfd, cache):
     if os.name == "nt":
         pytest.skip("Windows has no such modes")

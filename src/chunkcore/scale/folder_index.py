@@ -271,9 +271,10 @@ class FolderIndex:
         np.savez(data, **told, **arrays)  # type: ignore[arg-type]
         write_parts(file, [data.getvalue()])
         wanted = {entry.kept for entry in self._entries}
-        for each in self._texts.glob("[!.]*") if self._texts is not None else ():
+        for each in self._texts.glob("[0-9a-f]" * 32) if self._texts is not None else ():
             if each.name not in wanted:
-                each.unlink(missing_ok=True)
+                with suppress(OSError):  # on Windows another process may be reading it
+                    each.unlink()
 
     @classmethod
     def load(cls, file: Path) -> FolderIndex:
