@@ -188,6 +188,7 @@ class Cache:
     # ---- opening the file
 
     def _open(self) -> None:
+        self._process = os.getpid()
         self._is_open = self._writable = True
         self._disk = None
         if self.path is None:
@@ -330,6 +331,10 @@ class Cache:
 
     def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
         """The result of `work`; None where the disk cannot be used (any more)."""
+        if self._process != os.getpid():
+            # SQLite's connections must not be used, or even closed, on the other side of a fork.
+            _abandoned.extend([self._disk, self._memory])
+            self._memory, self._is_open = None, False
         if not self._is_open:
             self._open()
         for _ in range(2):
@@ -396,16 +401,8 @@ def _after_fork() -> None:
     _one_fork.release()
 
 
-def _after_fork_in_child() -> None:
-    for cache in _forking:
-        # SQLite's connections must not be used, or even closed, on the other side of a fork.
-        _abandoned.append(cache._memory)
-        cache._memory, cache._is_open = None, False
-    _after_fork()
-
-
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def _is_damage(error: Exception) -> bool:
