@@ -129,7 +129,7 @@ def test_a_real_model_writes_questions_or_rejections_and_pays_for_none_twice(tmp
     documents = [Document("manual.md", manual[:2_500]), Document(reference.id, reference.text[:2_500])]
     options = GenerationOptions(questions=1, sample_size=300, retries=0, patience=1, concurrency=1)
     with served() as url:
-        llm = get_llm(f"openai:{MODEL}@{url}#max_tokens=120&timeout=300&tries=1&concurrency=1")
+        llm = get_llm(f"openai:{MODEL}@{url}#max_tokens=60&timeout=300&tries=1&concurrency=1")
         made = generate_benchmark(documents, llm, options, journal=tmp_path / "journal.jsonl")
         calls = llm.usage.calls  # type: ignore[attr-defined]
         again = generate_benchmark(documents, llm, options, journal=tmp_path / "journal.jsonl")
