@@ -253,25 +253,35 @@ def test_an_asynchronous_model_can_be_asked_inside_a_running_loop_and_keeps_to_o
     assert len(loops) == 1
 
 
+class Meeting:
+    """Each who comes waits until `size` are there; `most` is how many were there at once."""
+
+    def __init__(self, size: int) -> None:
+        self.lock, self.now, self.most = threading.Lock(), 0, 0
+        self.together = threading.Barrier(size)
+
+    def attend(self, stay: float = 0.0) -> None:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        self.together.wait(60)
+        time.sleep(stay)
+        with self.lock:
+            self.now -= 1
+
+
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_questions_at_once_than_the_limit(limit):
-    lock, now, most = threading.Lock(), 0, 0
-    together = threading.Barrier(limit)
+    meeting = Meeting(limit)
 
     def function(messages, schema):
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        together.wait(60)
-        with lock:
-            now -= 1
+        meeting.attend()
         return '{"number": 1}'
 
     llm = CallableLLM(function, name="f", concurrency=limit)
     with ThreadPoolExecutor(9) as pool:
         list(pool.map(lambda _: ask(llm, question()), range(9)))
-    assert most == limit
+    assert meeting.most == limit
     assert llm.usage.calls == 9
 
 
@@ -667,25 +677,17 @@ def test_an_endpoint_that_fails_is_tried_so_many_times_and_no_more(tries):
 
 @needs_openai
 def test_as_many_questions_at_once_as_the_limit_says(server, monkeypatch):
-    lock, now, most = threading.Lock(), 0, 0
-    together = threading.Barrier(3)
+    meeting = Meeting(3)
 
     def meet(handler, body):
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        together.wait(60)
-        time.sleep(0.5)  # in which a fourth would come
-        with lock:
-            now -= 1
+        meeting.attend(stay=0.5)  # in which a fourth would come
         fake_llm_server.answer(handler, body)
 
     monkeypatch.setitem(fake_llm_server.FAULTS, "meet", meet)
     llm = endpoint(server, "meet", concurrency=3, timeout=60.0)
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda number: ask(llm, question(str(number))), range(6)))
-    assert most == 3
+    assert meeting.most == 3
 
 
 @needs_openai

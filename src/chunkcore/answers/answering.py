@@ -20,7 +20,7 @@ from chunkcore.evaluation.measures.answers import AnsweredQuestion, AnswerMeasur
 from chunkcore.evaluation.results import Report
 from chunkcore.models.base import Embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
-from chunkcore.models.llm.asking import ask_all, found_json, member, quoted, schema_of, whole_number
+from chunkcore.models.llm.asking import ask_all, conversation, found_json, member, quoted, schema_of, whole_number
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
@@ -56,10 +56,7 @@ def answer_question(query: Query, passages: Sequence[str]) -> Question[str]:
         return answer.strip()
 
     return Question(
-        messages=[
-            {"role": "system", "content": _ANSWER},
-            {"role": "user", "content": f"{quoted('Passages', passages)}\n\nQuestion: {query.text}"},
-        ],
+        messages=conversation(_ANSWER, f"{quoted('Passages', passages)}\n\nQuestion: {query.text}"),
         schema=schema_of(answer={"type": "string"}),
         read=read,
         assumed={"answer": " ".join(["word"] * _ASSUMED_WORDS)},
@@ -77,7 +74,7 @@ def choice_question(query: Query, passages: Sequence[str], choices: Sequence[str
     )
     content = f"{quoted('Passages', passages)}\n\nQuestion: {query.text}\n\nAnswers:\n{listed}"
     return Question(
-        messages=[{"role": "system", "content": _CHOOSE}, {"role": "user", "content": content}],
+        messages=conversation(_CHOOSE, content),
         schema=schema_of(choice={"type": "integer", "minimum": 1, "maximum": len(choices)}),
         read=read,
         assumed={"choice": 1},

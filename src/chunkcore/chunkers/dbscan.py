@@ -49,9 +49,9 @@ class Dbscan(SentenceClusters):
         check_ranges(self, min_samples=1)
 
     def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
-        sklearn = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
+        cluster = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
         graph = _neighbours(sentences.unit, self.position_weight, self.eps)
-        found = sklearn.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
+        found = cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
         labels: NDArray[np.int64] = np.array(found, dtype=np.int64)
         noise = np.flatnonzero(labels < 0)
         labels[noise] = len(labels) + noise

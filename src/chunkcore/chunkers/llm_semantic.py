@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import PieceChunker, Section
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import ascending, found_json, member, schema_of, text_of, told, whole_number
+from chunkcore.models.llm.asking import ascending, conversation, found_json, member, schema_of, text_of, whole_number
 
 # The report's form of an answer, which some models insist on.
 _PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
@@ -59,7 +59,7 @@ class LLMSemantic(PieceChunker):
             return [Section(0), *(Section(number + 1) for number in numbers if number < last)]
 
         return Question(
-            messages=told(f"{_INSTRUCTIONS} {few}", tagged(pieces)),
+            messages=conversation(f"{_INSTRUCTIONS} {few}", tagged(pieces)),
             schema=schema,
             read=read,
             assumed={"split_after": [last // 2]},
@@ -125,7 +125,7 @@ class Agentic(PieceChunker):
         first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
         section = schema_of(first=first, title={"type": "string"}, reason={"type": "string"})
         return Question(
-            messages=told(f"{_INSTRUCTIONS_AGENTIC} No section has more than {most} pieces.", numbered),
+            messages=conversation(f"{_INSTRUCTIONS_AGENTIC} No section has more than {most} pieces.", numbered),
             schema=schema_of(sections={"type": "array", "items": section, "minItems": 1}),
             read=lambda text: _sections(text, len(pieces)),
             assumed={

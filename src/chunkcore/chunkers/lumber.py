@@ -14,7 +14,7 @@ from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.models.llm import Question
-from chunkcore.models.llm.asking import found_json, member, schema_of, told, whole_number
+from chunkcore.models.llm.asking import conversation, found_json, member, schema_of, whole_number
 from chunkcore.packing import trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -93,7 +93,7 @@ class Lumber(WindowChunker):
 
         numbered = "\n\n".join(f"ID {number}: {text}" for number, text in enumerate(pieces, start=1))
         return Question(
-            messages=told(_INSTRUCTIONS, numbered),
+            messages=conversation(_INSTRUCTIONS, numbered),
             schema=schema,
             read=read,
             assumed={"first_changed": len(pieces) // 2 + 1},

@@ -10,7 +10,7 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import BadAnswerError, Question, get_llm
-from chunkcore.models.llm.asking import ask_all, found_json, member, schema_of, text_of, told
+from chunkcore.models.llm.asking import ask_all, conversation, found_json, member, schema_of, text_of
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
@@ -87,7 +87,7 @@ class Propositions(LLMChunker):
 
     def _question(self, passage: str) -> Question[list[str]]:
         return Question(
-            messages=told(_INSTRUCTIONS, passage),
+            messages=conversation(_INSTRUCTIONS, passage),
             schema=schema_of(propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}),
             read=self._read,
             assumed={"propositions": [passage]},

@@ -50,7 +50,7 @@ _DOCS = typer.Option("--docs", metavar="PATH", help="A folder, a file, or a docu
 Docs = Annotated[Path, _DOCS]
 _QUESTIONS = typer.Option("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
 Questions = Annotated[Path | None, _QUESTIONS]
-Layout = Annotated[str, typer.Option(metavar="NAME", help="Of a collection (list layouts).")]
+Layout = Annotated[str, typer.Option(metavar="NAME", help="The files' layout (list layouts).")]
 Strategies = Annotated[
     list[str] | None,
     strategy(help="name:option=value,...; repeatable (list strategies)."),
@@ -61,7 +61,7 @@ Retriever = Annotated[
     retriever(help="Searches chunks (list retrievers)."),
 ]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
-Counter = Annotated[str, typer.Option(metavar="NAME", help="Counts tokens.")]
+Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens count.")]
 By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of all that is drawn.")]
 Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="Of the bootstrap.")]

@@ -17,7 +17,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import quote
 from chunkcore.evaluation.text_search import fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import found_json, member, schema_of, text_of
+from chunkcore.models.llm.asking import conversation, found_json, member, schema_of, text_of
 from chunkcore.spans import union
 
 
@@ -255,7 +255,7 @@ def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, 
     asked = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
     text = {"type": "string"}
     return Question(
-        messages=[{"role": "system", "content": _instructions(mode, most)}, {"role": "user", "content": asked}],
+        messages=conversation(_instructions(mode, most), asked),
         schema=schema_of(
             oath=text, question=text, excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": most}
         ),

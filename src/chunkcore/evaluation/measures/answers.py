@@ -26,7 +26,16 @@ from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.late import get_token_embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
-from chunkcore.models.llm.asking import ask_all, found_json, member, quoted, schema_of, text_of, whole_number
+from chunkcore.models.llm.asking import (
+    ask_all,
+    conversation,
+    found_json,
+    member,
+    quoted,
+    schema_of,
+    text_of,
+    whole_number,
+)
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 
 
@@ -478,10 +487,7 @@ def faithfulness_question(question: str, answer: str, passages: Sequence[str]) -
     """
     statement = schema_of(statement={"type": "string"}, supported={"type": "boolean"})
     return Question(
-        messages=[
-            {"role": "system", "content": _FAITHFUL},
-            {"role": "user", "content": f"{quoted('Passages', passages)}\n\n{_pair(question, answer)}"},
-        ],
+        messages=conversation(_FAITHFUL, f"{quoted('Passages', passages)}\n\n{_pair(question, answer)}"),
         schema=schema_of(statements={"type": "array", "items": statement, "minItems": 1}),
         read=_read_statements,
         assumed={
@@ -493,7 +499,7 @@ def faithfulness_question(question: str, answer: str, passages: Sequence[str]) -
 def relevancy_question(question: str, answer: str) -> Question[float]:
     """How well an answer answers the question, whether or not it is true: 0, 0.5 or 1."""
     return Question(
-        messages=[{"role": "system", "content": _RELEVANT}, {"role": "user", "content": _pair(question, answer)}],
+        messages=conversation(_RELEVANT, _pair(question, answer)),
         schema=schema_of(reason={"type": "string"}, grade={"type": "integer", "minimum": 0, "maximum": _BEST_GRADE}),
         read=lambda text: whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE) / _BEST_GRADE,
         assumed={"reason": "It gives what was asked for, in a sentence of some fifteen words.", "grade": _BEST_GRADE},

@@ -228,7 +228,7 @@ def _sendable(messages: Sequence[Message]) -> list[Message]:
     return [{"role": each["role"], "content": encodable(each["content"])} for each in messages]
 
 
-def told(instructions: str, content: str) -> list[Message]:
+def conversation(instructions: str, content: str) -> list[Message]:
     """A conversation of instructions and what they are about."""
     return [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
 
