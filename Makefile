@@ -13,7 +13,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration test-engines check docs bench chroma golden clean fuzz mutants
+.PHONY: demo test test-integration test-engines check docs bench chroma golden clean fuzz
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -87,14 +87,6 @@ fuzz: $(VENV)/ready
 	@$(BIN)/pip install --quiet atheris || echo "atheris is not to be had here: nothing is led by coverage"
 	$(FUZZ) --seed $(FUZZ_SEED) --processes $(JOBS) $(if $(COUNT),--count $(COUNT)) $(if $(MINUTES),--minutes $(MINUTES))
 	$(FUZZ).guided --seed $(FUZZ_SEED) --seconds $(GUIDED) || test $$? -eq 3
-
-# Modules broken on purpose, a little at a time: what no test notices is printed (docs/evidence/fuzzing.md):
-#   make mutants PARTS="packing scoring" MOST=30      so many mutants of each module, drawn at random; minutes a part
-PARTS ?=
-MOST ?= 30
-mutants: $(VENV)/ready
-	@$(BIN)/pip install --quiet "mutmut>=3.8"
-	HAYSTACK_TELEMETRY_ENABLED=False TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1 $(BIN)/python -m integration_tests.mutation $(PARTS) --most $(MOST)
 
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.
 bench: $(VENV)/ready

@@ -35,7 +35,6 @@ settings.load_profile("suite")
 LONG = {
     "test_answers_real",
     "test_chroma_parity",
-    "test_editions",
     "test_framework_pages",
     "test_generate_llm",
     "test_late_real",

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import strategies
-from integration_tests.mutation import PARTS, ROOT, files_of
 from tests.fuzzing import guided, running, targets
 from tests.fuzzing.__main__ import main
 from tests.fuzzing.chunkers import NAMES, chunkers
@@ -25,11 +24,6 @@ few = settings(max_examples=15, deadline=None, suppress_health_check=list(Health
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_what_is_fuzzed_holds_for_a_few_cases(target: Target) -> None:
     few(property_of(target))()
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_what_is_broken_on_purpose_is_there_and_so_are_its_tests(part: str) -> None:
-    assert [file for files in files_of(part) for file in files if not (ROOT / file).exists()] == []
 
 
 def test_every_strategy_is_among_those_that_are_tried() -> None:

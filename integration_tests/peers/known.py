@@ -1,4 +1,4 @@
-"""The tests of the frameworks that our drop-ins fail, each with its reason; docs/evidence/peers.md says more."""
+"""The tests of the frameworks that our drop-ins fail, each with its reason; docs/evidence/golden.md says more."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_langchain() -> None:
     new = {test.name: test.said for test in tests if test.fails and test.name not in known}
     assert not new, "tests of LangChain fail that are not known to fail"
     mended = [test.name for test in tests if test.name in known and test.drop_in == "passed"]
-    assert not mended, "tests that are known to fail pass: take them out of known.py and docs/evidence/peers.md"
+    assert not mended, "tests that are known to fail pass: take them out of known.py and docs/evidence/golden.md"
     assert known.keys() <= {test.name for test in tests}, "known.py names tests that LangChain no longer has"
     other = [test.name for test in tests if test.fails and not is_the_reason(known[test.name], test)]
     assert not other, "these fail for another reason than the one that is known"
