@@ -1,4 +1,4 @@
-"""What every strategy promises of the chunks of any text (docs/design.md), in one function: `check_promises`."""
+"""What every strategy promises of the chunks of any text (docs/concepts.md), in one function: `check_promises`."""
 
 from __future__ import annotations
 

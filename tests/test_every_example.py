@@ -6,7 +6,6 @@ read here by the parser that reads a user's.
 
 from __future__ import annotations
 
-import ast
 import doctest
 import json
 import re
@@ -162,13 +161,6 @@ def test_data_can_be_read(block: Block) -> None:
         assert [json.loads(line) for line in block.text.splitlines()]
     else:
         assert yaml.safe_load(block.text)
-
-
-def test_the_design_draws_the_layers_that_are_checked() -> None:
-    layers = ast.literal_eval(re.findall(r"(?ms)^layers = (\[.*?^\])", PROJECT)[0])
-    rooms = (ROOT / "docs/design.md").read_text(encoding="utf-8").partition("## Rooms")[2].partition("## ")[0]
-    drawn = [re.findall(r"`(\w+)`", names) for names in re.findall(r"(?m)^\| (`.+?) \|", rooms)]
-    assert [set(names) for names in drawn] == [set(layer.split(" | ")) for layer in reversed(layers)]
 
 
 def test_a_typing_error_in_a_command_is_found() -> None:

@@ -47,7 +47,7 @@ def test_the_pages_that_the_code_names_are_there() -> None:
 @pytest.mark.parametrize(
     ("here", "markdown", "expected"),
     [
-        ("design.md", "[a](guides/statistics.md#x)", "[a](guides/statistics.md#x)"),
+        ("concepts.md", "[a](guides/statistics.md#x)", "[a](guides/statistics.md#x)"),
         ("guides/a.md", "![a](../images/report.png)", "![a](../images/report.png)"),
         ("reference/strategies/index.md", "[a](../../../CONTRIBUTING.md#b)", "[a](../../contributing.md#b)"),
         (
@@ -56,7 +56,7 @@ def test_the_pages_that_the_code_names_are_there() -> None:
             "[a](reference/api.md), [b](changelog.md)",
         ),
         ("index.md", "[a](docs/tutorial.md), [b](#c)", "[a](tutorial.md), [b](#c)"),
-        ("design.md", "[a](../README.md#install)", "[a](index.md#install)"),
+        ("concepts.md", "[a](../README.md#install)", "[a](index.md#install)"),
         ("guides/a.md", "[`src/x.py`](../../src/x.py), [those](../../tests)", "`src/x.py`, those (`tests`)"),
         ("guides/a.md", "[a](https://example.org/x.md), [b](#here)", "[a](https://example.org/x.md), [b](#here)"),
     ],

@@ -53,7 +53,7 @@ def test_a_page_without_an_embedding_model_is_what_the_code_makes(name: str) -> 
 
 
 def test_every_source_is_told_in_full() -> None:
-    told = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    told = (ROOT / "docs/concepts.md").read_text(encoding="utf-8")
     assert all(f"| {shown.source} |" in told for shown in SHOWN.values() if shown.source and "'s" not in shown.source)
 
 

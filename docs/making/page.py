@@ -108,7 +108,7 @@ Strategies by meaning need an embedding model.
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
 A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files `None` is `null`,
-`False` is `false`. [Sources in full](../../design.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
+`False` is `false`. [Sources in full](../../concepts.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
 
 ## Shared options
 
@@ -184,7 +184,7 @@ def _facts(cls: type[Chunker], shown: Shown) -> str:
 
 def _source(shown: Shown) -> str:
     """The work with a link to its full title; a program by its name."""
-    return shown.source if "'s" in shown.source or not shown.source else f"[{shown.source}](../../design.md#sources)"
+    return shown.source if "'s" in shown.source or not shown.source else f"[{shown.source}](../../concepts.md#sources)"
 
 
 def _options(cls: type[Chunker]) -> list[str]:

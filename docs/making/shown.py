@@ -32,7 +32,7 @@ class Shown:
         spec: the strategy that cuts the sample, without its language model.
         when: when to use the strategy.
         seen: what the picture shows.
-        source: the work that describes the strategy, as `docs/design.md` names it; a program; or nothing.
+        source: the work that describes the strategy, as `docs/concepts.md` names it; a program; or nothing.
         answers: the language model's answers, in order.
         extra: the extra that the strategy needs beside its models.
         variants: further pictures.

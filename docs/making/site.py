@@ -117,7 +117,7 @@ def _deepened(markdown: str) -> str:
 def led(markdown: str, here: str) -> str:
     """A page's text with its links as they are on the site, where the page is `here`.
 
-    >>> led("[it](../CONTRIBUTING.md#style), [that](../README.md#install), [code](../src/a.py)", "design.md")
+    >>> led("[it](../CONTRIBUTING.md#style), [that](../README.md#install), [code](../src/a.py)", "concepts.md")
     '[it](contributing.md#style), [that](index.md#install), code (`src/a.py`)'
     """
     stands = PurePosixPath(ELSEWHERE.get(here, f"docs/{here}")).parent
