@@ -42,7 +42,7 @@ class HNSW(RetrievalMethod):
         threads: that build the graph. One thread builds the same graph in every run; more are faster.
 
     Cost: one embedding per chunk and query. Building is O(chunks · log(chunks)), as long as thousands of exact queries.
-   . A search is O(log(chunks)); with segments it scores 2 · k times the most segments of a
+    A search is O(log(chunks)); with segments it scores 2 · k times the most segments of a
     chunk. Memory: the vectors in `precision`, and about 8 · m bytes a vector.
 
     Raises:
