@@ -58,7 +58,7 @@ def test_in_order_repeats_are_told_apart(collection):
         ordered = aligner.locate_in_order(texts, document_id=document.id)
         for kind, found in (("alone", alone), ("in order", ordered)):
             judged[kind].update(
-                bool(piece.spans) and piece.how != "ambiguous" and abs(piece.spans[0].start - chunk.start) < 3
+                bool(piece.spans) and piece.match != "ambiguous" and abs(piece.spans[0].start - chunk.start) < 3
                 for piece, chunk in zip(found, chunks, strict=True)
             )
     share = {kind: count[True] / count.total() for kind, count in judged.items()}

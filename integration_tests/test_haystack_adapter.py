@@ -608,7 +608,7 @@ def test_a_retriever_of_our_chunks_is_located_by_their_spans(benchmark, chunks):
     assert run.name == "InMemoryBM25Retriever"
     assert list(run.results) == ["pets", "food"]
     for found in run.results.values():
-        assert [piece.how for piece in found] == ["spans"] * len(found)
+        assert [piece.match for piece in found] == ["spans"] * len(found)
         for piece in found:
             assert TEXTS[piece.document_id][piece.spans[0].start : piece.spans[0].end] == piece.text
     assert run.results["food"][0].document_id == "job.md"
@@ -659,7 +659,7 @@ def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
     place = evidence("job.md", REFRAIN).span
     assert place == evidence("lease.md", REFRAIN).span  # the same text at the same place of another document
     (found,) = located(benchmark, Document(content=REFRAIN, meta={**meta, "split_idx_start": place.start}))
-    assert (found.document_id, found.spans, found.how) == ("job.md", (place,), "spans")
+    assert (found.document_id, found.spans, found.match) == ("job.md", (place,), "spans")
 
 
 def test_wrong_or_missing_spans_are_replaced_by_the_texts_own_place(benchmark):
@@ -671,14 +671,14 @@ def test_wrong_or_missing_spans_are_replaced_by_the_texts_own_place(benchmark):
     spaced = Document(content="Cats  need\na permit.")
     found = located(benchmark, wrong, nonsense, missing, spaced)
     assert [(piece.document_id, piece.spans) for piece in found] == [("lease.md", place)] * 4
-    assert [piece.how for piece in found] == ["exact", "exact", "exact", "whitespace"]
+    assert [piece.match for piece in found] == ["exact", "exact", "exact", "whitespace"]
 
 
 def test_text_from_elsewhere_is_kept_as_unlocated_and_counts(benchmark):
     stranger = Document(content="Nobody wrote this.", meta={"source_id": "lease.md", "split_idx_start": 0})
     with pytest.warns(RetrievalWarning, match="none of the 2 answers stands in the benchmark's documents"):
         (found,) = located(benchmark, stranger)
-    assert (found.how, found.text, found.spans) == ("unlocated", "Nobody wrote this.", ())
+    assert (found.match, found.text, found.spans) == ("unlocated", "Nobody wrote this.", ())
 
 
 def test_chunks_of_chunks_are_placed_at_the_root(benchmark):
@@ -686,21 +686,21 @@ def test_chunks_of_chunks_are_placed_at_the_root(benchmark):
         InMemoryBM25Retriever(store_of(split(windows(9), *split(windows(40, 10), *parents())))), benchmark
     )
     pieces = [piece for found in run.results.values() for piece in found]
-    assert {piece.how for piece in pieces} == {"spans"}
+    assert {piece.match for piece in pieces} == {"spans"}
     assert all(TEXTS[piece.document_id][piece.spans[0].start : piece.spans[0].end] == piece.text for piece in pieces)
 
 
 def test_chunks_of_several_places_are_located_by_all_of_them(benchmark):
     documents = split(ChunkcoreDocumentSplitter(EveryOther()), *parents())
     found = located(benchmark, *documents)
-    assert {piece.how for piece in found} == {"spans"}
+    assert {piece.match for piece in found} == {"spans"}
     assert all(len(piece.spans) > 1 for piece in found)
 
 
 def test_haystacks_own_chunks_are_located_too(benchmark):
     documents = DocumentSplitter(split_by="word", split_length=5).run(parents())["documents"]
     run = run_retriever(InMemoryBM25Retriever(store_of(documents)), benchmark)
-    assert {piece.how for found in run.results.values() for piece in found} == {"spans"}
+    assert {piece.match for found in run.results.values() for piece in found} == {"spans"}
 
 
 def test_an_embedding_retriever_is_asked_through_its_text_embedder(benchmark, embedded):

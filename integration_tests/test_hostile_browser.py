@@ -71,8 +71,8 @@ def run(asked: Benchmark, name: str) -> Run:
     results = {
         query.id: [
             replace(pool[0], score=3.0),
-            Retrieved(second.id, (Span(10, 60),), 2.0, hostile("retrieved text"), how="fuzzy", certainty=0.5),
-            Retrieved("", (), 1.0, hostile("text from nowhere"), how="unlocated", certainty=0.0),
+            Retrieved(second.id, (Span(10, 60),), 2.0, hostile("retrieved text"), match="fuzzy", certainty=0.5),
+            Retrieved("", (), 1.0, hostile("text from nowhere"), match="unlocated", certainty=0.0),
         ]
         for query in asked.queries[1:]
     }

@@ -13,7 +13,7 @@ import pytest
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document
 from chunkcore.questions.label import LabelledQuestions, LabelServer
-from chunkcore.retrieval import Index, cut, get_retriever
+from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from integration_tests.browser import CHROMIUM, Browser, browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
@@ -28,7 +28,7 @@ DOCUMENTS = [
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[tuple[Browser, Path, LabelServer]]:
     output = tmp_path / "q.jsonl"
-    index = get_retriever("bm25").index(cut(DOCUMENTS, get_chunker("sentence:size=20")))
+    index = get_retriever("bm25").index(chunk_corpus(DOCUMENTS, get_chunker("sentence:size=20")))
     with shown(DOCUMENTS, output, HOSTILE, index) as (tab, server):
         tab.size(1440, 900)
         tab.wait("document.querySelectorAll('#questions li').length === 1")
@@ -178,7 +178,7 @@ def test_the_words_that_tell_candidates_apart_stand_out(page: tuple[Browser, Pat
 
 def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: Path) -> None:
     long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
-    index = get_retriever("bm25").index(cut([long], get_chunker("sentence:size=20")))
+    index = get_retriever("bm25").index(chunk_corpus([long], get_chunker("sentence:size=20")))
     with shown([long], tmp_path / "q.jsonl", "00700", index) as (tab, _):
         tab.wait("document.querySelector('#text .here')")
         size = tab.ask("document.querySelectorAll('#text > span').length")
@@ -193,7 +193,7 @@ def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: P
 def test_tags_of_html_are_not_shown_and_marks_leave_them_out(tmp_path: Path) -> None:
     html = '<div class="a"><p>Tea is <b>hot</b>.</p>\n\n<p id="b">The crow sings.</p></div>\n\n<p>It rains.</p>'
     documents, output = [Document("tea.html", html)], tmp_path / "q.jsonl"
-    index = get_retriever("bm25").index(cut(documents, get_chunker("sentence:size=8")))
+    index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("sentence:size=8")))
     with shown(documents, output, "Does the crow sing?", index) as (tab, _):
         tab.wait("document.querySelector('#text .here')")
         assert "<" not in tab.ask("document.querySelector('main').textContent")

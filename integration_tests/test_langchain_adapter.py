@@ -352,7 +352,7 @@ def test_answers_are_located_by_what_they_state_else_by_their_text(document, doc
         warnings.simplefilter("ignore", RetrievalWarning)
         run = run_retriever(Canned(answers=answers_for(document)), BENCHMARK)
     found = run.results["q1"][0]
-    assert (found.document_id, found.how) == (document_id, how)
+    assert (found.document_id, found.match) == (document_id, how)
     assert [(each.start, each.end) for each in found.spans] == ([span] if span else [])
 
 
@@ -513,7 +513,7 @@ def test_pieces_that_do_not_say_where_they_stand_are_not_claimed_to_stand_in_the
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # no answer states a place where another text stands
         run = run_retriever(RunnableLambda(lambda question: chunks), benchmark)
-    assert not {found.how for found in run.results["q"]} & {"spans", "unlocated"}
+    assert not {found.match for found in run.results["q"]} & {"spans", "unlocated"}
 
 
 def test_a_strategy_that_reads_metadata_is_given_the_documents():

@@ -421,7 +421,7 @@ def test_a_node_with_a_wrong_place_is_located_by_its_text():
         relationships={NodeRelationship.SOURCE: Document(text="other").as_related_node_info()},
     )
     found = run_retriever(Canned(hits(node)), BENCHMARK).results["q1"][0]
-    assert (found.document_id, found.spans, found.how) == ("docs/coffee.md", (Span(73, 87),), "exact")
+    assert (found.document_id, found.spans, found.match) == ("docs/coffee.md", (Span(73, 87),), "exact")
 
 
 def test_answers_that_stand_nowhere_are_counted_and_warned_about():

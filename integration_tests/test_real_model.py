@@ -18,7 +18,7 @@ from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models import CachedEmbedder, EmbeddingCache, TokenCountingEmbedder, get_embedder
 from chunkcore.models.loading import EmbedderCounter
-from chunkcore.retrieval import Dense, cut
+from chunkcore.retrieval import Dense, chunk_corpus
 from integration_tests.static_model import static_model
 from tests.conftest import shared
 
@@ -193,6 +193,6 @@ def test_a_question_finds_its_chunk():
         "Tickets cost twelve euros. Children under six enter free of charge.\n\n"
         "The kitchen serves soup, bread and a choice of two cakes until four."
     )
-    index = Dense().index(cut([Document("museum", text)], ClusterSemantic(max_size=40, piece_size=20)))
+    index = Dense().index(chunk_corpus([Document("museum", text)], ClusterSemantic(max_size=40, piece_size=20)))
     for question, answer in [("What can I eat?", "soup"), ("How much is the entrance fee?", "twelve euros")]:
         assert answer in index.retrieve(question, 1)[0].text

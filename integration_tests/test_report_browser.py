@@ -151,9 +151,9 @@ def story() -> ReportPage:
     pool.append(Retrieved("other.md", (Span(0, 95),)))
     scored = [replace(piece, score=0.9 - number / 10) for number, piece in enumerate(pool)]
     overlapping = Run("overlapping", {"q1": [scored[1], scored[0]], "q2": scored[3:], "q3": scored[4:]}, pool)
-    words = Retrieved("story.md", (Span(61, 75),), 3.0, "nothing ELSE is", how="fuzzy", certainty=0.8)
+    words = Retrieved("story.md", (Span(61, 75),), 3.0, "nothing ELSE is", match="fuzzy", certainty=0.8)
     outside = Run(
-        "outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", how="unlocated", certainty=0.0)]}
+        "outside", {"q1": [words, Retrieved("", (), 2.0, "Out of <b>thin</b> air", match="unlocated", certainty=0.0)]}
     )
     reports = [score(run, benchmark, ["Recall@1", "Recall@5"]) for run in (overlapping, outside)]
     return ReportPage(compare(reports, "Recall@5", resamples=100), benchmark)

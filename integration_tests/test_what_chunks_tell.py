@@ -120,7 +120,7 @@ def test_a_models_text_is_scored_by_its_passage(framework):
             made.metadata["source_id"] = "tea.md"
     run = framework.hooks.run_retriever(framework.answer([made.own for made in derived]), BENCHMARK)
     found = run.results["q1"]
-    assert {each.how for each in found} == {"spans"}
+    assert {each.match for each in found} == {"spans"}
     assert [(each.document_id, each.spans, each.text) for each in found] == [
         ("tea.md", made.spans, made.text) for made in derived
     ]
@@ -220,4 +220,4 @@ def test_spans_that_somebody_handed_down_without_knowing_them_are_not_believed()
     told = {"source_id": "tea.md", "start_index": 0, "end_index": 9, "spans": "20-25,40-45"}
     answer = RunnableLambda(lambda query: [LangChainDocument(page_content=text, metadata=told)])
     found = langchain.run_retriever(answer, BENCHMARK).results["q1"][0]
-    assert (found.spans, found.how) == ((Span(0, 9),), "spans")
+    assert (found.spans, found.match) == ((Span(0, 9),), "spans")

@@ -127,7 +127,10 @@ def qasper(root: Path) -> Path:
         "abstract": "We watch foxes.",
         "full_text": [
             {"section_name": "Introduction", "paragraphs": ["Foxes nap. They nap a lot.", "Same words."]},
-            {"section_name": "Method ::: Watching", "paragraphs": ["", "We sat. We watched.", "Same words."]},
+            {
+                "section_name": "Method ::: Watching",
+                "paragraphs": ["", "We sat. We watched.", "Same words."],
+            },
             {"section_name": None, "paragraphs": ["The end."]},
         ],
         "figures_and_tables": [{"file": "1-Table1-1.png", "caption": "Table 1: Naps by day."}],

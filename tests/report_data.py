@@ -124,7 +124,7 @@ def _report(
     price: float | None = None,
     cut: tuple[int, int, int] | None = None,
 ) -> Report:
-    """A drawn report. `cut`: size and overlap of its chunks in characters, and how many are retrieved."""
+    """A drawn report. `chunk_corpus`: size and overlap of its chunks in characters, and how many are retrieved."""
     count = len(benchmark.queries)
     size = (120, 190, 240, 330, 60, 400, 150)[index % 7]
     base = np.clip(hardness + draw.normal(-0.02 * index, 0.22, count), 0, 1)
@@ -184,6 +184,6 @@ def _run(name: str, benchmark: Benchmark, size: int, overlap: int, depth: int, d
         found = list(dict.fromkeys(draw.integers(0, len(pool), depth).tolist()))
         scores = np.sort(draw.random(len(found)))[::-1]
         pieces = [Retrieved(pool[i].document_id, pool[i].spans, float(s)) for i, s in zip(found, scores, strict=True)]
-        lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", how="unlocated", certainty=0.0)
+        lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", match="unlocated", certainty=0.0)
         results[query.id] = [*pieces, lost]
     return Run(name, results, pool)

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from chunkadapters.configuration import TruncationWarning, build, watched
+from chunkadapters.configuration import TruncationWarning, build, warn_on_truncation
 from chunkcore.chunkers import FixedToken
 from chunkcore.document import Document
 from chunkcore.models.loading import EmbedderCounter
@@ -21,7 +21,7 @@ def test_chunks_that_would_be_cut_off_are_told_with_the_tokens_lost() -> None:
     chunks = list(chunker.chunk_each(DOCUMENTS))
     with pytest.warns(TruncationWarning, match=r"2 of 3 chunks are longer than the 12 tokens that fake reads: 4 of"):
         # 10 words, two full stops and the two tokens around them are 14.
-        assert list(watched(chunks, FakeEmbedder(max_tokens=12))) == chunks
+        assert list(warn_on_truncation(chunks, FakeEmbedder(max_tokens=12))) == chunks
 
 
 @pytest.mark.parametrize("model", [None, FakeEmbedder(max_tokens=None), FakeEmbedder(max_tokens=14)])
@@ -29,7 +29,7 @@ def test_nothing_is_said_where_nothing_is_lost(model: FakeEmbedder | None) -> No
     chunks = list(FixedToken(size=10, counter="words").chunk_each(DOCUMENTS))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert list(watched(chunks, model)) == chunks
+        assert list(warn_on_truncation(chunks, model)) == chunks
 
 
 def test_a_size_that_is_left_out_suits_the_model() -> None:

@@ -29,12 +29,12 @@ def aligner() -> Aligner:
 
 def test_given_spans_are_taken_where_they_hold_the_text(aligner: Aligner) -> None:
     found = aligner.locate("quick brown", document_id="fox", spans=[Span(4, 15)], score=0.5)
-    assert found == Retrieved("fox", (Span(4, 15),), 0.5, "quick brown", how="spans")
+    assert found == Retrieved("fox", (Span(4, 15),), 0.5, "quick brown", match="spans")
 
 
 def test_given_spans_may_differ_from_the_text_in_white_space(aligner: Aligner) -> None:
     found = aligner.locate("quick brown\n lazy  dog", document_id="fox", spans=[(4, 15), (35, 43)])
-    assert (found.how, found.spans) == ("spans", (Span(4, 15), Span(35, 43)))
+    assert (found.match, found.spans) == ("spans", (Span(4, 15), Span(35, 43)))
 
 
 @pytest.mark.parametrize(
@@ -49,62 +49,62 @@ def test_given_spans_may_differ_from_the_text_in_white_space(aligner: Aligner) -
 )
 def test_wrong_spans_give_way_to_the_text(aligner: Aligner, spans: list[Span]) -> None:
     found = aligner.locate("quick brown", document_id="fox", spans=spans)
-    assert (found.how, found.document_id, found.spans) == ("exact", "fox", (Span(4, 15),))
+    assert (found.match, found.document_id, found.spans) == ("exact", "fox", (Span(4, 15),))
 
 
 def test_spans_without_text_are_taken_where_they_are_in_bounds(aligner: Aligner) -> None:
     assert aligner.locate("", document_id="fox", spans=[(0, 3)]).spans == (Span(0, 3),)
-    assert aligner.locate("", document_id="fox", spans=[(0, 3000)]).how == "unlocated"
+    assert aligner.locate("", document_id="fox", spans=[(0, 3000)]).match == "unlocated"
 
 
 def test_an_exact_place_keeps_the_white_space_around_the_text(aligner: Aligner) -> None:
     found = aligner.locate("  The end")
-    assert (found.how, found.document_id, found.spans) == ("exact", "fox", (Span(44, 53),))
+    assert (found.match, found.document_id, found.spans) == ("exact", "fox", (Span(44, 53),))
 
 
 def test_changed_white_space_is_seen_through(aligner: Aligner) -> None:
     found = aligner.locate(" brown fox jumps\n\nover ")
-    assert (found.how, found.document_id) == ("whitespace", "fox")
+    assert (found.match, found.document_id) == ("whitespace", "fox")
     assert [span.slice(FOX.text) for span in found.spans] == ["brown fox\njumps over"]
 
 
 def test_an_exact_place_wins_over_one_that_differs_in_white_space() -> None:
     aligner = Aligner([Document("a", "one  two, and a few more words"), Document("b", "one two, and a few more words")])
     found = aligner.locate("one two, and a few more words")
-    assert (found.how, found.document_id) == ("exact", "b")
+    assert (found.match, found.document_id) == ("exact", "b")
 
 
 def test_several_places_are_ambiguous_and_the_first_is_taken(aligner: Aligner) -> None:
     found = aligner.locate("The end of the story.")
-    assert (found.how, found.document_id, found.spans) == ("ambiguous", "fox", (Span(46, 67),))
+    assert (found.match, found.document_id, found.spans) == ("ambiguous", "fox", (Span(46, 67),))
 
 
 def test_a_document_id_narrows_the_search(aligner: Aligner) -> None:
     found = aligner.locate("The end of the story.", document_id="dog")
-    assert (found.how, found.document_id, found.spans) == ("exact", "dog", (Span(25, 46),))
-    assert aligner.locate("quick brown", document_id="dog").how == "unlocated"
+    assert (found.match, found.document_id, found.spans) == ("exact", "dog", (Span(25, 46),))
+    assert aligner.locate("quick brown", document_id="dog").match == "unlocated"
 
 
 def test_an_unknown_document_id_is_left_out_of_account(aligner: Aligner) -> None:
     found = aligner.locate("quick brown", document_id="7f3a-uuid", spans=[(0, 11)])
-    assert (found.how, found.document_id, found.spans) == ("exact", "fox", (Span(4, 15),))
+    assert (found.match, found.document_id, found.spans) == ("exact", "fox", (Span(4, 15),))
 
 
 def test_what_stands_nowhere_keeps_its_text(aligner: Aligner) -> None:
-    assert aligner.locate("a cat", score=2.0) == Retrieved("", (), 2.0, "a cat", how="unlocated", certainty=0.0)
-    assert aligner.locate("").how == "unlocated"
+    assert aligner.locate("a cat", score=2.0) == Retrieved("", (), 2.0, "a cat", match="unlocated", certainty=0.0)
+    assert aligner.locate("").match == "unlocated"
 
 
 def test_white_space_alone_is_found_verbatim_only(aligner: Aligner) -> None:
     assert aligner.locate("\n").spans == (Span(19, 20),)
-    assert aligner.locate("\n\n").how == "unlocated"
-    assert aligner.locate(" ").how == "ambiguous"
+    assert aligner.locate("\n\n").match == "unlocated"
+    assert aligner.locate(" ").match == "ambiguous"
 
 
 def test_long_repeats_are_ambiguous() -> None:
     row = "| 12 | 34 | 56 | 78 | 90 | a row of a table |\n"
     found = Aligner([Document("table", "Header\n" + row * 50)]).locate(row * 2)
-    assert (found.how, found.spans) == ("ambiguous", (Span(7, 7 + 2 * len(row)),))
+    assert (found.match, found.spans) == ("ambiguous", (Span(7, 7 + 2 * len(row)),))
 
 
 def test_documents_that_share_an_id_are_refused() -> None:
@@ -117,7 +117,7 @@ def test_documents_that_share_an_id_are_refused() -> None:
 def test_a_text_of_any_length_is_found_wherever_it_stands(start: int, length: int) -> None:
     source = "".join(chr(0x4E00 + number * number) for number in range(70))
     found = Aligner([Document("a", "other"), Document("b", source)]).locate(source[start : start + length])
-    assert (found.how, found.document_id, found.spans) == ("exact", "b", (Span(start, start + length),))
+    assert (found.match, found.document_id, found.spans) == ("exact", "b", (Span(start, start + length),))
 
 
 @st.composite
@@ -145,9 +145,9 @@ def test_verbatim_text_is_found_where_str_find_finds_it(case: tuple[list[Documen
     if places:
         assert (found.document_id, found.spans[0].start) == places[0]
         assert found.spans[0].slice({d.id: d.text for d in documents}[found.document_id]) == text
-        assert found.how == ("exact" if len(places) == 1 else "ambiguous")
+        assert found.match == ("exact" if len(places) == 1 else "ambiguous")
     else:
-        assert found.how != "exact"
+        assert found.match != "exact"
 
 
 @given(_passages(), st.floats(0, 1), st.floats(0, 1))
@@ -161,7 +161,7 @@ def test_text_whose_white_space_changed_is_found(
     found = Aligner(documents).locate(text, document_id="a")
     if text.split():
         assert found.document_id == "a"
-        assert found.how in ("whitespace", "ambiguous", "exact")
+        assert found.match in ("whitespace", "ambiguous", "exact")
         assert "".join(found.spans[0].slice(source).split()) == "".join(text.split())
 
 
@@ -178,7 +178,7 @@ TALE = Document(
 def located(text: str, **options: float | None) -> tuple[str, str]:
     """How a text was located in the tale, and what stands there."""
     found = Aligner([FOX, TALE], **options).locate(text)
-    return found.how, "".join(span.slice(TALE.text) for span in found.spans)
+    return found.match, "".join(span.slice(TALE.text) for span in found.spans)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_decomposed_letter_at_the_end_keeps_its_mark() -> None:
 
 
 def test_vowel_signs_are_no_diacritics() -> None:
-    assert Aligner([Document("a", "काम")]).locate("कम ").how == "unlocated"
+    assert Aligner([Document("a", "काम")]).locate("कम ").match == "unlocated"
 
 
 def test_mistyped_text_is_found_by_resemblance_and_its_certainty_is_the_share_of_what_matches() -> None:
@@ -221,7 +221,7 @@ def test_what_was_written_before_and_after_a_passage_falls_off() -> None:
         found = Aligner([FOX, TALE]).locate(text)
         assert found.document_id == "tale"
         assert found.spans[0].slice(TALE.text).strip("*: .") == passage.strip(".")
-        assert found.how in ("part", "fuzzy")
+        assert found.match in ("part", "fuzzy")
     assert located(f"Chapter 3 > At sea\n{passage}")[0] == "part"
 
 
@@ -295,7 +295,7 @@ def test_near_copies_are_ambiguous_where_errors_could_have_made_the_difference()
     clause = "The supplier shall deliver the goods to the buyer's premises in {} within thirty days of the order."
     documents = [Document(town, clause.format(town)) for town in ("Kiel", "Kyel", "the northern harbour of Helsinki")]
     found = Aligner(documents).locate(clause.format("Kial").replace("premises", "premisse"))
-    assert (found.how, found.document_id) == ("ambiguous", "Kiel")
+    assert (found.match, found.document_id) == ("ambiguous", "Kiel")
     assert 0.4 < found.certainty < 0.5
 
 
@@ -327,7 +327,7 @@ def test_four_copies_are_four_places_though_the_passage_repeats_a_phrase_of_its_
 
     documents = [Document(str(copy), f"{' '.join(draw.choices(words, k=9))}. {misspelt()}.") for copy in range(4)]
     found = Aligner(documents).locate(misspelt())
-    assert found.how == "ambiguous"
+    assert found.match == "ambiguous"
     assert 0.24 < found.certainty <= 0.25
 
 
@@ -354,11 +354,11 @@ def test_given_spans_are_taken_where_a_context_was_written_around_the_text() -> 
     span = Span(start, start + 35)
     aligner = Aligner([TALE])
     found = aligner.locate("At sea:\nThe search went on for eleven days.", document_id="tale", spans=[span])
-    assert (found.how, found.spans, found.certainty) == ("spans", (span,), 1)
+    assert (found.match, found.spans, found.certainty) == ("spans", (span,), 1)
     off = aligner.locate(
         "At sea:\nThe search went on for eleven days.", document_id="tale", spans=[Span(start + 1, start + 35)]
     )
-    assert off.how != "spans"
+    assert off.match != "spans"
 
 
 def test_in_order_of_the_document_repeats_are_told_apart_by_their_neighbours() -> None:
@@ -367,7 +367,7 @@ def test_in_order_of_the_document_repeats_are_told_apart_by_their_neighbours() -
     found = Aligner([log]).locate_in_order(lines, document_id="log")
     places = [0, 4, 14, 18, 22, 32]
     assert [piece.spans[0].start for piece in found] == places
-    assert [piece.how for piece in found] == ["order", "exact", "order", "order", "exact", "order"]
+    assert [piece.match for piece in found] == ["order", "exact", "order", "order", "exact", "order"]
     assert {piece.certainty for piece in found} == {1.0}
 
 
@@ -381,7 +381,7 @@ def test_in_order_pieces_may_overlap_and_some_may_stand_nowhere() -> None:
     starts = [piece.spans[0].start if piece.spans else None for piece in found]
     expected = [None if number == 5 else number * step for number in range(len(pieces))]
     right = sum(one == other for one, other in zip(starts, expected, strict=True))
-    assert (starts[5], found[5].how, found[5].certainty) == (None, "unlocated", 0)
+    assert (starts[5], found[5].match, found[5].certainty) == (None, "unlocated", 0)
     assert right >= len(pieces) - 2
 
 
@@ -394,7 +394,7 @@ def test_in_order_no_piece_stands_before_its_predecessor_though_that_be_nearer()
 def test_where_the_order_tells_nothing_the_place_stays_ambiguous() -> None:
     log = Document("log", "ok. " * 4)
     found = Aligner([log]).locate_in_order(["ok."], document_id="log")
-    assert (found[0].how, found[0].certainty) == ("ambiguous", 0.25)
+    assert (found[0].match, found[0].certainty) == ("ambiguous", 0.25)
     assert Aligner([log]).locate_in_order([], document_id="log") == []
     with pytest.raises(DataError, match="no document 'other'"):
         Aligner([log]).locate_in_order(["ok."], document_id="other")
@@ -414,7 +414,7 @@ def test_whatever_is_sought_the_answer_is_in_bounds_and_sure_by_a_share(
         for sought in (written.format(*[span.slice(text)] * 2), span.slice(text).upper()):
             found = aligner.locate(sought)
             assert 0 <= found.certainty <= 1
-            assert bool(found.spans) == (found.how != "unlocated") == (found.certainty > 0)
+            assert bool(found.spans) == (found.match != "unlocated") == (found.certainty > 0)
             assert all(each.end <= len(text if found.document_id == "a" else DOG.text) for each in found.spans)
 
 

@@ -52,7 +52,7 @@ def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget
     places = sorted((each.document_id, span.start, span.end) for each in found for span in each.spans)
     assert all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(places))
     given_ = {(hit.document_id, hit.spans, hit.score) for hit in hits}
-    cut = [each for each in found if each.how == "part"]
+    cut = [each for each in found if each.match == "part"]
     assert not cut or len(found) == 1
     for passage in found:
         source = texts[passage.document_id]
@@ -116,13 +116,13 @@ def test_of_overlapping_hits_the_better_stays() -> None:
 def test_a_best_unit_over_the_budget_is_cut_there() -> None:
     document = Document("d", "one two three four")
     (found,) = assemble([hit(0, 18, 2.0, document.text)], 3, documents=[document], counter="words")
-    assert (found.text, found.spans, found.how) == ("one two three", (Span(0, 13),), "part")
-    assert found.parts == (Retrieved("d", (Span(0, 13),), 2.0, "one two three", how="part"),)
+    assert (found.text, found.spans, found.match) == ("one two three", (Span(0, 13),), "part")
+    assert found.parts == (Retrieved("d", (Span(0, 13),), 2.0, "one two three", match="part"),)
     pair = Retrieved("d", (Span(4, 7), Span(8, 13)), 2.0, "two three")
     assert spans(assemble([pair], 5, counter="characters")) == [[(4, 7), (8, 9)]]
     assert assemble([hit(0, 1, 1.0, "\U00012000")], 1) == []
     (whole,) = assemble([hit(0, 10, 1.0)], 10, counter="characters")
-    assert (whole.how, whole.parts) == ("spans", (hit(0, 10, 1.0),))
+    assert (whole.match, whole.parts) == ("spans", (hit(0, 10, 1.0),))
 
 
 def test_k_is_of_the_passages_of_the_budget() -> None:
@@ -270,7 +270,7 @@ def test_pieces_that_fit_a_budget(sizes: list[int], budget: int) -> None:
     if expected or not pieces:
         assert found == expected
     else:
-        assert [(each.text, each.how) for each in found] == [(" ".join("x" * budget), "part")]
+        assert [(each.text, each.match) for each in found] == [(" ".join("x" * budget), "part")]
 
 
 def test_what_does_not_fit_any_budget_is_told() -> None:

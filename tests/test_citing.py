@@ -30,13 +30,13 @@ def passages() -> list[Retrieved]:
 def test_a_sentence_of_a_passage_cites_its_exact_place() -> None:
     (citation,) = cite("the last miller, Ada Thorn, closed it in 1973", passages()).citations
     (source,) = citation.sources
-    assert (citation.how, citation.certainty, source.document_id) == ("folded", 1.0, "orle.txt")
+    assert (citation.match, citation.certainty, source.document_id) == ("folded", 1.0, "orle.txt")
     assert source.spans[0].slice(SOURCE) == source.text == "The last miller, Ada Thorn, closed it in 1973"
 
 
 def test_a_sentence_in_other_words_cites_the_part_whose_words_it_shares() -> None:
     (citation,) = cite("Ada Thorn was the miller who closed the mill in 1973.", passages()).citations
-    assert citation.how == "words"
+    assert citation.match == "words"
     assert citation.sources[0].text.startswith("The last miller")
     assert 0.5 <= citation.certainty < 1
 
@@ -48,15 +48,15 @@ def test_one_sentence_over_two_parts_cites_both() -> None:
 
 def test_what_nothing_supports_cites_nothing() -> None:
     found = cite("Submarines patrol Jupiter. No.", passages())
-    assert [(each.how, each.sources, each.certainty) for each in found.citations] == [("none", (), 0.0)] * 2
+    assert [(each.match, each.sources, each.certainty) for each in found.citations] == [("none", (), 0.0)] * 2
     assert cite("", passages()).citations == ()
-    assert [each.how for each in cite("The mill was built.", []).citations] == ["none"]
+    assert [each.match for each in cite("The mill was built.", []).citations] == ["none"]
 
 
 def test_a_word_inside_another_is_no_support() -> None:
     note = Retrieved("d", (Span(0, 11),), 1.0, "Take notes.")
-    assert cite("No", [note]).citations[0].how == "none"
-    assert cite("Notes", [note]).citations[0].how == "folded"
+    assert cite("No", [note]).citations[0].match == "none"
+    assert cite("Notes", [note]).citations[0].match == "folded"
 
 
 def test_places_in_passages_of_several_spans_are_the_sources() -> None:
@@ -68,7 +68,7 @@ def test_places_in_passages_of_several_spans_are_the_sources() -> None:
 def test_least_is_a_share() -> None:
     with pytest.raises(OptionError, match="least is over 0 to 1, got 0"):
         cite("a", [], least=0)
-    assert cite("The mill glows green.", passages(), least=0.9).citations[0].how == "none"
+    assert cite("The mill glows green.", passages(), least=0.9).citations[0].match == "none"
 
 
 def test_html_is_escaped_and_numbered() -> None:
@@ -100,7 +100,7 @@ def test_any_answer_is_cited_with_exact_places(answer: str, sources: list[str]) 
     for each in found.citations:
         assert each.text == each.span.slice(answer)
         assert 0 <= each.certainty <= 1
-        assert bool(each.sources) == (each.how != "none")
+        assert bool(each.sources) == (each.match != "none")
         for source in each.sources:
             assert source.text == "".join(span.slice(sources[int(source.document_id[1:])]) for span in source.spans)
     assert found.to_html().count("<li>") == len(found.sources)

@@ -24,7 +24,7 @@ from chunkcore.cli.options import default_cache
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.reading import readers
-from chunkcore.retrieval import Passages, Postings, cut, word_keys
+from chunkcore.retrieval import Passages, Postings, chunk_corpus, word_keys
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import FolderIndex
 from chunkcore.tokens import get_counter
@@ -427,7 +427,7 @@ def test_several_processes_make_the_same_index(docs, monkeypatch):
 
 
 def test_the_index_finds_what_a_corpus_of_the_same_chunks_finds(docs):
-    corpus = cut(load_documents(docs), CHUNKER)
+    corpus = chunk_corpus(load_documents(docs), CHUNKER)
     method = Passages(kinds=("lexical",), words="first5")
     index = FolderIndex.update(docs, CHUNKER, "first5")
     for question in ("mill", "the ferry closes at noon", "crows"):

@@ -52,7 +52,7 @@ def chunks(text: str, language: str, size: int, **options: Any) -> list[Chunk]:
     return Code(size=size, language=language, counter="words", **options).chunk(Document("d", text))
 
 
-def cut(text: str, language: str, size: int, **options: Any) -> list[tuple[list[str], str]]:
+def chunk_corpus(text: str, language: str, size: int, **options: Any) -> list[tuple[list[str], str]]:
     return [(chunk.metadata["scope"], chunk.text) for chunk in chunks(text, language, size, **options)]
 
 
@@ -114,7 +114,7 @@ class Tea:
 
 
 def test_python_definitions_keep_their_comments_and_decorators() -> None:
-    found = cut(PYTHON, "python", 13)
+    found = chunk_corpus(PYTHON, "python", 13)
     assert [scope for scope, _ in found] == [
         [],
         ["def brew"],
@@ -132,17 +132,17 @@ def test_python_definitions_keep_their_comments_and_decorators() -> None:
 
 def test_a_class_that_is_cut_keeps_its_first_lines_with_its_first_member() -> None:
     text = "class Tea(Drink):\n    def a(self):\n        pass\n\n    def b(self):\n        pass\n"
-    assert cut(text, "python", 7) == [
+    assert chunk_corpus(text, "python", 7) == [
         (["class Tea", "def a"], "class Tea(Drink):\n    def a(self):\n        pass"),
         (["class Tea", "def b"], "    def b(self):\n        pass"),
     ]
-    assert cut(text, "python", 8) == [(["class Tea"], text.rstrip())]
-    assert cut(text, "python", 3, maximum=8) == [(["class Tea"], text.rstrip())]
+    assert chunk_corpus(text, "python", 8) == [(["class Tea"], text.rstrip())]
+    assert chunk_corpus(text, "python", 3, maximum=8) == [(["class Tea"], text.rstrip())]
 
 
 def test_small_definitions_share_a_chunk_up_to_the_size() -> None:
     text = "def a():\n    pass\n\n\ndef b():\n    pass\n\n\ndef c():\n    pass\n"
-    assert cut(text, "python", 6) == [
+    assert chunk_corpus(text, "python", 6) == [
         ([], "def a():\n    pass\n\n\ndef b():\n    pass"),
         (["def c"], "def c():\n    pass"),
     ]
@@ -150,17 +150,17 @@ def test_small_definitions_share_a_chunk_up_to_the_size() -> None:
 
 def test_a_comment_that_a_blank_line_parts_is_no_part_of_the_definition() -> None:
     text = "# Licence.\n\n# About a.\ndef a():\n    pass\n"
-    assert cut(text, "python", 6) == [([], "# Licence."), (["def a"], "# About a.\ndef a():\n    pass")]
+    assert chunk_corpus(text, "python", 6) == [([], "# Licence."), (["def a"], "# About a.\ndef a():\n    pass")]
 
 
 def test_what_is_left_of_a_definition_is_not_packed_with_the_next() -> None:
     text = "def a():\n    one = 1\n    two = 2\n\n\ndef b():\n    pass\n"
-    assert cut(text, "python", 6) == [
+    assert chunk_corpus(text, "python", 6) == [
         (["def a"], "def a():\n    one = 1"),
         (["def a"], "    two = 2"),
         (["def b"], "def b():\n    pass"),
     ]
-    assert len(cut(text, "python", 7, minimum=4, maximum=9)) == 2
+    assert len(chunk_corpus(text, "python", 7, minimum=4, maximum=9)) == 2
 
 
 _TESTS = [["mod tests", "fn t"], ["mod tests", "fn u"]]
@@ -225,7 +225,7 @@ def test_offsets_are_code_points_whatever_stands_before(language: str) -> None:
 
 def test_code_on_one_line_is_cut_between_statements() -> None:
     text = "function f() { return 1; } function g() { return 2; } function h() { return 3; }"
-    assert [text for _, text in cut(text, "javascript", 7)] == [
+    assert [text for _, text in chunk_corpus(text, "javascript", 7)] == [
         "function f() { return 1; }",
         "function g() { return 2; }",
         "function h() { return 3; }",
@@ -293,11 +293,11 @@ def test_no_docstring_of_this_package_is_left_by_its_quotes(size: int) -> None:
 
 def test_other_languages_are_cut_at_blank_lines_before_what_is_not_indented() -> None:
     text = "module Tea\n  def a\n\n  end\nend\n\nmodule Coffee\n  def b\n  end\nend\n"
-    assert cut(text, "ruby", 9) == [
+    assert chunk_corpus(text, "ruby", 9) == [
         ([], "module Tea\n  def a\n\n  end\nend"),
         ([], "module Coffee\n  def b\n  end\nend"),
     ]
-    assert [text for _, text in cut(text, "other", 4)] == [
+    assert [text for _, text in chunk_corpus(text, "other", 4)] == [
         "module Tea\n  def a",
         "  end\nend",
         "module Coffee\n  def b",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore import columns as keyed
-from chunkcore.columns import KeyedNumbers, text_keys
+from chunkcore.columns import NumberByText, text_keys
 from chunkcore.models.cache import text_key
 
 TEXTS = st.lists(st.sampled_from([f"text {number}" for number in range(12)]), max_size=9)
@@ -18,7 +18,7 @@ def test_numbers_are_those_of_a_dictionary(calls: list[list[str]], asked: list[s
     known: dict[str, int] = {}
     limit, keyed._RECENT = keyed._RECENT, recent
     try:
-        numbers = KeyedNumbers(np.int64)
+        numbers = NumberByText(np.int64)
         for call, texts in enumerate(calls):
             values = [100 * call + place + 1 for place in range(len(texts))]
             for text, value in zip(texts, values, strict=True):
@@ -35,7 +35,7 @@ def test_numbers_are_those_of_a_dictionary(calls: list[list[str]], asked: list[s
 def test_keys_that_end_in_zeros_are_told_apart() -> None:
     """NumPy drops zeros at the end of bytes when it hands them out, and two keys may differ in such alone."""
     keys = np.array([b"a" * 19 + b"\0", b"a" * 18 + b"\0\0", b"a" * 20, b"a" * 18 + b"\0a"], dtype="S20")
-    numbers = KeyedNumbers(np.int64)
+    numbers = NumberByText(np.int64)
     numbers.add(keys, np.array([1, 2, 3, 4]))
     assert numbers.of(keys)[0].tolist() == [1, 2, 3, 4]
 

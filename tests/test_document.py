@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from chunkcore.document import Chunk, Document, Mark, Slices, Span
+from chunkcore.document import Chunk, ContiguousChunks, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, OptionError
 from tests.strategies import hard_text, text_with_spans
 
@@ -121,7 +121,7 @@ def test_every_error_is_a_chunkcore_error_and_the_builtin_that_it_is_like() -> N
 
 
 def test_slices_are_read_as_a_list_of_their_chunks_is():
-    slices = Slices(Document("tea.md", "Tea. Hot. Old."), [(0, 4), (5, 9), (10, 14)], [2, 2, 2], "f")
+    slices = ContiguousChunks(Document("tea.md", "Tea. Hot. Old."), [(0, 4), (5, 9), (10, 14)], [2, 2, 2], "f")
     chunks = list(slices)
     assert [slices[0], slices[-1], slices[1]] == [chunks[0], chunks[2], chunks[1]]
     assert list(reversed(slices)) == chunks[::-1]

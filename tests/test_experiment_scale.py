@@ -21,7 +21,7 @@ from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.text_search import WindowHashes
 from chunkcore.models.base import Vectors
-from chunkcore.retrieval import ChunkedCorpus, cut
+from chunkcore.retrieval import ChunkedCorpus, chunk_corpus
 from chunkcore.retrieval import vectors as text_vectors
 from tests.fakes import FakeEmbedder
 
@@ -64,9 +64,11 @@ def test_compact_chunks_are_the_chunks(given_chunks: list[Chunk]) -> None:
 
 def test_a_plain_chunk_takes_a_few_numbers() -> None:
     story = Document("story.txt", "The hen sits. " * 4_000)
-    cut([story], get_chunker("fixed_token:size=4,counter=words"), workers=1)  # what is made once is not counted
+    chunk_corpus(
+        [story], get_chunker("fixed_token:size=4,counter=words"), workers=1
+    )  # what is made once is not counted
     tracemalloc.start()
-    compact = cut([story], get_chunker("fixed_token:size=4,counter=words"), workers=1)
+    compact = chunk_corpus([story], get_chunker("fixed_token:size=4,counter=words"), workers=1)
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert len(compact) == 3_000

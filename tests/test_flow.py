@@ -17,8 +17,8 @@ from chunkcore import (
     RetrievalMethod,
     Retriever,
     Run,
+    chunk_corpus,
     compare,
-    cut,
     run_retriever,
     score,
     write_report,
@@ -33,7 +33,7 @@ def _types(hint: Any) -> set[Any]:
 @pytest.mark.parametrize(
     ("step", "gives", "following", "parameter"),
     [
-        (cut, ChunkedCorpus, RetrievalMethod.index, "corpus"),
+        (chunk_corpus, ChunkedCorpus, RetrievalMethod.index, "corpus"),
         (RetrievalMethod.index, Index, run_retriever, "retriever"),
         (run_retriever, Run, score, "run"),
         (score, Report, compare, "reports"),
@@ -49,5 +49,5 @@ def test_each_step_returns_what_the_next_one_takes(
 
 
 def test_the_flow_is_made_of_public_names() -> None:
-    for each in (cut, run_retriever, score, compare, write_report, Benchmark, Index, Retriever, Run, Report):
+    for each in (chunk_corpus, run_retriever, score, compare, write_report, Benchmark, Index, Retriever, Run, Report):
         assert each.__name__ in chunkcore.__all__

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from chunkcore import Report, compare, cut, get_chunker, get_retriever, load_dataset, run_experiment
+from chunkcore import Report, chunk_corpus, compare, get_chunker, get_retriever, load_dataset, run_experiment
 from chunkcore.chunkers import strategies  # noqa: F401
 from chunkcore.document import Chunk, Chunks, Document, Span
 from chunkcore.errors import MissingExtraError
@@ -52,7 +52,7 @@ def reports():
 
 def test_columns_are_tidy_and_equal_in_pandas_and_arrow(reports):
     found = compare(reports, resamples=200)
-    corpus = cut(load_dataset("lochmere").documents[:2], get_chunker("sentence:size=50"))
+    corpus = chunk_corpus(load_dataset("lochmere").documents[:2], get_chunker("sentence:size=50"))
     for frame, rows in ((reports[0], 180), (found, 2), (reports[0].run, None), (corpus, len(corpus))):
         columns = frame.tidy()
         assert len({len(values) for values in columns.values()}) == 1
@@ -77,7 +77,7 @@ def test_lists_of_chunks_and_passages_are_lists_and_tables():
     assert chunks == list(chunks) == next(iter(chunker.chunk_each(benchmark.documents)))
     assert chunks.tidy()["headings"] == [each.metadata["headings"] for each in chunks]
     assert Chunks().tidy()["text"] == []
-    index = get_retriever("passages:lexical").index(cut(benchmark.documents, get_chunker("sentence:size=25")))
+    index = get_retriever("passages:lexical").index(chunk_corpus(benchmark.documents, get_chunker("sentence:size=25")))
     found = index.retrieve("How often does the pH probe need recalibrating?", max_tokens=300)
     assert found.tidy()["rank"] == list(range(1, len(found) + 1))
     assert sum(found.tidy()["tokens"]) <= 300
@@ -118,7 +118,7 @@ def test_reprs_are_short_and_say_what_is_inside(reports):
     assert repr(reports[0].run).startswith("Run('recursive:size=100': 90 questions, a pool of ")
     assert repr(compare(reports, resamples=200)).startswith("Comparison(Recall@1000tok: 2 strategies, ")
     chunks = get_chunker("recursive:size=400").chunk(benchmark.documents[0])
-    corpus = cut(benchmark.documents, get_chunker("recursive:size=400"))
+    corpus = chunk_corpus(benchmark.documents, get_chunker("recursive:size=400"))
     for each in (*benchmark.documents, *chunks, corpus, *get_retriever("bm25").index(corpus).retrieve("buoy", 3)):
         assert len(repr(each)) < 500
     assert repr(Document("a", "A fox.")) == "Document(id='a', text='A fox.', metadata={}, marks=())"
@@ -176,10 +176,10 @@ def test_a_plot_is_a_picture_of_its_own(reports):
 
 
 def test_chunks_plot_their_lengths():
-    corpus = cut([Document("d", "The fox naps. The dog runs. " * 30)], get_chunker("sentence:size=20"))
+    corpus = chunk_corpus([Document("d", "The fox naps. The dog runs. " * 30)], get_chunker("sentence:size=20"))
     assert corpus.plot().count('class="bars"') == 1
     assert "<style>" in corpus.plot()
-    assert cut([], get_chunker("sentence:size=20")).plot().startswith("<svg")
+    assert chunk_corpus([], get_chunker("sentence:size=20")).plot().startswith("<svg")
 
 
 def test_a_search_shows_its_trials_and_plots_them():

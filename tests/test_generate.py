@@ -275,7 +275,7 @@ def test_no_more_questions_are_under_way_than_are_allowed_and_all_places_are_use
     lock, now, most = threading.Lock(), 0, 0
     all_used = threading.Event()
 
-    def watched(messages, schema):
+    def warn_on_truncation(messages, schema):
         nonlocal now, most
         with lock:
             now += 1
@@ -288,7 +288,7 @@ def test_no_more_questions_are_under_way_than_are_allowed_and_all_places_are_use
             now -= 1
         return honest(messages, schema)
 
-    generate_benchmark([STORY], fake(watched, concurrency=16), quick(30, concurrency=3))
+    generate_benchmark([STORY], fake(warn_on_truncation, concurrency=16), quick(30, concurrency=3))
     assert most == 3
 
 

@@ -21,7 +21,7 @@ from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
-from chunkcore.retrieval import cut, get_retriever
+from chunkcore.retrieval import chunk_corpus, get_retriever
 from tests.fakes import FakeEmbedder
 from tests.processes import started
 
@@ -171,7 +171,7 @@ def test_lists_of_questions(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LabelServer]:
-    index = get_retriever("passages:lexical").index(cut(DOCUMENTS, get_chunker("sentence:size=50")))
+    index = get_retriever("passages:lexical").index(chunk_corpus(DOCUMENTS, get_chunker("sentence:size=50")))
     with opened(tmp_path, "Who naps?") as kept, LabelServer(kept, index) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.02,))
         thread.start()
@@ -288,7 +288,7 @@ def test_search_gives_places_of_the_documents(server: LabelServer) -> None:
 
 def test_candidates_are_whole_sentences_each_once_the_best_part_first(tmp_path: Path) -> None:
     documents = [Document("a.md", "The fox naps at noon in the old red barn. It rains. The crow steals the spoon.")]
-    index = get_retriever("bm25").index(cut(documents, get_chunker("fixed_token:size=12,counter=characters")))
+    index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("fixed_token:size=12,counter=characters")))
     with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
         found = [each["text"] for each in server.search("crow spoon noon")["candidates"]]
     assert found[0] == "The crow steals the spoon."
@@ -299,7 +299,7 @@ def test_candidates_are_whole_sentences_each_once_the_best_part_first(tmp_path: 
 def test_a_candidate_names_the_page_it_is_on(tmp_path: Path) -> None:
     marks = (Mark("page", Span(0, 14), {"number": 3}), Mark("page", Span(14, 30), {"number": 4}))
     documents = [Document("a.pdf", "The fox naps.\nThe crow steals.", marks=marks)]
-    index = get_retriever("bm25").index(cut(documents, get_chunker("fixed_token:size=14,counter=characters")))
+    index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("fixed_token:size=14,counter=characters")))
     with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
         assert [each["pages"] for each in server.search("crow")["candidates"]] == [(4,)]
 
@@ -362,7 +362,7 @@ def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -
     documents = [Document("fox.html", text), Document("div.txt", "A <div> has a class.")]
     documents.append(Document("rain.html", "Wind is cold. <b>Rain</b> falls."))
     with LabelledQuestions(documents, tmp_path / "q.jsonl", ["Who naps?"]) as kept:
-        index = get_retriever("passages:lexical").index(cut(documents, get_chunker("sentence:size=5")))
+        index = get_retriever("passages:lexical").index(chunk_corpus(documents, get_chunker("sentence:size=5")))
         with LabelServer(kept, index) as server:
             assert server.search("div class")["candidates"][0]["text"] == "A <div> has a class."
             found = server.search("Who naps?")["candidates"]

@@ -214,7 +214,7 @@ def test_qasper_whole_paragraphs(tmp_path: Path) -> None:
         ("Introduction", "Introduction"),
         ("Method ::: Watching", "Method ::: Watching"),
     ]
-    assert said(loaded, "q-nap") == ["Foxes nap. They nap a lot.", "We sat. We watched."]
+    assert said(loaded, "q-nap") == ["Foxes nap. They nap a lot.", "We sat. We warn_on_truncation."]
     assert loaded.queries[0].metadata["answers"] == ["nap, a lot", "They nap."]
     assert said(loaded, "q-table") == ["Table 1: Naps by day."]
     told = without(loaded)["q-none"].metadata
@@ -228,7 +228,7 @@ def test_qasper_whole_paragraphs(tmp_path: Path) -> None:
 
 def test_qasper_highlighted_sentences_are_sought_in_the_paragraphs_that_were_marked(tmp_path: Path) -> None:
     loaded = load_benchmark(layouts.qasper(tmp_path), layout="qasper_highlighted")
-    assert said(loaded, "q-nap") == ["They nap a lot.", "We watched."]
+    assert said(loaded, "q-nap") == ["They nap a lot.", "We warn_on_truncation."]
     assert said(loaded, "q-table") == ["Table 1: Naps by day."]
     assert set(reasons(loaded)) == {"q-twice", "q-gone", "q-float"}
 
@@ -242,19 +242,19 @@ def test_a_highlighted_sentence_that_stands_twice_in_its_paragraph_is_no_place(t
 
 def test_where_nothing_is_highlighted_the_paragraph_is_the_evidence(tmp_path: Path) -> None:
     file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
-    file.write_text(file.read_text("utf-8").replace('["We watched."]', "[]"), "utf-8")
+    file.write_text(file.read_text("utf-8").replace('["We warn_on_truncation."]', "[]"), "utf-8")
     assert said(load_benchmark(tmp_path, layout="qasper_highlighted"), "q-nap") == [
         "They nap a lot.",
-        "We sat. We watched.",
+        "We sat. We warn_on_truncation.",
     ]
 
 
 def test_a_marked_table_stays_evidence_beside_highlighted_sentences(tmp_path: Path) -> None:
     file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
-    both = '["FLOAT SELECTED: Table 1: Naps by day.", "We sat. We watched."]'
-    file.write_text(file.read_text("utf-8").replace('["We sat. We watched."]', both), "utf-8")
+    both = '["FLOAT SELECTED: Table 1: Naps by day.", "We sat. We warn_on_truncation."]'
+    file.write_text(file.read_text("utf-8").replace('["We sat. We warn_on_truncation."]', both), "utf-8")
     found = said(load_benchmark(tmp_path, layout="qasper_highlighted"), "q-nap")
-    assert sorted(found) == ["Table 1: Naps by day.", "They nap a lot.", "We watched."]
+    assert sorted(found) == ["Table 1: Naps by day.", "They nap a lot.", "We warn_on_truncation."]
 
 
 def test_quality_has_choices_and_no_evidence(tmp_path: Path) -> None:

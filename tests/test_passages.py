@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, assemble, cut, get_retriever, passages
+from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, assemble, chunk_corpus, get_retriever, passages
 from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexical import word_keys
 from chunkcore.tokens import get_counter
@@ -156,7 +156,7 @@ def test_of_equal_units_the_first_is_first(spec: str) -> None:
         Document(str(number), "A fox naps. Rain falls on a crow. The end of it. A fox naps.") for number in range(5)
     ]
     for size in (4, 5, 8):
-        corpus = cut(documents, get_chunker(f"sentence:size={size}"))
+        corpus = chunk_corpus(documents, get_chunker(f"sentence:size={size}"))
         index = get_retriever(spec).index(corpus, TextVectors(FakeEmbedder()))
         own = len(corpus) // 5
         for row in index.search(["fox", "rain crow"], 99).indices.tolist():
@@ -165,7 +165,9 @@ def test_of_equal_units_the_first_is_first(spec: str) -> None:
 
 @pytest.mark.parametrize("limits", [{"k": 0}, {"k": True}, {"max_tokens": 0}, {"max_tokens": 9.5}, {"max_tokens": "9"}])
 def test_a_limit_is_a_whole_number_of_at_least_1(limits: dict[str, Any]) -> None:
-    index = get_retriever("passages:lexical").index(cut([Document("d", "A fox.")], get_chunker("sentence:size=5")))
+    index = get_retriever("passages:lexical").index(
+        chunk_corpus([Document("d", "A fox.")], get_chunker("sentence:size=5"))
+    )
     with pytest.raises(OptionError, match=f"{next(iter(limits))} is a"):
         index.retrieve("fox", **limits)
 
@@ -173,7 +175,7 @@ def test_a_limit_is_a_whole_number_of_at_least_1(limits: dict[str, Any]) -> None
 def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     documents = [Document(f"{i}", " ".join(rng.choice(WORDS, size)) + ".") for i, size in enumerate([900, 1, 40, 300])]
-    corpus = cut(documents, get_chunker("fixed_token:size=4,counter=words"))
+    corpus = chunk_corpus(documents, get_chunker("fixed_token:size=4,counter=words"))
     questions = ["fox rain the", "crow", "東京 a1 a1"]
     expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
     for block, wide in [(7, 10**6), (64, 0), (10**6, 0)]:
@@ -200,7 +202,7 @@ def test_passages_are_disjoint_whole_and_within_the_budget(corpus, query, budget
     units = {(chunk.document_id, chunk.spans) for chunk in corpus}
     texts = {document.id: document.text for document in corpus.documents}
     for passage in found:
-        if passage.how != "part":
+        if passage.match != "part":
             assert all((part.document_id, part.spans) in units for part in passage.parts)
         if texts:
             (span,) = passage.spans
@@ -251,7 +253,7 @@ def test_lexical_alone_asks_no_model() -> None:
         queries = chunks
 
     documents = [Document(text, text) for text in ("A fox naps.", "A crow sings.", "Rain falls.")]
-    corpus = cut(documents, get_chunker("sentence:size=50"))
+    corpus = chunk_corpus(documents, get_chunker("sentence:size=50"))
     index = get_retriever("passages:lexical").index(corpus, Asked(FakeEmbedder()))
     assert index.retrieve("crow", 1)[0].text == "A crow sings."
     assert get_retriever("passages:lexical").index(ChunkedCorpus()).retrieve("crow") == []
@@ -268,7 +270,7 @@ HTML = Document("t.html", "<p>Parts.</p><table><tr><th>part</th><th>stock</th></
 @pytest.mark.parametrize("budget", [40, 150, 9_999])
 def test_rows_that_repeat_their_tables_header_make_passages_that_have_it_once(document, budget) -> None:
     chunker = get_chunker("auto:size=70,counter=cl100k_base")
-    corpus = cut([document], chunker)
+    corpus = chunk_corpus([document], chunker)
     assert corpus.repeating
     question = "pump 17, pump 18"
     indexed = get_retriever("passages:lexical").index(corpus).retrieve(question, max_tokens=budget)
@@ -323,7 +325,7 @@ def test_signs_and_a_sample_find_what_a_scan_finds(monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(0)
     topics = [rng.choice([f"w{i}" for i in range(400)], 30) for _ in range(40)]
     documents = [Document(f"d{i}", " ".join(rng.choice(topics[i % 40], 60 + i)) + ".") for i in range(120)]
-    corpus = cut(documents, get_chunker("fixed_token:size=4,counter=words"))
+    corpus = chunk_corpus(documents, get_chunker("fixed_token:size=4,counter=words"))
     questions = [chunk.text for chunk in corpus][::300]
     vectors = TextVectors(FakeEmbedder(), [corpus])
     monkeypatch.setattr(passages, "_SAMPLE", (8, 64))
@@ -343,9 +345,9 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document_without_i
     fox = "The fox\n\nA fox naps. It hunts crows by night. A crow sings."
     documents = [Document("a", fox), Document("b", "A crow sings.", {"title": "The crow"}), Document("c", fox)]
     index = get_retriever(spec).index(
-        cut(documents, get_chunker("sentence:size=8,counter=words")), TextVectors(FakeEmbedder())
+        chunk_corpus(documents, get_chunker("sentence:size=8,counter=words")), TextVectors(FakeEmbedder())
     )
-    alone = cut([documents[1]], get_chunker("sentence:size=8,counter=words"))
+    alone = chunk_corpus([documents[1]], get_chunker("sentence:size=8,counter=words"))
     assert {each.document_id for each in index.retrieve("the FOX: what hunts by night?")} == {"a", "c"}
     assert [each.text for each in index.retrieve("The crow - what sings?")] == [each.text for each in alone]
     assert index.retrieve("The fox: the crow: what sings?") == index.retrieve("the fox | The crow: what sings?")
@@ -357,7 +359,7 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document_without_i
 
 
 def test_a_question_without_a_known_word_finds_the_first_units() -> None:
-    corpus = cut([Document("a", "Tea is hot. It boils.")], get_chunker("sentence:size=3,counter=words"))
+    corpus = chunk_corpus([Document("a", "Tea is hot. It boils.")], get_chunker("sentence:size=3,counter=words"))
     for spec in ("passages:lexical", "passages:lexical,hits=5"):
         index = get_retriever(spec).index(corpus)
         assert [each.text for each in index.retrieve("zzzz")] == ["Tea is hot. It boils."]
@@ -366,7 +368,7 @@ def test_a_question_without_a_known_word_finds_the_first_units() -> None:
 
 def test_a_title_of_a_document_without_chunks_is_a_part_of_the_question() -> None:
     documents = [Document("p", "", {"title": "Crow policy"}), Document("t", "Tea is hot."), Document("c", "A crow.")]
-    corpus = cut(documents, get_chunker("recursive:size=9"))
+    corpus = chunk_corpus(documents, get_chunker("recursive:size=9"))
     for spec in ("passages:lexical", "bm25+named"):
         index = get_retriever(spec).index(corpus)
         assert index.retrieve("Crow policy: why?")[0].document_id == "c", spec
@@ -377,7 +379,9 @@ def test_what_only_looks_like_a_title_is_a_part_of_the_question() -> None:
         Document("a", "The fox\nA fox naps."),
         Document("b", "The fox hunts. A crow sings at night: it rains."),
     ]
-    index = get_retriever("passages:lexical").index(cut(documents, get_chunker("sentence:size=5,counter=words")))
+    index = get_retriever("passages:lexical").index(
+        chunk_corpus(documents, get_chunker("sentence:size=5,counter=words"))
+    )
     for question in [
         "The fox. What?",
         "The fox\nWhat?",
@@ -394,7 +398,7 @@ def test_what_only_looks_like_a_title_is_a_part_of_the_question() -> None:
 @pytest.mark.parametrize("hits", [None, 2])
 def test_scales_beyond_the_longest_document_take_no_more_than_its_length(hits):
     documents = [Document(each, f"{each} fox. A crow. Some rain.") for each in "abc"]
-    corpus = cut(documents, get_chunker("sentence:size=4,counter=words"))
+    corpus = chunk_corpus(documents, get_chunker("sentence:size=4,counter=words"))
     found = [
         Passages(scales=scales, hits=hits).index(corpus, TextVectors(Table())).search(["fox rain"], 3)
         for scales in ((0, 3, 4), (0, 10**9, 10**12))

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from difflib import unified_diff
 from importlib import import_module
 from pathlib import Path
 
@@ -179,36 +178,3 @@ print("fine")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "fine", done.stderr
-
-
-def test_what_others_rely_on_is_as_it_was_written_down() -> None:
-    pytest.importorskip("griffe", reason="griffelib (the extra dev) is not installed")
-    from tests.public_api import LISTING, listing
-
-    before, now = (text.splitlines() for text in (LISTING.read_text(encoding="utf-8"), listing()))
-    changes = "\n".join(line for line in unified_diff(before, now, "written down", "now", n=0, lineterm=""))
-    assert not changes, f"""What others rely on has changed:
-{changes}
-Where that is meant: python -m tests.public_api, and a line in CHANGELOG.md (see docs/reference/releases.md)."""
-
-
-def test_what_breaks_since_a_release_is_told(tmp_path: Path) -> None:
-    pytest.importorskip("griffe", reason="griffelib (the extra dev) is not installed")
-    from tests.public_api import breaking
-
-    def git(*arguments: str) -> None:
-        settings = ("-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    for package in ("chunkcore", "chunkadapters"):
-        (tmp_path / "src" / package).mkdir(parents=True)
-        (tmp_path / "src" / package / "__init__.py").write_text("def cut(text, size=5): ...\ndef join(a): ...\n")
-    git("init", "--quiet")
-    git("add", "src")
-    git("commit", "--quiet", "--message", "first")
-    git("tag", "v0.1.0")
-    assert breaking("v0.1.0", tmp_path) == []
-    (tmp_path / "src" / "chunkcore" / "__init__.py").write_text("def cut(text, size=6, more=1): ...\n")
-    (first, second) = sorted(breaking("v0.1.0", tmp_path))
-    assert "cut(size)" in first
-    assert "join" in second

@@ -94,7 +94,7 @@ def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> N
 
 
 def test_a_piece_of_nothing_has_a_rank_and_no_share() -> None:
-    nothing = Retrieved("", (), 0, "", how="unlocated")
+    nothing = Retrieved("", (), 0, "", match="unlocated")
     assert mean_of("MRR", nothing, piece((10, 20))) == 1 / 2
     assert mean_of("DCG@5", nothing, piece((10, 20))) == pytest.approx(1 / math.log2(3))
     assert mean_of("ChunkPrecision@5", nothing, piece((10, 20))) == 1 / 2
@@ -160,7 +160,7 @@ def test_the_budget_is_of_tokens_in_every_unit() -> None:
 
 
 def test_text_that_stands_nowhere_is_cut_too() -> None:
-    ranking = [Retrieved("", (), 0, "x" * 30, how="unlocated"), piece((10, 20))]
+    ranking = [Retrieved("", (), 0, "x" * 30, match="unlocated"), piece((10, 20))]
     report = score(
         Run("r", {"q": ranking}), ONE, ["Recall@20tok", "Recall@35tok", "Precision@35tok"], counter="characters"
     )
@@ -249,7 +249,7 @@ def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
 
 def test_pieces_of_unknown_documents_are_each_querys_own() -> None:
     queries = [Query(name, "?", (Evidence("d1", Span(0, 4)),)) for name in ("p", "q")]
-    nowhere = Retrieved("", (), 0, "two", how="unlocated")
+    nowhere = Retrieved("", (), 0, "two", match="unlocated")
     run = Run("r", {"p": of(6, 8), "q": [nowhere, *of(1)]})
     report = score(run, Benchmark("b", TEN, queries), ["Precision@2[document]", "MRR[document]"])
     assert report.values("Precision@2[document]").tolist() == report.values("MRR[document]").tolist() == [0, 1 / 2]

@@ -33,7 +33,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 def test_the_changelog_tells_what_comes_next_first() -> None:
     titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert titles[0] == "Unreleased"
+    assert titles[0] == "0.3.0 (unreleased)"
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", title) for title in titles[1:])
 
 

@@ -160,9 +160,9 @@ def test_how_a_piece_was_located_and_what_was_not_located_arrive():
         "x",
         {
             "q2": [
-                Retrieved("a", (Span(0, 17),), 0.5, "the  valve is red", how="fuzzy", certainty=0.874),
-                Retrieved("", (), 0.4, "No such text\x00 " * 60, how="unlocated", certainty=0.0),
-                Retrieved("elsewhere", (Span(0, 5),), float("nan"), "Words", how="spans"),
+                Retrieved("a", (Span(0, 17),), 0.5, "the  valve is red", match="fuzzy", certainty=0.874),
+                Retrieved("", (), 0.4, "No such text\x00 " * 60, match="unlocated", certainty=0.0),
+                Retrieved("elsewhere", (Span(0, 5),), float("nan"), "Words", match="spans"),
             ]
         },
     )

@@ -198,14 +198,14 @@ def test_json_lines_name_places_texts_chunks_or_documents(benchmark: Benchmark, 
     spans, text, nowhere = run.results["q1"]
     assert spans == Retrieved("fox.txt", (Span(4, 9), Span(10, 13)), 0.5)
     assert (text.document_id, text.spans) == ("fox.txt", (Span(0, 13),))
-    assert (nowhere.spans, nowhere.how) == ((), "unlocated")
+    assert (nowhere.spans, nowhere.match) == ((), "unlocated")
     assert [piece.spans for piece in run.results["q2"]] == [(Span(0, len(RAIN)),), (Span(0, 10),)]
 
 
 def test_spans_that_hold_another_text_are_not_trusted(benchmark: Benchmark, tmp_path: Path) -> None:
     hit = {"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 5]], "text": "The dog barks"}
     (found,) = read_run(written(tmp_path, "r.jsonl", hit), benchmark).results["q1"]
-    assert (found.spans, found.how) == ((Span(20, 33),), "exact")
+    assert (found.spans, found.match) == ((Span(20, 33),), "exact")
 
 
 def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tmp_path: Path) -> None:

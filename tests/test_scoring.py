@@ -82,14 +82,14 @@ def test_an_answer_of_nothing_is_an_answer() -> None:
 
 
 def test_text_that_stands_nowhere_counts_as_retrieved() -> None:
-    found = scores(piece((10, 20)), Retrieved("", (), 0, "x" * 30, how="unlocated"))
+    found = scores(piece((10, 20)), Retrieved("", (), 0, "x" * 30, match="unlocated"))
     assert (found["Recall@5"], found["Precision@5"]) == (1, 10 / 40)
     report = score(
         Run("r", {"q": [piece((10, 20)), Retrieved("elsewhere", (Span(0, 2),), 0, "two words")]}), ONE, counter="words"
     )
     assert report.located == {"spans": 1, "unlocated": 1}
     assert report.certainty == {"spans": 1.0}
-    doubtful = [Retrieved("digits", (Span(0, 2),), 0, "", how="fuzzy", certainty=sure) for sure in (0.75, 0.5)]
+    doubtful = [Retrieved("digits", (Span(0, 2),), 0, "", match="fuzzy", certainty=sure) for sure in (0.75, 0.5)]
     assert score(Run("r", {"q": doubtful}), ONE, counter="words").certainty == {"fuzzy": 0.625}
     assert report.retrieved_tokens[5].tolist() == [1 + 2]
 
@@ -250,7 +250,7 @@ def cases(draw: st.DrawFn) -> tuple[Benchmark, Run]:
             evidence += [Evidence(document.id, span) for span in draw(_spans(len(document.text), 1, 1))]
         queries.append(Query(f"q{number}", "?", tuple(evidence)))
     pool = draw(st.none()) if draw(st.booleans()) else pieces(6)
-    loose = [Retrieved("", (), 0, draw(hard_text(max_parts=3)), how="unlocated")]
+    loose = [Retrieved("", (), 0, draw(hard_text(max_parts=3)), match="unlocated")]
     candidates = [*(pool or []), *pieces(3), *loose]
     results = {
         query.id: draw(st.lists(st.sampled_from(candidates), max_size=7)) for query in queries if draw(st.booleans())

@@ -167,7 +167,7 @@ def test_an_index_is_a_retriever():
     assert isinstance(index, Retriever)
     best = index.retrieve("do cats purr", 2)
     assert len(best) == 2
-    assert (best[0].document_id, best[0].spans, best[0].text, best[0].how, best[0].id) == (
+    assert (best[0].document_id, best[0].spans, best[0].text, best[0].match, best[0].id) == (
         "doc0",
         (Span(5, 24),),
         "cats purr and sleep",

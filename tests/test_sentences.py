@@ -80,14 +80,14 @@ def test_a_callable_that_answers_something_else_is_refused() -> None:
 
 
 def test_a_pattern_cuts_where_its_matches_end() -> None:
-    def cut(text: str, pattern: str) -> list[str]:
+    def chunk_corpus(text: str, pattern: str) -> list[str]:
         return [text[start:end] for start, end in sentence_ranges(text, f"regex:{pattern}").tolist()]
 
-    assert cut(" a; b ;; c;", ";") == ["a;", "b ;", ";", "c;"]
-    assert cut("One.  Two? ", r"(?<=[.?!])\s+") == ["One.", "Two?"]
-    assert cut("a:b c", "a:b") == ["a:b", "c"]  # what follows the first colon is the pattern
-    assert cut("nothing here", "x") == ["nothing here"]
-    assert cut("  ", "x") == []
+    assert chunk_corpus(" a; b ;; c;", ";") == ["a;", "b ;", ";", "c;"]
+    assert chunk_corpus("One.  Two? ", r"(?<=[.?!])\s+") == ["One.", "Two?"]
+    assert chunk_corpus("a:b c", "a:b") == ["a:b", "c"]  # what follows the first colon is the pattern
+    assert chunk_corpus("nothing here", "x") == ["nothing here"]
+    assert chunk_corpus("  ", "x") == []
 
 
 @given(text=hard_text(), pattern=st.sampled_from([r"(?<=[.?!])\s+", ".", r"\b", r"\s*"]))

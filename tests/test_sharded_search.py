@@ -33,7 +33,7 @@ from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.retrieval import ChunkedCorpus, Passages, Sharded, TextVectors, cut, get_retriever
+from chunkcore.retrieval import ChunkedCorpus, Passages, Sharded, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval import vectors as text_vectors
 from chunkcore.retrieval.search import SelectedRows, Shard, top_k, top_k_shards
 from chunkcore.tokens import get_counter
@@ -348,7 +348,7 @@ def test_a_report_of_passages_by_shards_is_the_report() -> None:
 
 
 def lochmere_units(units: str = "sentence:size=50") -> ChunkedCorpus:
-    return cut(load_dataset("lochmere").documents, get_chunker(units))
+    return chunk_corpus(load_dataset("lochmere").documents, get_chunker(units))
 
 
 @pytest.mark.parametrize("spec", ["passages", "passages:lexical", "passages:dense"])

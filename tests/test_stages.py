@@ -21,14 +21,14 @@ from chunkcore.retrieval import (
     AutoMerge,
     ChunkedCorpus,
     Merge,
-    Named,
     PassageIndex,
     RelevantSegments,
     RetrievalMethod,
     Stage,
+    TitleFilter,
     Window,
     assemble,
-    cut,
+    chunk_corpus,
     get_retriever,
     stages,
 )
@@ -91,7 +91,7 @@ def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
     corpus = sentences(9)
     assert units(corpus, passages(Merge(method=Fixed((4, 1, 3, 8))), corpus, k=4)) == [[3, 4], [1], [8]]
     text = "one two three four five six seven eight nine ten"
-    overlapping = cut([Document("d", text)], get_chunker("fixed_token:size=4,overlap=3,counter=words"))
+    overlapping = chunk_corpus([Document("d", text)], get_chunker("fixed_token:size=4,overlap=3,counter=words"))
     (passage,) = passages(Merge(method=Fixed((0, 2))), overlapping, k=2)
     assert (passage.text, passage.spans) == ("one two three four five six ", (Span(0, 28),))
 
@@ -226,7 +226,7 @@ def test_passages_keep_their_promises(
     kind: Any, texts: list[str], spec: str, budget: int, k: int | None, random: Any
 ) -> None:
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
-    corpus = cut(documents, get_chunker(spec), workers=1)
+    corpus = chunk_corpus(documents, get_chunker(spec), workers=1)
     order = random.sample(range(len(corpus)), len(corpus))
     index = kind(method=Fixed(tuple(order))).index(corpus)
     found = index.answers(["?"], k, budget, counter=WORDS)[0]
@@ -242,10 +242,10 @@ def test_passages_keep_their_promises(
         places = {(each.document_id, at) for span in each.spans for at in range(span.start, span.end)}
         assert not places & taken
         taken |= places
-        assert each.how == "part" or all(part.spans in whole for part in each.parts)
+        assert each.match == "part" or all(part.spans in whole for part in each.parts)
         assert all(each.spans[0].start <= part.spans[0].start < each.spans[-1].end for part in each.parts)
     if k is None and len(found) and kind is not Assembled:  # the next unit would not fit
-        assert all(each.how != "part" for each in found) or len(found) == 1
+        assert all(each.match != "part" for each in found) or len(found) == 1
 
 
 def test_as_many_hits_are_used_as_the_budget_holds() -> None:
@@ -260,7 +260,7 @@ def test_as_many_hits_are_used_as_the_budget_holds() -> None:
 def test_a_first_unit_over_the_budget_is_cut() -> None:
     corpus = sentences(3)
     (only,) = passages(Window(method=Fixed((1, 0))), corpus, max_tokens=2)
-    assert (only.text, only.spans, only.how) == ("Unit 0", (Span(16, 22),), "part")
+    assert (only.text, only.spans, only.match) == ("Unit 0", (Span(16, 22),), "part")
 
 
 def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
@@ -293,7 +293,7 @@ def test_a_stages_index_ranks_the_chunks_of_the_method_before_it() -> None:
 
 def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None:
     documents = [Document("a", "The fox\n\nIt naps."), Document("b", "The owl\n\nIt naps.\n\nThe fox hunts.")]
-    corpus = cut(documents, get_chunker("recursive:size=12,counter=characters"))
+    corpus = chunk_corpus(documents, get_chunker("recursive:size=12,counter=characters"))
     plain, named = get_retriever("bm25").index(corpus), get_retriever("bm25+named").index(corpus)
     questions = ["naps", "The owl: fox naps", "nothing", "the fox - naps"]
     found = [[(each.document_id, each.text) for each in row] for row in named.answers(questions, 1)]
@@ -317,7 +317,7 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None
         ("bm25+automerge:0.3,sizes=[64, 256]", AutoMerge(method=BM25(), share=0.3, sizes=(64, 256))),
         ("bm25:k1=2+rse:relevance=score,decay=10", RelevantSegments(method=BM25(k1=2.0), relevance="score", decay=10)),
         ("bm25+merge", Merge(method=BM25())),
-        ("bm25+named+merge", Merge(method=Named(method=BM25()))),
+        ("bm25+named+merge", Merge(method=TitleFilter(method=BM25()))),
         ("bm25+assemble:20", Assembled(method=BM25(), hits=20)),
         ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[type-var]
     ],

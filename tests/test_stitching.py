@@ -243,7 +243,7 @@ def test_k_counts_chunks_and_not_originals() -> None:
 
 def test_text_that_stands_nowhere_counts_as_one_irrelevant_part() -> None:
     benchmark, run = toy(("long", [(6, 10)]))
-    lost = Retrieved("", (), text="who knows", how="unlocated")
+    lost = Retrieved("", (), text="who knows", match="unlocated")
     run = replace(run, results={"q": [*run.results["q"], lost]})
     assert score(run, benchmark, ["Precision@5[part]"]).mean("Precision@5[part]") == pytest.approx(1 / 2)
 

@@ -57,17 +57,17 @@ def make_strategy(name: str) -> dict[str, str]:
         MissingExtraError: a package that the strategy needs is not installed.
     """
     shown = SHOWN[name]
-    files = {f"{PICTURES}/{name}.svg": draw(_sample(), cut(name), shown.spec)}
+    files = {f"{PICTURES}/{name}.svg": draw(_sample(), chunk_corpus(name), shown.spec)}
     for number, variant in enumerate(shown.variants, start=2):
         text = _sample(variant.text)
         chunks = _chunker(variant.spec).chunk(Document(variant.text or "sample.md", text))
         files[f"{PICTURES}/{name}-{number}.svg"] = draw(text, chunks, variant.spec)
-    files[f"{PAGES}/{name}.md"] = _page(strategies[name], shown, len(cut(name)))
+    files[f"{PAGES}/{name}.md"] = _page(strategies[name], shown, len(chunk_corpus(name)))
     return files
 
 
 @cache
-def cut(name: str) -> list[Chunk]:
+def chunk_corpus(name: str) -> list[Chunk]:
     """The sample's chunks by a strategy's main example; a scripted model gives the answers."""
     shown = SHOWN[name]
     return list(_chunker(shown.spec, shown.answers).chunk(Document("sample.md", _sample())))
@@ -81,7 +81,7 @@ def make_index(made: dict[str, str]) -> dict[str, str]:
 
 def overview() -> str:
     """All strategies on the sample, a line each."""
-    return draw_overview(_sample(), [Strip(name, cut(name)) for name in SHOWN])
+    return draw_overview(_sample(), [Strip(name, chunk_corpus(name)) for name in SHOWN])
 
 
 def index_page() -> str:
@@ -153,8 +153,7 @@ def api_page() -> str:
 # Public names
 
 All are imported from `chunkcore`. These rooms export more: {", ".join(f"`{room}`" for room in sorted(ROOMS))}. Other
-names may change without notice ([releases](releases.md)). [api_signatures.txt](../api_signatures.txt) has every
-signature; `make docs` makes a site of the docstrings.
+names may change without notice ([releases](releases.md)). `make docs` makes a site of the docstrings.
 
 | room | names |
 |---|---|

@@ -189,7 +189,7 @@ def judge(found: Retrieved, origin: Origin, part: slice) -> str:
     """Right, ambiguous, unlocated or wrong."""
     if not found.spans:
         return "unlocated"
-    if found.how == "ambiguous":
+    if found.match == "ambiguous":
         return "ambiguous"
     start, stop, _ = part.indices(len(origin.span))
     true = _trimmed(origin.document.text, origin.span.start + start, origin.span.start + stop)
@@ -225,7 +225,7 @@ def strangers(documents: list[Document], drawn: list[Origin]) -> Counter[str]:
         if origin.document.id not in inside:
             found = aligner.locate(origin.text)
             # Boilerplate stands in many contracts: what is there verbatim, but for its spelling, is no mistake.
-            verbatim = found.spans and found.how not in ("fuzzy", "part")
+            verbatim = found.spans and found.match not in ("fuzzy", "part")
             judged["elsewhere too" if verbatim else "wrong" if found.spans else "unlocated"] += 1
     return judged
 

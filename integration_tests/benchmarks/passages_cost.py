@@ -34,7 +34,7 @@ from chunkcore.columns import text_keys
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks import Query
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.retrieval import ChunkedCorpus, Postings, TextVectors, cut, get_retriever, word_keys
+from chunkcore.retrieval import ChunkedCorpus, Postings, TextVectors, chunk_corpus, get_retriever, word_keys
 from chunkcore.retrieval.corpus import Titles
 from chunkcore.run import Retrieved
 from integration_tests.benchmarks.collections_table import benchmark_of
@@ -76,7 +76,7 @@ def grown(name: str, units: int, shared: Path) -> tuple[ChunkedCorpus, TextVecto
     sources: list[tuple[Document, np.ndarray, list[list[int]], np.ndarray]] = []
     first = benchmark_of(name, shared)
     for each in (name, *POOL):
-        corpus = cut((first if each == name else benchmark_of(each, shared)).documents, get_chunker(STRATEGY))
+        corpus = chunk_corpus((first if each == name else benchmark_of(each, shared)).documents, get_chunker(STRATEGY))
         rows = _unit(np.asarray(TextVectors(model, [corpus]).chunks(corpus)[0][:]))
         own = [[keys.setdefault(key, len(keys)) for key in word_keys(text, "first5")] for text in corpus.texts]
         held = np.column_stack((corpus.extents, corpus.token_counts))

@@ -34,7 +34,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Embedder
-from chunkcore.retrieval import TextVectors, cut, get_retriever
+from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval import passages as retriever
 from chunkcore.retrieval.corpus import Titles
 from integration_tests.benchmarks.collections_table import UNNAMED, benchmark_of, describe
@@ -155,7 +155,7 @@ class Table:
         """How much of the evidence, and of the passages for 1,000 tokens, is in its document's first fifth."""
         sizes = {document.id: document.size for document in self._benchmark.documents}
         questions = self._benchmark.queries
-        corpus = cut(self._benchmark.documents, get_chunker(UNITS))
+        corpus = chunk_corpus(self._benchmark.documents, get_chunker(UNITS))
         index = get_retriever("passages").index(corpus, TextVectors(self._embedder))
         places = [[(each.document_id, each.span) for query in questions for each in query.evidence]]
         for what in ("titles not read", ""):

@@ -18,11 +18,11 @@ def test_lists_of_chunks_exploded_are_the_bytes_of_one_process(tmp_path: Path, r
     answer = daft.DataType.from_arrow_type(pa.list_(pa.struct(list(CHUNKER.schema))))
 
     @daft.func.batch(return_dtype=answer, batch_size=rows)
-    def cut(ids: Any, texts: Any, metadata: Any) -> Any:
+    def chunk_corpus(ids: Any, texts: Any, metadata: Any) -> Any:
         columns = [ids.to_arrow(), texts.to_arrow(), metadata.to_arrow()]
         return CHUNKER.nested(pa.RecordBatch.from_arrays(columns, names=["id", "text", "metadata"]))
 
     frame = daft.read_parquet(str(write_documents(tmp_path / "documents")))
-    lists = frame.select(cut(frame["id"], frame["text"], frame["metadata"]).alias("chunk"))
+    lists = frame.select(chunk_corpus(frame["id"], frame["text"], frame["metadata"]).alias("chunk"))
     made = lists.explode("chunk").select(daft.col("chunk").unnest()).to_arrow()
     assert canonical(made) == expected()

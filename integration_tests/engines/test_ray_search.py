@@ -15,7 +15,7 @@ from chunkadapters.ray import RayMap  # noqa: E402
 from chunkcore import get_chunker, load_dataset, run_experiment  # noqa: E402
 from chunkcore.errors import ModelError, OptionError  # noqa: E402
 from chunkcore.evaluation.measures import measures_at  # noqa: E402
-from chunkcore.retrieval import Passages, Sharded, TextVectors, cut  # noqa: E402
+from chunkcore.retrieval import Passages, Sharded, TextVectors, chunk_corpus  # noqa: E402
 from tests.fakes import FakeEmbedder, NanEmbedder  # noqa: E402
 
 
@@ -47,7 +47,7 @@ def test_two_workers_find_what_one_process_finds(tmp_path: Path) -> None:
 
 def test_two_workers_find_the_passages_that_one_process_finds(tmp_path: Path) -> None:
     benchmark = load_dataset("lochmere")
-    corpus = cut(benchmark.documents, get_chunker("sentence:size=50"))
+    corpus = chunk_corpus(benchmark.documents, get_chunker("sentence:size=50"))
     questions = [query.text for query in benchmark.queries][:20]
     method = Sharded(method=Passages(), mapper=RayMap(in_flight=3, options={"num_cpus": 1}), folder=tmp_path, size=60)
     found, expected = (

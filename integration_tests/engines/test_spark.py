@@ -51,11 +51,13 @@ def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
     notes = tmp_path / "loads"
     cut = ArrowChunker("cluster_semantic:max_size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
 
-    def watched(batches: Iterable[Any]) -> Iterator[Any]:
+    def warn_on_truncation(batches: Iterable[Any]) -> Iterator[Any]:
         from chunkcore.models import loading
 
-        if not hasattr(loading, "watched"):  # the workers of the tests above go on, with the model that they loaded
-            load, loading.watched = loading.OpenVinoEmbedder, True  # type: ignore[attr-defined]
+        if not hasattr(
+            loading, "warn_on_truncation"
+        ):  # the workers of the tests above go on, with the model that they loaded
+            load, loading.warn_on_truncation = loading.OpenVinoEmbedder, True  # type: ignore[attr-defined]
             loading._loaded.clear()
 
             def noted(*arguments: Any, **options: Any) -> Any:
@@ -69,7 +71,7 @@ def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
 
     kept = pa.schema([field for field in cut.schema if field.name != "vector"])
     frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).limit(16).repartition(8)
-    assert frame.mapInArrow(watched, spark_schema(kept)).count() > 16
+    assert frame.mapInArrow(warn_on_truncation, spark_schema(kept)).count() > 16
     loads = notes.read_text().split()
     assert 1 <= len(loads) == len(set(loads)) <= 2
 

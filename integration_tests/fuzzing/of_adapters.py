@@ -70,7 +70,9 @@ def what_a_retriever_returns_is_located_where_it_stands(name: str, chunker: Chun
     benchmark = Benchmark("b", [Document("d", text)], [Query("q", "?", (Evidence("d", Span(start, start + 1)),))])
     run = framework.hooks.run_retriever(framework.answer([each.own for each in made]), benchmark)
     found = run.results["q"]
-    assert [(each.document_id, each.spans, each.how) for each in found] == [("d", made.spans, "spans") for made in core]
+    assert [(each.document_id, each.spans, each.match) for each in found] == [
+        ("d", made.spans, "spans") for made in core
+    ]
 
 
 @target(

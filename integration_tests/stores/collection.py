@@ -15,7 +15,7 @@ from chunkcore.errors import ChunkcoreError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.models import CachedEmbedder, get_embedder
-from chunkcore.retrieval import Dense, TextVectors, cut
+from chunkcore.retrieval import Dense, TextVectors, chunk_corpus
 from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import get_counter
 
@@ -62,7 +62,7 @@ def edited() -> dict[str, str]:
 def expected() -> dict[str, list[tuple[Span, ...]]]:
     """By question, where the pieces stand that exact search over the same chunks answers with."""
     chunker = get_chunker(STRATEGY, **SIZES)
-    index = Dense().index(cut(benchmark().documents, chunker), TextVectors(model()))
+    index = Dense().index(chunk_corpus(benchmark().documents, chunker), TextVectors(model()))
     run = run_retriever(index, benchmark(), DEPTH)
     return {query: places(pieces) for query, pieces in run.results.items()}
 
@@ -77,7 +77,7 @@ def assert_found_by_spans(run: Run) -> None:
     assert {query: places(pieces) for query, pieces in run.results.items()} == expected()
     for pieces in run.results.values():
         for piece in pieces:
-            assert piece.how == "spans"
+            assert piece.match == "spans"
             stands = [span.slice(texts()[piece.document_id]) for span in piece.spans]
             assert piece.text == stands[0] or (len(stands) > 1 and all(part in piece.text for part in stands))
     assert any(len(piece.spans) > 1 for pieces in run.results.values() for piece in pieces)

@@ -514,12 +514,12 @@ def _system(
     return DeployedRetriever(type(retriever).__name__, ask, aask, parts, _is_component)
 
 
-_Asking = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
+RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
 
 
 def _of_pipeline(
     pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, given: dict[str, Any]
-) -> _Asking:
+) -> RetrieverRun:
     sockets = _Sockets(
         inputs=_flat(pipeline.inputs()),
         outputs=_flat(pipeline.outputs()),
@@ -554,7 +554,7 @@ def _of_component(
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
     given: dict[str, Any],
-) -> _Asking:
+) -> RetrieverRun:
     sockets = _component_sockets(retriever)
     documents = _find_documents(sockets, documents_socket)
     vectors = [each for each in sockets.inputs if each.mandatory and each.holds(list[float])]

@@ -304,7 +304,7 @@ class TruncationWarning(UserWarning):
     """Chunks are over the token limit of the model that will embed them: it would cut off their ends."""
 
 
-def watched(chunked: Iterable[Sequence[Chunk]], embedder: Embedder | None) -> Iterator[Sequence[Chunk]]:
+def warn_on_truncation(chunked: Iterable[Sequence[Chunk]], embedder: Embedder | None) -> Iterator[Sequence[Chunk]]:
     """The chunks as they come; at the end a `TruncationWarning` if the embedder would cut any of them off.
 
     It states the number of such chunks and of lost tokens, without metadata that a framework puts beside the text. No

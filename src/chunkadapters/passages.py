@@ -20,7 +20,7 @@ from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models import Embedder
 from chunkcore.registry import check_number
-from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, combine, cut, get_retriever
+from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, chunk_corpus, combine, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -149,7 +149,7 @@ class PassageSearch:
         documents = [
             Document(str(number), text, {"title": title} if title else {}) for number, (text, title) in enumerate(texts)
         ]
-        return cls(cut(documents, chunker), embedder, maker)
+        return cls(chunk_corpus(documents, chunker), embedder, maker)
 
     def search(self, query: str) -> list[Retrieved]:
         """The passages, best first."""

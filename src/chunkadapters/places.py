@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
-from chunkcore.document import Chunk, Document, Mark, Slices, Span, pages_of_all
+from chunkcore.document import Chunk, ContiguousChunks, Document, Mark, Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching
 
@@ -317,7 +317,7 @@ def chunk_metadata(chunk: Chunk, given: Mapping[str, Any], origin: Origin) -> di
     return found
 
 
-def told_by(
+def chunk_records(
     chunks: Sequence[Chunk],
     origin: Origin,
     given: Mapping[str, Any],
@@ -337,7 +337,7 @@ def told_by(
         marks: of the source's pages.
         unknown: the metadata of a chunk whose place is not known.
     """
-    if isinstance(chunks, Slices) and origin.shift is not None and not marks:
+    if isinstance(chunks, ContiguousChunks) and origin.shift is not None and not marks:
         text, shift, first, last = chunks.document.text, origin.shift, keys.start, keys.end
         for chunk_id, (start, end) in zip(chunks.ids(), chunks.ranges, strict=True):
             yield text[start:end], unused_id(chunk_id, taken), {first: start + shift, last: end + shift}

@@ -60,8 +60,8 @@ class _Locator:
             found = self._aligner.locate(text, document_id=document_id, spans=hit.spans, score=hit.score)
             if hit.derived:
                 found = replace(found, text=hit.text)
-            self.misplaced += bool(text and hit.spans and found.how != "spans")
-            if found.how != "unlocated":
+            self.misplaced += bool(text and hit.spans and found.match != "spans")
+            if found.match != "unlocated":
                 return found
         # It names no document, or one without its text: look for the text in all.
         return self._aligner.locate(hit.text, score=hit.score)
@@ -350,7 +350,9 @@ class DeployedRetriever:
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
+class RunSettings:
+    """How a retriever is run: retries, concurrency, progress and the file of answers."""
+
     retries: int
     retry_wait: float
     progress: Progress | bool | None
@@ -368,9 +370,11 @@ class _How:
 
 
 @dataclass
-class _Asking:
+class RetrieverRun:
+    """One run of a retriever over a benchmark's questions."""
+
     benchmark: Benchmark
-    how: _How
+    how: RunSettings
     system: DeployedRetriever
     hits_of: Callable[[Any], list[Hit]]
     locator: _Locator
@@ -442,7 +446,7 @@ def _warnings(run: Run, asked: int, misplaced: int) -> Iterator[str]:
             "Run.failures has each with its reason"
         )
     found = [each for results in run.results.values() for each in results]
-    lost = sum(each.how == "unlocated" for each in found)
+    lost = sum(each.match == "unlocated" for each in found)
     if found and lost == len(found):
         yield f"none of the {lost} answers stands in the benchmark's documents: was the index built from other texts?"
     elif misplaced:
@@ -523,7 +527,7 @@ class RetrieverHooks(Generic[R, D]):
                 of another system.
             ModelError: every question failed, or the first five did.
         """
-        how = _How(retries, retry_wait, progress, answers_file)
+        how = RunSettings(retries, retry_wait, progress, answers_file)
         asking = self._asking(retriever, benchmark, name, how, asked)
         with asking as run:
             for query in run.benchmark.queries:
@@ -545,7 +549,7 @@ class RetrieverHooks(Generic[R, D]):
         **asked: Any,
     ) -> Run:
         """`run_retriever` by the retriever's asynchronous method, with at most `concurrency` questions at a time."""
-        how = _How(retries, retry_wait, progress, answers_file, concurrency)
+        how = RunSettings(retries, retry_wait, progress, answers_file, concurrency)
         free = asyncio.Semaphore(how.concurrency)
         with self._asking(retriever, benchmark, name, how, asked) as run:
 
@@ -609,14 +613,14 @@ class RetrieverHooks(Generic[R, D]):
 
     @contextmanager
     def _asking(
-        self, retriever: R, benchmark: Benchmark | str, name: str | None, how: _How, options: dict[str, Any]
-    ) -> Iterator[_Asking]:
+        self, retriever: R, benchmark: Benchmark | str, name: str | None, how: RunSettings, options: dict[str, Any]
+    ) -> Iterator[RetrieverRun]:
         system = self._system(retriever, **self._checked(options))
         benchmark = _benchmark(benchmark)
         mark = "" if how.answers_file is None else settings_mark(system.parts, system.is_part)
         kept = AnswersFile(how.answers_file, name or system.name, mark)
         with kept, _shown(how.progress) as progress:
-            yield _Asking(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)
+            yield RetrieverRun(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         if "concurrency" in options:

@@ -5,9 +5,9 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 
 >>> import tempfile
 >>> from chunkcore import Benchmark, Document, Evidence, Query, Recursive, Retrieved, Span
->>> from chunkcore import compare, cut, get_retriever, run_retriever, score, write_report
+>>> from chunkcore import compare, chunk_corpus, get_retriever, run_retriever, score, write_report
 >>> story = Document("story.txt", "The fox naps. The dog naps. The fox wakes.")
->>> corpus = cut([story], Recursive(size=15, counter="characters"))
+>>> corpus = chunk_corpus([story], Recursive(size=15, counter="characters"))
 >>> [(chunk.text, chunk.start, chunk.end) for chunk in corpus]
 [('The fox naps.', 0, 13), ('The dog naps.', 14, 27), ('The fox wakes.', 28, 42)]
 >>> class InOrder:
@@ -93,7 +93,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval import Hits as Hits
     from chunkcore.retrieval import Index as Index
     from chunkcore.retrieval import RetrievalMethod as RetrievalMethod
-    from chunkcore.retrieval import cut as cut
+    from chunkcore.retrieval import chunk_corpus as chunk_corpus
     from chunkcore.retrieval import get_retriever as get_retriever
     from chunkcore.retrieval import retrievers as retrievers
     from chunkcore.run import Retrieved as Retrieved
@@ -158,9 +158,9 @@ __all__ = [
     "SingleLinkage",
     "Span",
     "TokenCounter",
+    "chunk_corpus",
     "compare",
     "counters",
-    "cut",
     "embedders",
     "get_chunker",
     "get_chunkers",

@@ -23,10 +23,10 @@ Keys = NDArray[np.bytes_]  # 20 bytes each
 _RECENT = 2**16  # new keys are kept apart, so that adding a few does not move all
 
 
-class Mapped(Sequence[R], Generic[T, R]):
+class LazySequence(Sequence[R], Generic[T, R]):
     """A lazy sequence: the function of each item, computed on each read.
 
-    >>> squares = Mapped(lambda number: number * number, range(1_000_000))
+    >>> squares = LazySequence(lambda number: number * number, range(1_000_000))
     >>> squares[999], len(squares), list(squares[1:4])
     (998001, 1000000, [1, 4, 9])
     """
@@ -54,7 +54,7 @@ class Mapped(Sequence[R], Generic[T, R]):
     def __getitem__(self, place: slice) -> Sequence[R]: ...
     def __getitem__(self, place: int | slice) -> R | Sequence[R]:
         if isinstance(place, slice):
-            return Mapped(self._function, self._items[place])
+            return LazySequence(self._function, self._items[place])
         return self._function(self._items[place])
 
 
@@ -129,12 +129,12 @@ def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     return list(place), np.array([place[text] for text in texts], dtype=np.int64)
 
 
-class KeyedNumbers:
+class NumberByText:
     """A number for each text key; the first number given for a key stays. Not thread-safe.
 
     Sorted arrays: a million texts take about 30 MB, against 200 MB in a `dict`.
 
-    >>> lengths = KeyedNumbers(np.int64)
+    >>> lengths = NumberByText(np.int64)
     >>> lengths.add(text_keys(["sky", "oceans"]), np.array([3, 6]))
     >>> [each.tolist() for each in lengths.of(text_keys(["oceans", "sea"]))]
     [[6, 0], [True, False]]

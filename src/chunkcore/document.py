@@ -361,7 +361,7 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     return columns_of(names, rows) | {name: [each.metadata.get(name, []) for each in held] for name in more}
 
 
-class Slices(Sequence[Chunk]):
+class ContiguousChunks(Sequence[Chunk]):
     """A document's chunks of one span each that say nothing more; `Chunk` objects are made on each read.
 
     Args:
@@ -370,7 +370,7 @@ class Slices(Sequence[Chunk]):
         counts: tokens of each chunk's text.
         fingerprint: of the chunker and its options.
 
-    >>> chunks = Slices(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
+    >>> chunks = ContiguousChunks(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
     >>> chunks[1].text, list(chunks.ids()) == [chunk.id for chunk in chunks]
     ('Hot.', True)
     """

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import Mapped
+from chunkcore.columns import LazySequence
 from chunkcore.document import Span
 from chunkcore.frames import Frame, FrameList, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers
@@ -37,7 +37,7 @@ class Retrieved:
         score: the retriever's score, higher is better.
         text: the returned text. Its tokens count as retrieved where the piece is not located.
         parts: the parts of a passage, each with its score.
-        how: how the piece was located; see `Aligner`.
+        match: how the piece was located; see `Aligner`.
         certainty: of the place, 0 to 1: the share of matching text / the number of equally good places.
         id: the system's own id, such as a chunk's; "" if unknown.
     """
@@ -48,14 +48,14 @@ class Retrieved:
     text: str = ""
     parts: tuple[Retrieved, ...] = ()
     _: KW_ONLY
-    how: MatchKind = "spans"
+    match: MatchKind = "spans"
     certainty: float = 1.0
     id: str = ""
 
     def __repr__(self) -> str:
         found = f"document_id={self.document_id!r}, spans={self.spans}, score={self.score}, text={shortened(self.text)}"
         parts = f"<{len(self.parts)} parts>" if self.parts else "()"
-        more = f"parts={parts}, how={self.how!r}, certainty={self.certainty}, id={self.id!r}"
+        more = f"parts={parts}, match={self.match!r}, certainty={self.certainty}, id={self.id!r}"
         return f"Retrieved({found}, {more})"
 
     def _repr_html_(self) -> str:
@@ -67,9 +67,9 @@ class Retrieved:
 
     def with_score(self, score: float) -> Retrieved:
         """The same piece with another score.  # dataclasses.replace is several times slower"""
-        how, certainty = self.how, self.certainty
+        match, certainty = self.match, self.certainty
         return Retrieved(
-            self.document_id, self.spans, score, self.text, self.parts, how=how, certainty=certainty, id=self.id
+            self.document_id, self.spans, score, self.text, self.parts, match=match, certainty=certainty, id=self.id
         )
 
 
@@ -94,16 +94,16 @@ class RankedList(FrameList[Retrieved]):
         return columns_of(_HIT, starmap(_hit, enumerate(self, 1))) | {"tokens": tokens}
 
 
-_HIT = ("rank", "document", "start", "end", "score", "parts", "text", "how")
+_HIT = ("rank", "document", "start", "end", "score", "parts", "text", "match")
 
 
 def _hit(rank: int, piece: Retrieved) -> tuple[Any, ...]:
     start = min((span.start for span in piece.spans), default=-1)
     end = max((span.end for span in piece.spans), default=-1)
-    return rank, piece.document_id, start, end, piece.score, len(piece.parts), piece.text, piece.how
+    return rank, piece.document_id, start, end, piece.score, len(piece.parts), piece.text, piece.match
 
 
-class PieceColumns(Mapped[int, Retrieved]):
+class PieceColumns(LazySequence[int, Retrieved]):
     """Pieces of one span each as columns; a `Retrieved` is `made` of a piece's number on each read.
 
     `document` is of each piece its place in `documents`; -1 for a piece of more than one span, which is read where it
@@ -123,7 +123,7 @@ class PieceColumns(Mapped[int, Retrieved]):
         self.document, self.starts, self.ends = document, starts, ends
 
 
-class RankedPieces(Mapped[int, "RankedRow"]):
+class RankedPieces(LazySequence[int, "RankedRow"]):
     """The pieces of many queries, best first, as columns; `Retrieved` objects are made when they are read.
 
     `pieces` has each piece once, with any score; `counts` the number of answers of each query; `numbers` and `scores`
@@ -149,7 +149,7 @@ class RankedPieces(Mapped[int, "RankedRow"]):
         return {number: self.pieces[number] for number in sorted(set(self.numbers.tolist()))}
 
 
-class RankedRow(Mapped[int, Retrieved]):
+class RankedRow(LazySequence[int, Retrieved]):
     """One query's pieces: row `row` of `answers`."""
 
     def __init__(self, answers: RankedPieces, row: int) -> None:

@@ -164,7 +164,7 @@ def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found
     with pytest.warns(UserWarning, match="1 of 2 answers state a place where another text stands.*changed since"):
         run = HOOKS.run_retriever(answering(SEA, Hit(MOVED[:17], 0.4, ("d",), (Span(0, 17),))), benchmark(MOVED))
     (found, _) = run.results["q"]
-    assert (found.spans, found.how) == ((Span(18, 34),), "exact")
+    assert (found.spans, found.match) == ((Span(18, 34),), "exact")
 
 
 def test_the_pool_is_not_counted_among_the_answers() -> None:

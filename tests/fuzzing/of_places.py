@@ -54,25 +54,25 @@ def changed_text_is_found_where_it_stands_or_not_at_all(
     if change in ("nothing", "white space", "no white space at its ends") and sought.strip():
         assert found.document_id == "a"
         held = "".join(span.slice(text) for span in found.spans)
-        assert "".join(held.split()) == "".join(sought.split()) or found.how in ("spans", "order")
+        assert "".join(held.split()) == "".join(sought.split()) or found.match in ("spans", "order")
 
 
 def _check_place(found: Retrieved, texts_of: dict[str, str], sought: str) -> None:
     assert 0 <= found.certainty <= 1
     assert found.text == sought
-    assert bool(found.spans) == (found.how != "unlocated") == (found.certainty > 0)
+    assert bool(found.spans) == (found.match != "unlocated") == (found.certainty > 0)
     if not found.spans:
         return
     source = texts_of[found.document_id]
     assert all(span.end <= len(source) for span in found.spans)
     held = "".join(span.slice(source) for span in found.spans)
-    if found.how == "exact":
+    if found.match == "exact":
         assert held == sought
-    elif found.how == "whitespace":
+    elif found.match == "whitespace":
         assert "".join(held.split()) == "".join(sought.split())
-    elif found.how == "folded":
+    elif found.match == "folded":
         assert fold(held).text == fold(sought).text
-    elif found.how in ("fuzzy", "part"):
+    elif found.match in ("fuzzy", "part"):
         letters = fold(held).text
         assert LCSseq.similarity(letters, fold(sought).text) >= 0.75 * len(letters)
 

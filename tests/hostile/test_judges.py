@@ -26,7 +26,7 @@ from chunkcore.questions.filters import FilterThresholds
 from chunkcore.questions.generate import Generated, GenerationOptions, generate_benchmark
 from chunkcore.questions.page import files_beside, write_generated
 from chunkcore.questions.validate import validate_benchmark
-from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, cut
+from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
 from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
@@ -252,7 +252,7 @@ QUERIES = ["The owl of Chur sings on night 3. It wakes at noon.", "The fox naps 
 
 @pytest.fixture(scope="module")
 def corpus() -> ChunkedCorpus:
-    return cut(DOCUMENTS, get_chunker("recursive", size=12, counter="words"))
+    return chunk_corpus(DOCUMENTS, get_chunker("recursive", size=12, counter="words"))
 
 
 @pytest.mark.parametrize("score", [1e308, -1e308, 0, True, "7", 10**300], ids=str)

@@ -217,7 +217,7 @@ class Aligned(Chunker):
                 begin = min(begin, len(source.text) - 1)
                 spans = (Span(begin, max(begin + 1, end)),)
             verbatim = bool(found.spans) and self._text(source.text, spans) == piece
-            located = {} if found.how == "exact" else {"located": found.how}
+            located = {} if found.match == "exact" else {"located": found.match}
             drafts.append(Draft(spans, metadata | located, derived=None if verbatim else piece))
         return drafts
 

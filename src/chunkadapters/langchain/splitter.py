@@ -24,7 +24,7 @@ from chunkadapters.configuration import (
     build,
     embedder_of,
     model_of,
-    watched,
+    warn_on_truncation,
     workers_for,
 )
 from chunkadapters.places import (
@@ -34,10 +34,10 @@ from chunkadapters.places import (
     WHOLE,
     Origin,
     PlaceKeys,
+    chunk_records,
     digest,
     inherited,
     page_marks,
-    told_by,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
@@ -197,10 +197,10 @@ class ChunkcoreTextSplitter(TextSplitter):
         parts = _unnamed_parts(ids, texts, metadatas, self._last)
         # Made as they are wanted: objects that live long cost runs of the garbage collector.
         documents = map(_core_document, ids, texts, metadatas)
-        chunked = self._chunker.slice_each(documents, workers=workers_for(self._chunker, len(texts)))
+        chunked = self._chunker.chunks_per_document(documents, workers=workers_for(self._chunker, len(texts)))
         made: list[Document] = []
         taken: set[str] = set()
-        rows = zip(ids, texts, metadatas, watched(chunked, self._fit_to), strict=True)
+        rows = zip(ids, texts, metadatas, warn_on_truncation(chunked, self._fit_to), strict=True)
         for own_id, text, metadata, chunks in rows:
             made += _documents(own_id, text, metadata, chunks, taken, parts)
         return made
@@ -229,7 +229,7 @@ def _documents(
     shallow = all(type(value) in _IMMUTABLE for value in given.values())
     part = parts.get((source_id, text)) if parts else None
     new = Document.__new__
-    for piece, name, more in told_by(chunks, origin, given, KEYS, taken, marks, UNKNOWN):
+    for piece, name, more in chunk_records(chunks, origin, given, KEYS, taken, marks, UNKNOWN):
         own = given.copy() if shallow else copy.deepcopy(given)
         own |= more
         own["source_id"] = source_id

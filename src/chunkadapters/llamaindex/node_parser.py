@@ -30,7 +30,7 @@ from chunkadapters.configuration import (
     build,
     embedder_of,
     model_of,
-    watched,
+    warn_on_truncation,
     workers_for,
 )
 from chunkadapters.places import (
@@ -40,9 +40,9 @@ from chunkadapters.places import (
     WHOLE,
     Origin,
     PlaceKeys,
+    chunk_records,
     inherited,
     page_marks,
-    told_by,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker, strategies
@@ -358,11 +358,11 @@ class ChunkcoreNodeParser(NodeParser):
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
-            chunked = chunker.slice_each(documents, workers=workers_for(chunker, len(nodes)))
+            chunked = chunker.chunks_per_document(documents, workers=workers_for(chunker, len(nodes)))
         made: list[BaseNode] = []
         taken: set[str] = set()
         incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
-        watching = watched(chunked, self._fit_to)
+        watching = warn_on_truncation(chunked, self._fit_to)
         for incoming, text, chunks in zip(incoming_nodes, texts, watching, strict=True):
             if chunks:
                 made.extend(self._build(incoming, chunks, origin_of(incoming, text), taken))
@@ -382,7 +382,7 @@ class ChunkcoreNodeParser(NodeParser):
         marks = page_marks(incoming.metadata)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
-        for i, (text, name, own) in enumerate(told_by(chunks, origin, given, KEYS, taken, marks)):
+        for i, (text, name, own) in enumerate(chunk_records(chunks, origin, given, KEYS, taken, marks)):
             values = {
                 KEYS.start: own.pop(KEYS.start, None),
                 KEYS.end: own.pop(KEYS.end, None),

@@ -29,7 +29,7 @@ class Citation:
     Attributes:
         span: of the sentence in the answer.
         sources: the supporting places, best first; empty if nothing supports it.
-        how: the kind of match of `Aligner`; or "words" for parts that share its words; or "none".
+        match: the kind of match of `Aligner`; or "words" for parts that share its words; or "none".
         certainty: 0 to 1: of the place by `Aligner`; by words, the share of the sentence's words that the sources have,
             rare words weighing more.
     """
@@ -37,7 +37,7 @@ class Citation:
     span: Span
     text: str
     sources: tuple[Retrieved, ...] = ()
-    how: str = "none"
+    match: str = "none"
     certainty: float = 0.0
 
 
@@ -103,7 +103,7 @@ class CitedAnswer:
 
 def _place(source: Retrieved, citation: Citation) -> str:
     spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
-    return f"{source.document_id} {spans} ({citation.how}, {citation.certainty:.2f})".lstrip()
+    return f"{source.document_id} {spans} ({citation.match}, {citation.certainty:.2f})".lstrip()
 
 
 def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> CitedAnswer:
@@ -121,7 +121,7 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
 
     >>> passage = Retrieved("log.txt", (Span(40, 76),), 1.0, "The mill closed in 1973. Rain fell.")
     >>> closed, other = cite("They closed the mill in 1973. Nobody cared!", [passage]).citations
-    >>> closed.how, closed.sources[0].spans, other.how
+    >>> closed.match, closed.sources[0].spans, other.match
     ('words', (Span(start=40, end=76),), 'none')
     """
     if not 0 < least <= 1:
@@ -135,7 +135,7 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
         found = aligner.locate(sentence)
         if found.spans and _is_whole(passages[int(found.document_id)].text, found.spans[0]):
             source = part_of(passages[int(found.document_id)], found.spans[0].start, found.spans[0].end)
-            citations.append(Citation(span, sentence, (source,), found.how, found.certainty))
+            citations.append(Citation(span, sentence, (source,), found.match, found.certainty))
             continue
         sources, share = words.of(sentence)
         cited = Citation(span, sentence, sources, "words", share) if share >= least else Citation(span, sentence)

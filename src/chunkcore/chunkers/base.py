@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import ordered
-from chunkcore.document import Chunk, Chunks, Document, Slices, Span, pages_of_all
+from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.packing import grapheme_parts
 from chunkcore.registry import (
@@ -141,15 +141,15 @@ class Chunker:
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
         """The chunks of many documents, lazily and in order; see `chunk_each`."""
-        for chunks in self.slice_each(documents, workers=workers):
+        for chunks in self.chunks_per_document(documents, workers=workers):
             yield from chunks
 
     def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunks]:
-        """The list of chunks of each document, lazily and in order; see `slice_each`."""
-        for chunks in self.slice_each(documents, workers=workers):
+        """The list of chunks of each document, lazily and in order; see `chunks_per_document`."""
+        for chunks in self.chunks_per_document(documents, workers=workers):
             yield Chunks(chunks)
 
-    def slice_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
+    def chunks_per_document(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
         """The chunks of each document, lazily and in order: as `Slices`, or as a list if some have several spans or
         metadata.
 
@@ -226,7 +226,7 @@ class Chunker:
         counts = source.counts(rows[:, 0], rows[:, 1]).tolist()
         edges = rows[:, 0].searchsorted(source.parts).tolist()
         chunks: list[Sequence[Chunk]] = [
-            Slices(document, (rows[first:last] - offset).tolist(), counts[first:last], fingerprint)
+            ContiguousChunks(document, (rows[first:last] - offset).tolist(), counts[first:last], fingerprint)
             for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True)
         ]
         parts = grapheme_parts(source, rows)

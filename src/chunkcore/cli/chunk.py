@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @options.grouped
 def chunk(
     files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
-    costs: Annotated[options.Models, options.Without("cache")],
+    costs: Annotated[options.Models, options.OmittedOptions("cache")],
     strategy: Annotated[
         str | None,
         options.strategy(help="Default: recursive:size=200."),

@@ -72,7 +72,7 @@ _MOST = {"resamples": 1_000_000}  # what help has no room for
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 
 
-class Without(NamedTuple):
+class OmittedOptions(NamedTuple):
     """Beside a group in a command's annotation: the options that it does without, and another panel for the others."""
 
     names: str
@@ -98,7 +98,7 @@ def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Call
     for name, parameter in inspect.signature(command).parameters.items():
         group: Any = getattr(hints[name], "__origin__", hints[name])
         if is_dataclass(group):
-            without = getattr(hints[name], "__metadata__", [Without("")])[0]
+            without = getattr(hints[name], "__metadata__", [OmittedOptions("")])[0]
             own_fields = [each for each in fields(group) if each.name not in without.names.split()]
             groups[name], options = (group, own_fields), get_type_hints(group, include_extras=True)
             for field in own_fields:

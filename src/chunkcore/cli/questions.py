@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write que
 def generate(
     docs: options.Docs,
     llm: options.Llm,
-    costs: Annotated[options.Models, options.Without("no_cache cache")],
+    costs: Annotated[options.Models, options.OmittedOptions("no_cache cache")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
     ] = Path("questions.jsonl"),
@@ -216,7 +216,7 @@ def label(
     from chunkcore.chunkers import get_chunker
     from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
-    from chunkcore.retrieval import TextVectors, cut, get_retriever
+    from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 
     method = get_retriever(retriever)
     listed = [] if questions is None else list(read_listed(questions, column))
@@ -225,7 +225,7 @@ def label(
     if not documents:
         raise DataError(f"{docs} has no document to mark evidence in")
     vectors = TextVectors(options.cached_embedder(embedder)) if method.embeds else None
-    index = method.index(cut(documents, get_chunker("sentence:size=25")), vectors)
+    index = method.index(chunk_corpus(documents, get_chunker("sentence:size=25")), vectors)
     with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
         running.say(f"Mark evidence at {server.address}")
         running.say(f"Every click is saved in {output}. Ctrl-C ends.")

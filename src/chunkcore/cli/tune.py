@@ -27,7 +27,9 @@ STUDY = TUNE_NAMES[0]
 @options.grouped
 def tune(
     data: options.Data,
-    costs: Annotated[options.Models, options.Without("input_price output_price", panel="Options")],  # fits a screen
+    costs: Annotated[
+        options.Models, options.OmittedOptions("input_price output_price", panel="Options")
+    ],  # fits a screen
     strategy: options.Strategies = None,
     space: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of a space or of grids.")] = None,
     retriever: Annotated[

@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.text_search import Form, Searchable, WindowHashes, fold, occurrences, squeeze
+from chunkcore.evaluation.text_search import NormalizedText, Searchable, WindowHashes, fold, occurrences, squeeze
 from chunkcore.run import MatchKind, Retrieved
 from chunkcore.spans import Numbers, Ranges, as_ranges
 
@@ -30,14 +30,14 @@ _Place = tuple[int, Span]
 
 class _Found(NamedTuple):
     places: tuple[_Place, ...] = ()
-    how: MatchKind = "unlocated"
+    match: MatchKind = "unlocated"
     similarity: float = 0.0
 
 
 class Aligner:
     """Finds retrieved text in a benchmark's documents.
 
-    `Retrieved.how` is the kind of match:
+    `Retrieved.match` is the kind of match:
 
         spans       the given spans hold the text, or most of it
         exact       the text verbatim
@@ -64,11 +64,11 @@ class Aligner:
         OptionError: a threshold is out of range.
 
     >>> aligner = Aligner([Document("fox.txt", "The quick fox naps. The dog barks.")])
-    >>> aligner.locate("The quick  fox").how, aligner.locate("the QUICK fox").spans
+    >>> aligner.locate("The quick  fox").match, aligner.locate("the QUICK fox").spans
     ('whitespace', (Span(start=0, end=13),))
     >>> aligner.locate("The quikc fox naps. The dog barks.")
     Retrieved(document_id='fox.txt', spans=(Span(start=0, end=34),), score=0.0,
-        text='The quikc fox naps. The dog barks.', parts=(), how='fuzzy', certainty=0.925...)
+        text='The quikc fox naps. The dog barks.', parts=(), match='fuzzy', certainty=0.925...)
     """
 
     def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8, share: float = 0.5) -> None:
@@ -92,11 +92,11 @@ class Aligner:
         spans: Iterable[Span | tuple[int, int]] = (),
         score: float = 0.0,
     ) -> Retrieved:
-        """Locate a retrieved text; without a place it has no spans, and `how` is "unlocated".
+        """Locate a retrieved text; without a place it has no spans, and `match` is "unlocated".
 
         Given `spans` are used if they hold the text (white space and spelling aside) or most of it (a context was
         added), or if the text is empty. Otherwise the text is searched, in `document_id` alone if it is known. Of
-        several equally good places the one nearest to `spans` is taken, else the first, and `how` is "ambiguous".
+        several equally good places the one nearest to `spans` is taken, else the first, and `match` is "ambiguous".
         """
         number = self._numbers.get(document_id)
         offered: tuple[Span, ...] = ()
@@ -107,10 +107,10 @@ class Aligner:
             if any(span.end > len(source) for span in offered):
                 offered = ()
             if offered and self._hold(source, offered, text):
-                return Retrieved(document_id, offered, score, text, how="spans")
+                return Retrieved(document_id, offered, score, text, match="spans")
         found = self._search(text, number)
         if not found.places:
-            return Retrieved("", (), score, text, how="unlocated", certainty=0.0)
+            return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
         near = offered[0].start if offered else 0
         place = min(found.places, key=lambda each: abs(each[1].start - near)) if offered else found.places[0]
         return self._retrieved(text, found, place, len(found.places), score)
@@ -119,12 +119,12 @@ class Aligner:
         """Locate the pieces of one document that come in its own order, such as all its chunks.
 
         A repeated text gets the place that fits its neighbours: each piece begins after the one before, with the usual
-        gap (or overlap). With one best place `how` is "order"; else "ambiguous", and the equally good places share the
-        certainty. Raises `DataError`: no such document.
+        gap (or overlap). With one best place `match` is "order"; else "ambiguous", and the equally good places share
+        the certainty. Raises `DataError`: no such document.
 
         >>> aligner = Aligner([Document("log", "ok. One fell. ok. Two fell. ok.")])
         >>> found = aligner.locate_in_order(["One fell.", "ok.", "Two fell."], document_id="log")
-        >>> [(piece.spans[0].start, piece.how) for piece in found]
+        >>> [(piece.spans[0].start, piece.match) for piece in found]
         [(4, 'exact'), (14, 'order'), (18, 'exact')]
         """
         if document_id not in self._numbers:
@@ -135,17 +135,19 @@ class Aligner:
         located = []
         for text, each, choice in zip(texts, found, choices, strict=True):
             if choice is None:
-                located.append(Retrieved("", (), 0.0, text, how="unlocated", certainty=0.0))
+                located.append(Retrieved("", (), 0.0, text, match="unlocated", certainty=0.0))
                 continue
             place, equals = choice
-            sure = each._replace(how="order") if len(each.places) > 1 and equals == 1 else each
+            sure = each._replace(match="order") if len(each.places) > 1 and equals == 1 else each
             located.append(self._retrieved(text, sure, each.places[place], equals, 0.0))
         return located
 
     def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
         owner, span = place
-        how: MatchKind = "ambiguous" if equals > 1 else found.how
-        return Retrieved(self._documents[owner].id, (span,), score, text, how=how, certainty=found.similarity / equals)
+        match: MatchKind = "ambiguous" if equals > 1 else found.match
+        return Retrieved(
+            self._documents[owner].id, (span,), score, text, match=match, certainty=found.similarity / equals
+        )
 
     def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
         held = "".join(span.slice(source) for span in spans)
@@ -222,7 +224,9 @@ class Aligner:
         whole = max(first.part_start, size - first.part_end) < _WORD
         return _found(places, "fuzzy" if whole else "part", first.similarity)
 
-    def _widened(self, text: str, form: Form, part: tuple[int, int], owner: int, place: tuple[int, int]) -> _Place:
+    def _widened(
+        self, text: str, form: NormalizedText, part: tuple[int, int], owner: int, place: tuple[int, int]
+    ) -> _Place:
         source, folded = self._documents[owner].text, self._folds.forms[owner]
         span = folded.span(*place)
         before = _signs(source, folded.left_out(source, place[0]))
@@ -246,8 +250,8 @@ def _signs(text: str, between: Span | None) -> list[int]:
     return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
 
 
-def _found(places: Sequence[_Place], how: MatchKind, similarity: float = 1.0) -> _Found:
-    return _Found(tuple(places), how, similarity) if places else _Found()
+def _found(places: Sequence[_Place], match: MatchKind, similarity: float = 1.0) -> _Found:
+    return _Found(tuple(places), match, similarity) if places else _Found()
 
 
 # Resemblance: the likeliest stretches by shared windows, then aligned.

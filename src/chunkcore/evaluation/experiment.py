@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
-from chunkcore.columns import BLOCK, KeyedNumbers, Keys, blocks, text_keys
+from chunkcore.columns import BLOCK, Keys, NumberByText, blocks, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -30,7 +30,7 @@ from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Usage
 from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder
-from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, cut, get_retriever
+from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.search import Mapper, Rows
 from chunkcore.retrieval.vectors import StoredVectors, TextVectors
 from chunkcore.run import Retrieved, Retriever, Run
@@ -170,7 +170,7 @@ def run_experiment(
 class _Cut:
     chunker: Chunker
     corpus: ChunkedCorpus
-    spent: Spent
+    spent: WorkCost
 
 
 def _cut_all(
@@ -186,7 +186,7 @@ def _cut_all(
     for name, chunker in chunkers.items():
         progress(0)
         with meter.measured(chunker) as spent:
-            corpus = cut(documents, chunker, workers=workers, progress=progress)
+            corpus = chunk_corpus(documents, chunker, workers=workers, progress=progress)
         found[name] = _Cut(chunker, corpus, spent)
     progress(0)
     return found
@@ -289,7 +289,7 @@ def _check_names(names: Sequence[str], what: str) -> None:
 
 
 @dataclass(eq=False)
-class Spent:
+class WorkCost:
     """The cost of cutting, or of a search."""
 
     seconds: float = 0.0
@@ -301,7 +301,7 @@ class Spent:
     queries: bool = False
     calls: int = 0  # batches of the strategy's distinct texts
     usage: Usage = field(default_factory=Usage)
-    _texts: KeyedNumbers = field(default_factory=lambda: KeyedNumbers(np.bool_))
+    _texts: NumberByText = field(default_factory=lambda: NumberByText(np.bool_))
 
     @property
     def texts(self) -> Keys:
@@ -333,9 +333,9 @@ class Meter(CachedEmbedder):
             embedder.embedder, embedder.cache, batch_size=embedder.batch_size, timeout=embedder.timeout
         )
         super().__init__(embedder.embedder, embedder.cache, batch_size=embedder.batch_size, timeout=embedder.timeout)
-        self._seconds = KeyedNumbers(np.float64)
-        self._tokens = KeyedNumbers(np.int64)
-        self._spent = Spent()
+        self._seconds = NumberByText(np.float64)
+        self._tokens = NumberByText(np.int64)
+        self._spent = WorkCost()
         # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
 
@@ -363,9 +363,9 @@ class Meter(CachedEmbedder):
         return vectors
 
     @contextmanager
-    def measured(self, chunker: Chunker | None = None) -> Iterator[Spent]:
+    def measured(self, chunker: Chunker | None = None) -> Iterator[WorkCost]:
         """Measure the block, in all threads; `chunker` is its strategy."""
-        spent = self._spent = Spent()
+        spent = self._spent = WorkCost()
         before = _usage(chunker)
         began = time.perf_counter()
         try:
@@ -373,10 +373,10 @@ class Meter(CachedEmbedder):
         finally:
             spent.seconds = time.perf_counter() - began
             spent.usage = _usage(chunker) - before
-            self._spent = Spent()
+            self._spent = WorkCost()
 
     @contextmanager
-    def waiting(self) -> Iterator[Spent]:
+    def waiting(self) -> Iterator[WorkCost]:
         spent = self._spent
         began = time.perf_counter()
         try:
@@ -417,7 +417,7 @@ class Meter(CachedEmbedder):
         return -(-texts // self.batch_size)
 
     def cost(
-        self, cutting: Spent, searching: Spent, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int
+        self, cutting: WorkCost, searching: WorkCost, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int
     ) -> tuple[Cost, dict[str, float]]:
         """The cost of a strategy and a search, and the seconds of each step: "chunk", "embed", "search"."""
         own = _keys(corpus) if searching.chunks else text_keys([])
@@ -450,7 +450,7 @@ class Meter(CachedEmbedder):
         }
 
     def statistics(
-        self, searching: Spent, corpus: ChunkedCorpus, chunker: Chunker, counter: TokenCounter
+        self, searching: WorkCost, corpus: ChunkedCorpus, chunker: Chunker, counter: TokenCounter
     ) -> ChunkStatistics:
         """The chunks' lengths in the counter's unit, and what the model truncates."""
         if chunker.token_counter == counter:

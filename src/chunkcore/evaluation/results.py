@@ -173,12 +173,12 @@ class Report(Frame):
         scores: by measure, float64, shape (queries,); NaN if undefined.
         retrieved_tokens: by k, the tokens retrieved for each query, repeats included.
         found: by k, per query, per evidence span, the share of its tokens that was retrieved.
-        located: the number of retrieved pieces by `Retrieved.how`.
+        located: the number of retrieved pieces by `Retrieved.match`.
         unanswered: the queries missing from the run; they score 0.
         chunks: statistics of the pool; None without a pool.
         seconds: of "chunk", "embed", "search", "score", if known.
         min_rule: which chunks k = "min" counts, "holding" or "touching".
-        certainty: the mean of `Retrieved.certainty` by `Retrieved.how`.
+        certainty: the mean of `Retrieved.certainty` by `Retrieved.match`.
         run: the scored run with its pool, most of a report's memory; ``replace(report, run=None)`` frees it. `to_dict`
             leaves it out; `write_run` saves it.
         cost: in models; None if unknown.

@@ -292,7 +292,7 @@ def _located(
     kind, doubt = np.zeros(len(pieces), dtype=np.int64), np.zeros(len(pieces))
     others = np.flatnonzero(pieces.document < 0) if isinstance(pieces, PieceColumns) else np.arange(len(pieces))
     read = [pieces[number] for number in others.tolist()] if isinstance(pieces, PieceColumns) else pieces
-    kind[others] = [kinds.setdefault(piece.how, len(kinds)) for piece in read]
+    kind[others] = [kinds.setdefault(piece.match, len(kinds)) for piece in read]
     doubt[others] = 1 - np.array([piece.certainty for piece in read], dtype=np.float64)
     kind[list(retrieved.pieces.texts)] = kinds["unlocated"]
     kind, doubt = kind[retrieved.piece], doubt[retrieved.piece]

@@ -20,7 +20,7 @@ _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class NormalizedText:
     """A reduced text, and each of its characters' offset in the original: uint32, ascending.
 
     >>> fold("“Naïve” ﬁts").text, squeeze("a   b").origins.tolist()
@@ -47,14 +47,14 @@ def code_points(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
-def squeeze(text: str) -> Form:
+def squeeze(text: str) -> NormalizedText:
     """The text without white space. Linear time; 4 bytes a character."""
     codes = code_points(text)
     blank = _SPACE[np.minimum(codes, len(_SPACE) - 1)] & (codes < len(_SPACE))
-    return Form("".join(text.split()), np.flatnonzero(~blank).astype(np.uint32))
+    return NormalizedText("".join(text.split()), np.flatnonzero(~blank).astype(np.uint32))
 
 
-def fold(text: str) -> Form:
+def fold(text: str) -> NormalizedText:
     """The text's letters and digits, in compatibility form (NFKD), case-folded, without diacritics.
 
     Quotation marks, dashes, markup, ligatures and composed accents then make no difference. Vowel signs stay, as they
@@ -63,7 +63,7 @@ def fold(text: str) -> Form:
     return _reduced(text, _folded)
 
 
-def loosen(text: str) -> Form:
+def loosen(text: str) -> NormalizedText:
     r"""The text in compatibility form (NFKD), case-folded, without white space, with one kind of quotation mark and
     dash.
 
@@ -79,7 +79,7 @@ _PAGE = re.compile(r"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
 _TAG = re.compile(r"<[/!]?[A-Za-z][^<>]*>")
 
 
-def loosen_page(text: str) -> Form:
+def loosen_page(text: str) -> NormalizedText:
     """`loosen`, of an HTML page without its tags: an excerpt is written as the page is read.
 
     >>> loosen_page("<html><p>Tea is <b>hot</b>.").text
@@ -93,10 +93,10 @@ def loosen_page(text: str) -> Form:
         is_tag[tag.start() : tag.end()] = 1
     kept = is_tag[form.origins] == 0
     letters = code_points(form.text)[kept]
-    return Form(letters.tobytes().decode("utf-32-le", "surrogatepass"), form.origins[kept])
+    return NormalizedText(letters.tobytes().decode("utf-32-le", "surrogatepass"), form.origins[kept])
 
 
-def _reduced(text: str, reduce: Callable[[str], str]) -> Form:
+def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
     folded = [reduce(chr(code)) for code in distinct.tolist()]
@@ -104,7 +104,7 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> Form:
     first = np.cumsum(sizes) - sizes
     origins, places = expand(first[which], sizes[which])
     letters = code_points("".join(folded))[places]
-    return Form(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32))
+    return NormalizedText(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32))
 
 
 @cache
@@ -215,13 +215,15 @@ class Searchable:
     query.
     """
 
-    def __init__(self, texts: Sequence[str], reduce: Callable[[str], Form], *, window: int, stride: int) -> None:
+    def __init__(
+        self, texts: Sequence[str], reduce: Callable[[str], NormalizedText], *, window: int, stride: int
+    ) -> None:
         self._originals = texts
         self._reduce = reduce
         self._window, self._stride = window, stride
 
     @cached_property
-    def forms(self) -> list[Form]:
+    def forms(self) -> list[NormalizedText]:
         return [self._reduce(text) for text in self._originals]
 
     @cached_property

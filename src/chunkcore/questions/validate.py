@@ -16,7 +16,7 @@ import numpy as np
 from chunkcore.document import Document
 from chunkcore.errors import DataError, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.benchmarks.layout import Own, Questions, question_rows, read_own
+from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import chosen_layout
 from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
 from chunkcore.evaluation.text_search import Searchable, fold
@@ -208,7 +208,7 @@ class _Read:
         elif questions is None:
             layout = chosen_layout(Path(documents))
             held, rows, unread = layout.read(Path(documents))
-            questions = Path(documents) / "questions.jsonl" if isinstance(layout, Own) else []
+            questions = Path(documents) / "questions.jsonl" if isinstance(layout, ChunkcoreLayout) else []
         else:
             if isinstance(questions, str | Path) and not Path(questions).is_file():
                 raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")

@@ -220,7 +220,7 @@ def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share
     hits = [piece for each in results for piece in each[: share.depth]]  # of all questions, one after another
     numbers = [pieces.number(piece, sources) for piece in hits]
     found, kept = [len(each) for each in results], [min(len(each), share.depth) for each in results]
-    hows, sure = [HOWS.index(piece.how) for piece in hits], [round(100 * piece.certainty) for piece in hits]
+    hows, sure = [HOWS.index(piece.match) for piece in hits], [round(100 * piece.certainty) for piece in hits]
     columns = {
         "kept": kept,
         "found": [] if found == kept else found,

@@ -16,7 +16,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.base import SearchRecall as SearchRecall
     from chunkcore.retrieval.base import retrievers as retrievers
     from chunkcore.retrieval.corpus import ChunkedCorpus as ChunkedCorpus
-    from chunkcore.retrieval.corpus import cut as cut
+    from chunkcore.retrieval.corpus import chunk_corpus as chunk_corpus
     from chunkcore.retrieval.dense import Dense as Dense
     from chunkcore.retrieval.dense import Late as Late
     from chunkcore.retrieval.hnsw import HNSW as HNSW
@@ -36,10 +36,10 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.stage import Assembled as Assembled
     from chunkcore.retrieval.stage import AutoMerge as AutoMerge
     from chunkcore.retrieval.stage import Merge as Merge
-    from chunkcore.retrieval.stage import Named as Named
     from chunkcore.retrieval.stage import PassageStage as PassageStage
     from chunkcore.retrieval.stage import RelevantSegments as RelevantSegments
     from chunkcore.retrieval.stage import Stage as Stage
+    from chunkcore.retrieval.stage import TitleFilter as TitleFilter
     from chunkcore.retrieval.stage import UnitLayout as UnitLayout
     from chunkcore.retrieval.stage import Window as Window
     from chunkcore.retrieval.stage import stages as stages

@@ -374,7 +374,7 @@ def cut_unit(unit: Retrieved, budget: int, counter: TokenCounter) -> list[Retrie
             text = text[: int(counter.boundaries(text)[-1])].rstrip()
     if not text:
         return []
-    part = replace(part_of(unit, 0, len(text)), how="part")
+    part = replace(part_of(unit, 0, len(text)), match="part")
     return [replace(part, parts=(part,))]
 
 

@@ -1,4 +1,4 @@
-"""`cut`: documents and a chunker to a `ChunkedCorpus`, the chunks of an index."""
+"""`chunk_corpus`: documents and a chunker to a `ChunkedCorpus`, the chunks of an index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.columns import Mapped
+from chunkcore.columns import LazySequence
 from chunkcore.document import Chunk, Document, Span, chunk_columns
 from chunkcore.errors import DataError
 from chunkcore.frames import Frame
@@ -224,7 +224,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @property
     def texts(self) -> Sequence[str]:
         """Each chunk's context and text, as they are embedded."""
-        return Mapped(attrgetter("embedded_text"), self)
+        return LazySequence(attrgetter("embedded_text"), self)
 
     @property
     def lexical_texts(self) -> Sequence[str]:
@@ -241,7 +241,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
                 text = tagless(self._columns[0][place])[chunk.start : chunk.end]
             return replace(chunk, text=text).embedded_text
 
-        return Mapped(read, range(len(self)))
+        return LazySequence(read, range(len(self)))
 
     def postings(self, form: str = "whole") -> Postings:
         """Which chunks have which words, as `word_keys` of this form; made once."""
@@ -281,7 +281,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         return [text for own in texts for text in own], np.repeat(np.arange(len(texts)), [*map(len, texts)])
 
 
-def cut(
+def chunk_corpus(
     documents: Sequence[Document],
     chunker: Chunker,
     *,
@@ -293,7 +293,7 @@ def cut(
     Raises `OptionError`: `workers` is under 1.
 
     >>> from chunkcore.chunkers import FixedToken
-    >>> [chunk.text for chunk in cut([Document("d", "a b c")], FixedToken(size=2, counter="words"))]
+    >>> [chunk.text for chunk in chunk_corpus([Document("d", "a b c")], FixedToken(size=2, counter="words"))]
     ['a b ', 'c']
     """
     threads = (os.cpu_count() or 1) if workers is None else workers

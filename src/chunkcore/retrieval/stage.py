@@ -259,7 +259,7 @@ def _groups(pieces: Mapping[int, Retrieved]) -> list[list[int]]:
 
 @stages.register("named")
 @dataclass(frozen=True, kw_only=True)
-class Named(Stage):
+class TitleFilter(Stage):
     """A question that starts with a document's title is asked of this document alone, without the title; see `Titles`.
 
     `passages` does this by itself.

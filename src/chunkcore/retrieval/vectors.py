@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import BLOCK, Mapped, blocks, concatenate, text_keys
+from chunkcore.columns import BLOCK, LazySequence, blocks, concatenate, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.document import Chunk
 from chunkcore.errors import DataError, ModelError
@@ -209,7 +209,7 @@ class DistinctTexts:
         firsts = first[order]
         owners = np.searchsorted(bases, firsts, side="right") - 1
         places = firsts - bases[owners]
-        self.texts = Mapped(lambda number: given[owners[number]][int(places[number])], range(len(order)))
+        self.texts = LazySequence(lambda number: given[owners[number]][int(places[number])], range(len(order)))
 
 
 def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:

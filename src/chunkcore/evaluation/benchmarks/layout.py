@@ -111,7 +111,7 @@ class Chroma(Layout):
 
 
 @layouts.register("chunkcore")
-class Own(Layout):
+class ChunkcoreLayout(Layout):
     """Our own JSON lines, and text files."""
 
     files = "questions.jsonl, and documents.jsonl or text files"

@@ -12,9 +12,9 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.benchmarks.documents import Row, documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Chroma,
+    ChunkcoreLayout,
     Contents,
     Layout,
-    Own,
     Questions,
     known_layouts,
     layouts,
@@ -71,7 +71,7 @@ def load_benchmark(
             raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
         chosen = chosen_layout(root, questions, layout)
         contents = chosen.read(root, questions, leave_out)
-        is_own = questions is not None or isinstance(chosen, Own)
+        is_own = questions is not None or isinstance(chosen, ChunkcoreLayout)
     elif layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path")
     else:
@@ -150,17 +150,17 @@ def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
 def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
     """The path's layout; our own if no layout that takes the questions fits."""
     if name != "auto":
-        if name == Own.name and questions is not None:
-            return Own()  # lacks nothing if questions are given
+        if name == ChunkcoreLayout.name and questions is not None:
+            return ChunkcoreLayout()  # lacks nothing if questions are given
         chosen = get_layout(name, root)
         if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
             raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
         return chosen
     if isinstance(questions, str | Path):
         other = Beir() if Path(questions).suffix.lower() == ".tsv" else Chroma()
-        return Own() if other.lacks(root) else other
+        return ChunkcoreLayout() if other.lacks(root) else other
     if questions is not None:
-        return Own()
+        return ChunkcoreLayout()
     try:
         return recognised(root)
     except DataError as error:
@@ -197,11 +197,11 @@ def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
         names = ", ".join(each.name for each in sectioned)
         why = "tells no sections" if layout in layouts else "is none"
         raise OptionError(f"the layout {layout} {why}: expected one of auto, {names}")
-    others = [each for each in sectioned if each.name != Own.name]
-    if layout not in ("auto", Own.name):
+    others = [each for each in sectioned if each.name != ChunkcoreLayout.name]
+    if layout not in ("auto", ChunkcoreLayout.name):
         return get_layout(layout, root).sections(root)
     # Our own is known by its name, or as JSON lines of no other layout.
     is_own = (root / "documents.jsonl").is_file() or (
         root.suffix == ".jsonl" and not root.is_dir() and all(each.lacks(root) for each in others)
     )
-    return (Own() if is_own or layout == Own.name else recognised(root, others)).sections(root)
+    return (ChunkcoreLayout() if is_own or layout == ChunkcoreLayout.name else recognised(root, others)).sections(root)

@@ -9,7 +9,7 @@ from itertools import count, islice
 from operator import attrgetter
 from typing import Any
 
-from chunkcore.columns import Mapped
+from chunkcore.columns import LazySequence
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
@@ -169,7 +169,7 @@ class EvidenceFinder:
         self._hints -= not only
         # All documents' forms are kept, and the last single document's.
         if only not in self._loose:
-            texts = Mapped(attrgetter("text"), chosen)
+            texts = LazySequence(attrgetter("text"), chosen)
             self._loose = {name: each for name, each in self._loose.items() if not name}
             self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
         searched = self._loose[only]
@@ -181,7 +181,7 @@ class EvidenceFinder:
         self._sought += len(chosen) != 1
         if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
             return ((document, start) for document in chosen for start in occurrences(document.text, text))
-        texts = Mapped(attrgetter("text"), self._listed)
+        texts = LazySequence(attrgetter("text"), self._listed)
         self._index = self._index or WindowHashes(texts, window=_WINDOW, stride=_STRIDE)
         found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
         return ((document, start) for document, start in found if document.text.startswith(text, start))
@@ -195,7 +195,7 @@ class EvidenceFinder:
             found = self._aligner.locate(text, document_id=only)
             for span in found.spans:
                 place = f"in {found.document_id!r} at {span.start}-{span.end}"
-                if found.how in ("fuzzy", "part"):
+                if found.match in ("fuzzy", "part"):
                     return f"; what resembles it most (certainty {found.certainty:.2f}) stands {place}"
                 return f"; with other white space or spelling it stands {place}"
         if not self._unread or only:

@@ -19,18 +19,18 @@ from haystack import Document, component, logging
 from typing_extensions import Unpack
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
-from chunkadapters.configuration import Options, build, embedder_of, watched, workers_for
+from chunkadapters.configuration import Options, build, embedder_of, warn_on_truncation, workers_for
 from chunkadapters.places import (
     SPANS,
     WHOLE,
     Origin,
     chunk_place,
+    chunk_records,
     inherited,
     page_marks,
-    told_by,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, Slices, Span
+from chunkcore.document import Chunk, ContiguousChunks, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.spans import intersect
@@ -174,8 +174,8 @@ class ChunkcoreDocumentSplitter(Serialized):
         kept = [document for document in documents if _has_text(document)]
         # Made as they are wanted: objects that live long cost runs of the garbage collector.
         sources = (CoreDocument(document.id, document.content or "", document.meta) for document in kept)
-        chunked = self.chunker.slice_each(sources, workers=workers_for(self.chunker, len(kept)))
-        pairs = zip(kept, watched(chunked, self._fit_to), strict=True)
+        chunked = self.chunker.chunks_per_document(sources, workers=workers_for(self.chunker, len(kept)))
+        pairs = zip(kept, warn_on_truncation(chunked, self._fit_to), strict=True)
         taken: set[str] = set()
         return {"documents": [each for document, chunks in pairs for each in self._documents(document, chunks, taken)]}
 
@@ -193,11 +193,11 @@ class ChunkcoreDocumentSplitter(Serialized):
         marks = page_marks(document.meta)
         contexts: Iterable[str] = repeat("")
         roots: Iterable[tuple[Span, ...]] = repeat(())
-        if chained or marks or not isinstance(chunks, Slices):
+        if chained or marks or not isinstance(chunks, ContiguousChunks):
             chunks = list(chunks)
             contexts = [chunk.context for chunk in chunks]
             roots = [chunk_place(chunk, root_origin) for chunk in chunks]
-        told = list(told_by(chunks, WHOLE, given, KEYS, taken))
+        told = list(chunk_records(chunks, WHOLE, given, KEYS, taken))
         ids = [_id(name, context, text) for (text, name, _), context in zip(told, contexts, strict=False)]
         pages = _pages(document, chunks)
         overlaps = _overlaps(self.chunker, chunks, ids)
@@ -249,8 +249,8 @@ def _has_text(document: Document) -> bool:
 
 def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the white space up to the next one; the first one also with leading white space."""
-    if isinstance(chunks, Slices):
-        return Slices(chunks.document, _stretched(text, chunks.ranges), chunks.counts, chunks.fingerprint)
+    if isinstance(chunks, ContiguousChunks):
+        return ContiguousChunks(chunks.document, _stretched(text, chunks.ranges), chunks.counts, chunks.fingerprint)
     ranges = _stretched(text, [(chunk.spans[0].start, chunk.spans[0].end) for chunk in chunks])
     return [
         chunk
@@ -328,7 +328,7 @@ def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> 
 
 
 def _apart(chunks: Sequence[Chunk]) -> bool:
-    if isinstance(chunks, Slices):
+    if isinstance(chunks, ContiguousChunks):
         return all(left[1] <= right[0] for left, right in pairwise(chunks.ranges))
     spans = [chunk.spans for chunk in chunks]
     return all(len(each) == 1 for each in spans) and all(
