@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,96 +60,6 @@ def test_the_layout_of_squad(
     assert (len(loaded.documents), len(loaded.queries), loaded.problems) == (articles, questions, ())
     assert spans(loaded) == spans(load_benchmark(shared(f"data/{name}")))
     assert sum(len(query.evidence) for query in loaded.queries) == places
-
-
-def test_the_layout_of_qmsum(tmp_path: Path) -> None:
-    """Turns, questions and topics of 41 meetings (three have topics that overlap, whose turns are not told)."""
-    asked = defaultdict(list)
-    for row in rows("qmsum", "questions"):
-        asked[row["document_id"]].append(row)
-    kept = [row for row in rows("qmsum", "documents") if not row["overlapping"]]
-    expected = {}
-    for row in kept:
-        text, turns = row["text"].removesuffix("\n"), row["turns"]
-        ends = [*(start - 1 for start in turns[1:]), len(text)]
-        said = [text[start:end].partition(": ") for start, end in zip(turns, ends, strict=True)]
-
-        def turn(start: int, end: int, turns: list[int] = turns) -> list[str]:
-            return [str(bisect_right(turns, start) - 1), str(bisect_left(turns, end) - 1)]
-
-        begins = [*row["boundaries"], len(text) + 1]
-        topics = [turn(start, end - 1) for start, end in pairwise(begins)]
-        meeting = {
-            "topic_list": [{"topic": "x", "relevant_text_span": [pair]} for pair in topics],
-            "general_query_list": [{"query": "Summarize the whole meeting.", "answer": "x"}],
-            "specific_query_list": [
-                {
-                    "query": each["question"],
-                    "answer": each["answers"][0],
-                    "relevant_text_span": [turn(*span) for span in each["spans"]],
-                }
-                for each in asked[row["id"]]
-            ],
-            "meeting_transcripts": [{"speaker": who, "content": content} for who, _, content in said],
-        }
-        write(tmp_path / f"{row['id']}.json", json.dumps(meeting))
-        for number, each in enumerate(asked[row["id"]], start=1):
-            places = {(row["id"], start, end) for start, end in each["spans"]}
-            expected[f"{row['id']}-specific-{number}"] = places
-    loaded = load_benchmark(tmp_path)
-    assert (len(loaded.documents), len(loaded.queries), len(loaded.without_evidence)) == (41, len(expected), 41)
-    assert spans(loaded) == expected
-    assert {each.id: each.text for each in loaded.documents} == {
-        row["id"]: row["text"].removesuffix("\n") for row in kept
-    }
-    found = {each.id: each.metadata["boundaries"] for each in load_segmented(tmp_path)}
-    assert found == {row["id"]: row["boundaries"] for row in kept}
-
-
-def test_the_layout_of_evidence_inference(tmp_path: Path) -> None:
-    documents = rows("evidence_inference", "documents")
-    questions = rows("evidence_inference", "questions")
-    for row in documents:
-        write(tmp_path / "txt_files" / f"{row['id']}.txt", row["text"])
-
-    def table(name: str, *lines: list[object]) -> None:
-        quoted = (",".join('"' + str(each).replace('"', '""') + '"' for each in line) for line in lines)
-        write(tmp_path / name, "\r\n".join(quoted) + "\r\n")
-
-    table(
-        "prompts_merged.csv",
-        ["PromptID", "PMCID", "Outcome", "Intervention", "Comparator"],
-        *([row["id"], row["document_id"].removeprefix("PMC"), "a", "b", "c"] for row in questions),
-    )
-    columns = ["PromptID", "PMCID", "Valid Label", "Valid Reasoning", "Label", "Annotations"]
-    table(
-        "annotations_merged.csv",
-        [*columns, "Evidence Start", "Evidence End"],
-        *(
-            [row["id"], row["document_id"].removeprefix("PMC"), 1, 1, "x", text, *span]
-            for row in questions
-            for text, span in zip(row["evidence"], row["spans"], strict=True)
-        ),
-    )
-    loaded = load_benchmark(tmp_path)
-    assert (len(loaded.documents), len(loaded.queries), loaded.problems) == (94, 260, ())
-    assert spans(loaded) == spans(load_benchmark(shared("data/evidence_inference")))
-
-
-def test_the_layout_of_wiki727k(tmp_path: Path) -> None:
-    """116 articles as files of sentences; the same sentences begin sections."""
-    for row in rows("wiki300", "documents"):
-        starts, lines = set(row["boundaries"]), ["========,1,preface."]
-        for start, end in row["sentences"]:
-            lines += ["========,2,Section."] if start in starts else []
-            lines.append(row["text"][start:end])
-        write(tmp_path / "test" / row["id"], "\n".join(lines) + "\n")
-    here = {text.id.removeprefix("test/"): text for text in load_labelled(tmp_path)}
-    there = {text.id: text for text in load_labelled(shared("data/wiki300/documents.jsonl"))}
-    assert set(here) == set(there)
-    for name, text in there.items():
-        assert here[name].starts.tolist() == text.starts.tolist()
-        assert [each.strip() for each in text.sentences] == list(here[name].sentences)
 
 
 def test_the_layout_of_beir(tmp_path: Path) -> None:

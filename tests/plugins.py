@@ -13,10 +13,11 @@ import pytest
 
 from chunkcore.chunkers import strategies
 
-__all__ = ["PROGRAM", "RETRIEVER", "Installed", "on_path"]
+__all__ = ["LAYOUT", "PROGRAM", "RETRIEVER", "Installed", "on_path"]
 
 PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PROGRAM, RETRIEVER, *_ = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+PROGRAM, RETRIEVER, *OTHERS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+LAYOUT = OTHERS[-1]
 ENTRIES = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"$', PAGE, flags=re.MULTILINE)
 GROUP, NAME, PLACE = ENTRIES[0]
 

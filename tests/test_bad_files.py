@@ -16,13 +16,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.evaluation.benchmarks import load_benchmark, load_documents, load_segmented
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
 from tests.layouts import WRITERS, beir, jsonl, own, write
 
-SECTIONS = ("wiki727k", "choi")
 SCALARS = (
     st.none()
     | st.booleans()
@@ -36,18 +34,10 @@ VALUES = st.recursive(
 )
 
 
-def load(root: Path, name: str) -> Benchmark | list[Any]:
-    return (
-        load_segmented(root, layout=name)
-        if name in SECTIONS
-        else load_benchmark(root, layout=name, require_evidence=False)
-    )
-
-
 def told(root: Path, name: str) -> str:
     """What is said of a collection, where something is: never a traceback, and one line."""
     try:
-        load(root, name)
+        load_benchmark(root, layout=name, require_evidence=False)
     except ChunkcoreError as error:
         said = str(error)
     else:
@@ -83,7 +73,6 @@ FILES = [(name, file) for name in WRITERS for file in files_of(name) if file != 
     st.sampled_from(FILES),
     st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")),
 )
-@example(("qmsum", "ES1.json"), b'{"topic_list": 1, "specific_query_list": 2}')
 @example(("beir", "qrels/test.tsv"), b"a\tb\tc\td\n")
 @example(("ragbench", "covidqa/test.jsonl"), b'{"documents_sentences": 1, "all_relevant_sentence_keys": 2}')
 def test_any_bytes_in_any_file_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
@@ -94,7 +83,7 @@ def test_any_bytes_in_any_file_end_in_a_sentence(place: tuple[str, str], content
         told(root, name)
 
 
-@given(st.sampled_from([each for each in FILES if ".json" in each[1] or ".dev" in each[1]]), st.randoms(), VALUES)
+@given(st.sampled_from([each for each in FILES if ".json" in each[1]]), st.randoms(), VALUES)
 def test_any_value_anywhere_in_a_json_file_ends_in_a_sentence(
     place: tuple[str, str], draw: random.Random, other: Any
 ) -> None:
@@ -149,10 +138,6 @@ def test_an_empty_file_is_named(tmp_path: Path, name: str, file: str) -> None:
     ("name", "file", "column"),
     [
         ("chroma", "questions_df.csv", "references"),
-        ("narrativeqa", "qaps.csv", "answer2"),
-        ("narrativeqa", "third_party/wikipedia/summaries.csv", "summary"),
-        ("evidence_inference", "annotations/annotations_merged.csv", "Valid Reasoning"),
-        ("evidence_inference", "annotations/prompts_merged.csv", "Comparator"),
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: str, file: str, column: str) -> None:
@@ -186,34 +171,6 @@ def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: st
             '"context"',
             '"text"',
             "data[0].paragraphs[0]: there is no 'context', but 'text', 'qas'",
-        ),
-        (
-            "qasper",
-            "qasper-dev-v0.3.json",
-            '"paragraphs": ["The end."]',
-            '"paragraphs": [7]',
-            "full_text[2].paragraphs[0]: expected a string, got a whole number",
-        ),
-        (
-            "quality",
-            "QuALITY.v1.0.1.dev",
-            '"gold_label": 2',
-            '"gold_label": 5',
-            "line 1, questions[0]: expected 'gold_label' from 1 to 4, the number of options, got 5",
-        ),
-        (
-            "qmsum",
-            "ES1.json",
-            '"relevant_text_span": [["1", "2"]]}]',
-            '"relevant_text_span": [["1", "7"]]}]',
-            "topic_list[1]: the turns 1 to 7 are not all among the meeting's 4",
-        ),
-        (
-            "qmsum",
-            "ES1.json",
-            '[["3", "9"]]',
-            '[["3", "x"]]',
-            "specific_query_list[2]: expected 'relevant_text_span' to be pairs of turns, got ['3', 'x']",
         ),
         (
             "ragbench",

@@ -10,20 +10,18 @@ import pytest
 
 from chunkcore import Run, compare, score
 from chunkcore.cli import main
-from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark, load_segmented
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.benchmarks.layout import Contents, Layout, lacking
+from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import layouts as registry
 from chunkcore.evaluation.benchmarks.loading import recognised
-from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
 from tests import layouts
 from tests.layouts import WRITERS, jsonl, write
+from tests.plugins import LAYOUT
 
-SECTIONS = ("wiki727k", "choi")
 NAMES = [layout.name for layout in known_layouts()]
 
 
@@ -51,7 +49,7 @@ def test_a_layout_is_recognised_by_what_is_there(tmp_path: Path, name: str) -> N
     assert found == {"covid_qa": "squad"}.get(name, name)
 
 
-@pytest.mark.parametrize("name", [name for name in WRITERS if name not in SECTIONS])
+@pytest.mark.parametrize("name", WRITERS)
 def test_a_layout_may_be_named_and_nothing_else_is_taken_for_it(tmp_path: Path, name: str) -> None:
     here = WRITERS[name](tmp_path / "here")
     loaded = load_benchmark(here, layout=name, require_evidence=False)
@@ -77,7 +75,7 @@ def test_what_a_layout_lacks_is_told_where_the_folder_has_a_part_of_it(tmp_path:
 
 def test_an_unknown_layout_is_answered_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(
-        OptionError, match=r"unknown layout 'bier': chunkcore list layouts shows all .*; did you mean 'beir'"
+        OptionError, match=r"unknown layout 'bier': expected one of beir, chroma, .*; did you mean 'beir'"
     ):
         load_benchmark(tmp_path, layout="bier")
 
@@ -179,8 +177,6 @@ def test_hidden_files_are_passed_over(tmp_path: Path) -> None:
     text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")
     write(tmp_path / ".dev-v2.0.json", text.replace("Animals", "Ghosts"))
     assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals"]
-    write(layouts.choi(tmp_path / "choi") / ".git" / "1.ref", "==========\nA.\n")
-    assert [each.id for each in load_segmented(tmp_path / "choi")] == ["3-5/0.ref"]
 
 
 def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
@@ -204,116 +200,6 @@ def test_one_file_of_several_can_be_asked_for(tmp_path: Path) -> None:
     assert ([each.id for each in alone.documents], alone.name) == (["Beasts"], "train-v2.0")
 
 
-def test_qasper_whole_paragraphs(tmp_path: Path) -> None:
-    loaded = load_benchmark(layouts.qasper(tmp_path))
-    (paper,) = loaded.documents
-    assert paper.text.startswith(
-        "On Foxes\n\nWe watch foxes.\n\nIntroduction\n\nFoxes nap. They nap a lot.\n\nSame words."
-    )
-    assert [(paper.text[start:].partition("\n")[0], name) for start, name in paper.metadata["sections"]] == [
-        ("Introduction", "Introduction"),
-        ("Method ::: Watching", "Method ::: Watching"),
-    ]
-    assert said(loaded, "q-nap") == ["Foxes nap. They nap a lot.", "We sat. We warn_on_truncation."]
-    assert loaded.queries[0].metadata["answers"] == ["nap, a lot", "They nap."]
-    assert said(loaded, "q-table") == ["Table 1: Naps by day."]
-    told = without(loaded)["q-none"].metadata
-    assert (told["answers"], told["unanswerable"]) == (["Unanswerable"], True)
-    found = reasons(loaded)
-    assert set(found) == {"q-twice", "q-gone", "q-float"}
-    assert "occurs 2 times" in found["q-twice"]
-    assert "'Not in the paper.' is not found in '1909.00694'" in found["q-gone"]
-    assert "a figure or table, and the file has no such caption" in found["q-float"]
-
-
-def test_qasper_highlighted_sentences_are_sought_in_the_paragraphs_that_were_marked(tmp_path: Path) -> None:
-    loaded = load_benchmark(layouts.qasper(tmp_path), layout="qasper_highlighted")
-    assert said(loaded, "q-nap") == ["They nap a lot.", "We warn_on_truncation."]
-    assert said(loaded, "q-table") == ["Table 1: Naps by day."]
-    assert set(reasons(loaded)) == {"q-twice", "q-gone", "q-float"}
-
-
-def test_a_highlighted_sentence_that_stands_twice_in_its_paragraph_is_no_place(tmp_path: Path) -> None:
-    file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
-    file.write_text(file.read_text("utf-8").replace("Foxes nap. They", "They nap a lot. They"), "utf-8")
-    assert said(load_benchmark(tmp_path), "q-nap")[0] == "They nap a lot. They nap a lot."
-    assert "occurs 2 times" in reasons(load_benchmark(tmp_path, layout="qasper_highlighted"))["q-nap"]
-
-
-def test_where_nothing_is_highlighted_the_paragraph_is_the_evidence(tmp_path: Path) -> None:
-    file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
-    file.write_text(file.read_text("utf-8").replace('["We warn_on_truncation."]', "[]"), "utf-8")
-    assert said(load_benchmark(tmp_path, layout="qasper_highlighted"), "q-nap") == [
-        "They nap a lot.",
-        "We sat. We warn_on_truncation.",
-    ]
-
-
-def test_a_marked_table_stays_evidence_beside_highlighted_sentences(tmp_path: Path) -> None:
-    file = layouts.qasper(tmp_path) / "qasper-dev-v0.3.json"
-    both = '["FLOAT SELECTED: Table 1: Naps by day.", "We sat. We warn_on_truncation."]'
-    file.write_text(file.read_text("utf-8").replace('["We sat. We warn_on_truncation."]', both), "utf-8")
-    found = said(load_benchmark(tmp_path, layout="qasper_highlighted"), "q-nap")
-    assert sorted(found) == ["Table 1: Naps by day.", "They nap a lot.", "We warn_on_truncation."]
-
-
-def test_quality_has_choices_and_no_evidence(tmp_path: Path) -> None:
-    layouts.quality(tmp_path)
-    with pytest.raises(
-        DataError, match="no evidence is marked for its 2 questions, so that no retrieval can be scored"
-    ):
-        load_benchmark(tmp_path)
-    loaded = load_benchmark(tmp_path, require_evidence=False)
-    assert [(each.id, each.text) for each in loaded.documents] == [("52845", "<html>\nThe girl left.\n</html>")]
-    first, second = loaded.without_evidence
-    assert (first.id, second.id) == ("52845_75VB1ISR_1", "52845_ABC-1")
-    assert first.metadata["choices"] == ["He", "She", "They", "None"]
-    assert (first.metadata["correct"], first.metadata["answers"]) == (1, ["She"])
-    assert "correct" not in second.metadata
-    assert first.metadata["document_id"] == "52845"
-
-
-def test_two_texts_of_one_article_are_an_error(tmp_path: Path) -> None:
-    file = layouts.quality(tmp_path) / "QuALITY.v1.0.1.dev"
-    file.write_text(file.read_text("utf-8").replace("The girl left", "The girl ran", 1), "utf-8")
-    with pytest.raises(DataError, match=r"line 2: the article '52845' has another text than at .*line 1"):
-        load_benchmark(tmp_path)
-
-
-def test_narrativeqa_is_about_summaries_until_the_stories_are_there(tmp_path: Path) -> None:
-    loaded = load_benchmark(layouts.narrativeqa(tmp_path), require_evidence=False)
-    assert [(each.id, each.text) for each in loaded.documents] == [
-        ("ab12", "A fox, who naps."),
-        ("cd34", "An owl hunts."),
-    ]
-    assert loaded.documents[1].metadata["kind"] == "movie"
-    assert [each.metadata["answers"] for each in loaded.without_evidence] == [["The fox", "A fox"], ["The owl"]]
-    write(tmp_path / "tmp" / "ab12.content", "Once upon a time.")
-    loaded = load_benchmark(tmp_path, require_evidence=False)
-    assert [(each.id, each.text) for each in loaded.documents] == [("ab12", "Once upon a time.")]
-    assert "its story 'cd34' is not there" in reasons(loaded)["q2"]
-
-
-def test_stories_come_in_other_encodings_and_some_not_at_all(tmp_path: Path) -> None:
-    root = layouts.narrativeqa(tmp_path)
-    write(root / "tmp" / "ab12.content", "").write_bytes("“Où?” he asked.".encode("windows-1252"))
-    write(root / "tmp" / "cd34.content", "")
-    loaded = load_benchmark(root, require_evidence=False)
-    assert [(each.text, each.metadata["encoding"]) for each in loaded.documents] == [
-        ("“Où?” he asked.", "windows-1252")
-    ]
-    assert "its story 'cd34' is not there, or no text" in reasons(loaded)["q2"]
-
-
-def test_no_id_of_narrativeqa_leads_out_of_its_folder(tmp_path: Path) -> None:
-    write(tmp_path / "secret.content", "secret")
-    root = layouts.narrativeqa(tmp_path / "here")
-    write(root / "tmp" / "ab12.content", "Once.")
-    listed = root / "documents.csv"
-    listed.write_text(listed.read_text("utf-8").replace("cd34", "../../secret"), "utf-8")
-    assert [each.id for each in load_benchmark(root, require_evidence=False).documents] == ["ab12"]
-
-
 def test_legalbench_rag_counts_as_its_program_reads(tmp_path: Path) -> None:
     loaded = load_benchmark(layouts.legalbench_rag(tmp_path))
     assert [(query.id, query.collection, said(loaded, query)) for query in loaded.queries] == [
@@ -322,51 +208,6 @@ def test_legalbench_rag_counts_as_its_program_reads(tmp_path: Path) -> None:
     ]
     assert reasons(loaded)["cuad-2"].startswith("cuad.json, tests[1]: at 11-25 of 'cuad/A_Lease.txt' stands")
     assert "'cuad/C.txt' is not among the 2 documents" in reasons(loaded)["cuad-3"]
-
-
-def test_evidence_inference_takes_offsets_that_are_right_and_passages_that_stand_once(tmp_path: Path) -> None:
-    loaded = load_benchmark(layouts.evidence_inference(tmp_path))
-    question = (
-        "With respect to pain, characterize the reported difference between aspirin, daily and those receiving placebo."
-    )
-    assert loaded.queries[0].text == question
-    spans = [(each.span.start, each.span.end) for each in loaded.queries[0].evidence]
-    assert spans == [(13, 23), (33, 41)]
-    assert loaded.queries[0].metadata["answers"] == ["significantly decreased"]
-    assert said(loaded, "2") == ["Pain fell."]
-    assert "'It fell.' occurs 2 times" in reasons(loaded)["3"]
-    assert "its document 'PMC99' is not among the 1 documents" in reasons(loaded)["4"]
-    inner = load_benchmark(tmp_path / "annotations")
-    assert inner.queries == loaded.queries
-
-
-def test_what_no_verifier_accepted_is_no_evidence(tmp_path: Path) -> None:
-    file = layouts.evidence_inference(tmp_path) / "annotations" / "annotations_merged.csv"
-    file.write_text(file.read_text("utf-8").replace("0,2,77,1,1", "0,2,77,1,0"), "utf-8")
-    assert "no annotation of it was accepted" in reasons(load_benchmark(tmp_path))["2"]
-
-
-def test_qmsum_turns_questions_and_topics(tmp_path: Path) -> None:
-    loaded = load_benchmark(layouts.qmsum(tmp_path))
-    (meeting,) = loaded.documents
-    assert meeting.text == "A: Hello .\nB: Budget ?\nA: Five .\nB: Bye ."
-    assert [meeting.text[start] for start in meeting.metadata["boundaries"]] == ["B", "B"]
-    assert meeting.metadata["boundaries"] == [11, 33]
-    assert said(loaded, "ES1-specific-1") == ["B: Budget ?\nA: Five ."]
-    assert said(loaded, "ES1-specific-2") == ["A: Hello .", "B: Bye ."]
-    assert list(without(loaded)) == ["ES1-general-1"]
-    assert reasons(loaded) == {
-        "ES1-specific-3": "ES1.json, specific_query_list[2]: the turns 3 to 9 are not all among the meeting's 4"
-    }
-
-
-def test_qmsum_as_lines_is_the_same(tmp_path: Path) -> None:
-    meeting = json.loads((layouts.qmsum(tmp_path) / "ES1.json").read_text("utf-8"))
-    lines = jsonl(tmp_path / "lines" / "test.jsonl", meeting)
-    loaded = load_benchmark(lines)
-    assert [each.id for each in loaded.documents] == ["test-1"]
-    assert said(loaded, "test-1-specific-1") == ["B: Budget ?\nA: Five ."]
-    assert [each.metadata["boundaries"] for each in load_segmented(lines)] == [[11, 33]]
 
 
 def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
@@ -420,55 +261,15 @@ def test_parquet_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch:
 # --- texts whose sections are known -------------------------------------------------------------------
 
 
-def test_wiki727k_sections_and_headings(tmp_path: Path) -> None:
-    (article,) = load_segmented(layouts.wiki727k(tmp_path))
-    assert (article.id, article.text) == (
-        "test/00/0/12345",
-        "Foxes are animals.\nThey nap.\nFoxes sleep.\n***LIST***.\nFox.",
-    )
-    starts = article.metadata["boundaries"]
-    assert [article.text[start:].partition("\n")[0] for start in starts] == ["Foxes sleep.", "Fox."]
-    headings = article.metadata["headings"]
-    assert [(level, title) for _, level, title in headings] == [
-        (1, "preface"),
-        (2, "Habits"),
-        (3, "Sleep"),
-        (2, "Names"),
-    ]
-
-
-def test_choi_segments(tmp_path: Path) -> None:
-    (text,) = load_segmented(layouts.choi(tmp_path))
-    assert (text.id, text.text) == ("3-5/0.ref", "First one .\nFirst two .\nSecond one .")
-    assert text.metadata["boundaries"] == [24]
-
-
-@pytest.mark.parametrize(
-    ("name", "sentences", "starts"), [("wiki727k", 5, [2, 4]), ("choi", 3, [2]), ("qmsum", 4, [1, 3])]
-)
-def test_segmenters_train_on_all_of_them(tmp_path: Path, name: str, sentences: int, starts: list[int]) -> None:
-    (text,) = load_labelled(WRITERS[name](tmp_path))
-    assert (len(text.sentences), text.starts.tolist()) == (sentences, starts)
-
-
 def test_our_own_lines_with_boundaries_are_such_texts(tmp_path: Path) -> None:
     row: dict[str, Any] = {"id": "a", "text": "One. Two.", "boundaries": [5]}
     file = jsonl(tmp_path / "documents.jsonl", row)
-    assert load_segmented(tmp_path) == load_segmented(file) == load_segmented(file, layout="chunkcore")
+    assert load_segmented(tmp_path) == load_segmented(file) == documents_of([("line 1", row)])
     assert load_segmented(file)[0].metadata["boundaries"] == [5]
     del row["boundaries"]
     jsonl(file, row)
     with pytest.raises(DataError, match="the text 'a' has no boundaries"):
         load_segmented(file)
-
-
-def test_questions_are_not_sought_where_there_are_only_sections(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"and no questions \(the layout choi\)"):
-        load_benchmark(layouts.choi(tmp_path))
-    with pytest.raises(OptionError, match="the layout beir tells no sections: expected one of auto, chunkcore, "):
-        load_segmented(layouts.beir(tmp_path / "beir"), layout="beir")
-    with pytest.raises(DataError, match="for choi it lacks a file that begins with a line =="):
-        load_segmented(write(tmp_path / "x.txt", "hello"))
 
 
 # --- from a shell -------------------------------------------------------------------------------------
@@ -490,38 +291,33 @@ def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: p
 
 
 def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root = str(layouts.quality(tmp_path / "quality"))
-    assert main(["compare", "--docs", root, "--layout", "quality", "-o", str(tmp_path / "report")]) == 2
+    question = {"id": "a1", "question": "Who?", "answers": [], "is_impossible": True}
+    paragraph = {"context": "Foxes nap.", "qas": [question, {**question, "id": "a2"}]}
+    file = write(tmp_path / "squad" / "dev.json", json.dumps({"data": [{"title": "x", "paragraphs": [paragraph]}]}))
+    arguments = ["compare", "--docs", str(file.parent), "--layout", "squad", "-o", str(tmp_path / "report")]
+    assert main(arguments) == 2
     assert "no evidence is marked for its 2 questions" in capsys.readouterr().err
-    assert main(["compare", "--layout", "quality"]) == 2
-    assert "--layout quality was given without --docs" in capsys.readouterr().err
+    assert len(load_benchmark(file, require_evidence=False).without_evidence) == 2
+    assert main(["compare", "--layout", "squad"]) == 2
+    assert "--layout squad was given without --docs" in capsys.readouterr().err
 
 
 def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> None:
-    benchmark = load_benchmark(layouts.qmsum(tmp_path))
+    benchmark = load_benchmark(layouts.squad(tmp_path))
     study = ReportPage(compare([score(Run("r", {}), benchmark)], "Recall@5"), benchmark, {}, "2026-01-01")
     assert "1 question is not scored because the collection marks no evidence for them." in warnings(study)
 
 
-def test_a_layout_of_ones_own_is_recognised_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_layout_of_contributing_is_recognised_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registry, "_known", dict(registry._known))
-
-    @registry.register("pairs")
-    class Pairs(Layout):
-        """A text file, and a question a line."""
-
-        files = "text.txt, asked.txt"
-
-        def lacks(self, root: Path) -> str:
-            return lacking(root, "text.txt", "asked.txt")
-
-        def read(self, root: Path, questions: object = None, leave_out: object = ()) -> Contents:
-            document = Document("text", (root / "text.txt").read_text())
-            lines = (root / "asked.txt").read_text().splitlines()
-            return Contents([document], [("line", {"question": line, "evidence": ["fox"]}) for line in lines])
-
+    assert len(LAYOUT.splitlines()) <= 30
+    exec(compile(LAYOUT, "pairs.py", "exec"), {"__name__": "pairs"})
     write(tmp_path / "text.txt", "A fox naps.")
-    write(tmp_path / "asked.txt", "Who naps?\n")
+    write(tmp_path / "pairs.tsv", "Who naps?\tA fox\nWho barks?\tA dog\n")
     assert recognised(tmp_path).name == "pairs"
-    assert [query.text for query in load_benchmark(tmp_path).queries] == ["Who naps?"]
+    benchmark = load_benchmark(tmp_path)
+    assert said(benchmark, "q1") == ["A fox"]
+    assert reasons(benchmark) == {"q2": "line 2: the excerpt 'A dog' is not found in 'text'"}
     assert "pairs" in [layout.name for layout in known_layouts()]

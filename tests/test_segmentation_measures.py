@@ -354,8 +354,6 @@ def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelle
     [
         (["--unit", "word"], "unit is sentence or character"),
         (["-s", "nonsense"], "nonsense"),
-        (["--layout", "foo"], "the layout foo is none: expected one of auto, chunkcore, qmsum, choi, wiki727k"),
-        (["--layout", "beir"], "the layout beir tells no sections: expected one of auto, chunkcore, "),
         (["-s", "recursive", "-s", "recursive"], "are the same"),
     ],
 )

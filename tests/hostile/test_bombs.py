@@ -42,7 +42,6 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "documents": ("documents.jsonl", load_documents),
     "a benchmark of our lines": ("questions.jsonl", lambda path: load_benchmark(path.parent)),
     "squad": ("dev-v2.0.json", lambda path: load_benchmark(path, layout="squad")),
-    "qasper": ("qasper-dev-v0.3.json", lambda path: load_benchmark(path, layout="qasper")),
     "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
     "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
     "a report": ("report.json", read_reports),

@@ -17,8 +17,6 @@ app = typer.Typer(
     help="List, fetch, verify and stitch collections of documents and questions.",
 )
 
-_HOLDS = {"evidence": "", "answers": "; answers, and no evidence", "boundaries": "; sections, and no questions"}
-
 
 @app.command(name="list")
 @options.grouped
@@ -69,7 +67,7 @@ def layouts() -> None:
     from chunkcore.evaluation.benchmarks import known_layouts
 
     for layout in known_layouts():
-        typer.echo(f"{layout.name}  {layout.files}{_HOLDS[layout.holds]}")
+        typer.echo(f"{layout.name}  {layout.files}")
 
 
 @app.command()

@@ -32,10 +32,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score bou
 @app.command()
 @partial(options.grouped, strategies=DEFAULT_STRATEGIES)
 def score(
-    texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, or a public collection.")],
+    texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, as JSON lines.")],
     costs: options.Models,
     strategy: options.Strategies = None,
-    layout: options.Layout = "auto",
     unit: Annotated[str, typer.Option(metavar="UNIT", help="Of boundaries: sentence or character.")] = "sentence",
     tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Units that a boundary may be off.")] = 0,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
@@ -67,7 +66,7 @@ def score(
     prices = costs.prices()
     if output is not None:
         options.check_file(output)
-    documents = load_segmented(texts, layout=layout)
+    documents = load_segmented(texts)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     model = CachedEmbedder(get_embedder(embedder), costs.embeddings())
     chunkers = options.build_chunkers(specs, model)
@@ -126,7 +125,7 @@ _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
 @app.command()
 @options.grouped
 def train(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts, or public collections.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")],
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the sentence vectors.")] = None,

@@ -23,9 +23,9 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import document_of
-from chunkcore.evaluation.benchmarks.loading import segmented_rows
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
+from chunkcore.files import json_lines
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers, Ranges
 
@@ -179,18 +179,17 @@ class LabelledText(NamedTuple):
     boundaries: Numbers  # the offsets where segments begin, except the first
 
 
-def load_labelled(path: Path, *, layout: str = "auto") -> list[LabelledText]:
+def load_labelled(path: Path) -> list[LabelledText]:
     """The texts of a JSON-lines file: ``{"id", "text", "boundaries"}`` a line, and optionally ``"sentences"``.
 
     `boundaries` are ascending offsets where sections begin, except the first; a boundary inside a sentence counts for
-    the next one. `sentences` are ascending pairs of offsets; the default splitter finds missing ones. Other layouts
-    with known sections are read by `load_segmented`.
+    the next one. `sentences` are ascending pairs of offsets; the default splitter finds missing ones.
 
-    Raises:
-        DataError: an unreadable file, a malformed line, or offsets outside the text or out of order.
-        OptionError: no layout has this name, or it has no sections.
+    Raises `DataError`: an unreadable file, a malformed line, or offsets outside the text or out of order.
     """
-    texts = [_labelled(document_of(row, place), place) for place, row in segmented_rows(path, layout)]
+    file = path / "documents.jsonl" if path.is_dir() else path
+    lines = ((f"{file}, line {number}", row) for number, row in json_lines(file))
+    texts = [_labelled(document_of(row, place), place) for place, row in lines]
     if not texts:
         raise DataError(f"{path} holds no texts: expected one a line")
     return texts

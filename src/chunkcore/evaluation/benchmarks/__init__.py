@@ -3,12 +3,12 @@
 benchmark.py   the types                       documents.py   documents from folders and JSON lines
 questions.py   rows to queries with evidence   layout.py      the `Layout` base; our layout, and the Chroma report's
 loading.py     `load_benchmark`                stitching.py   long documents made of short ones
-reading_layouts.py, retrieval_layouts.py   the public datasets
+public_layouts.py   the public datasets
 """
 
 from typing import TYPE_CHECKING
 
-from chunkcore.evaluation.benchmarks import reading_layouts, retrieval_layouts  # noqa: F401
+from chunkcore.evaluation.benchmarks import public_layouts  # noqa: F401  registers the layouts
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):

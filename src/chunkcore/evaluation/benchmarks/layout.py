@@ -1,7 +1,7 @@
 """`Layout`: a dataset's file format and its reader; chunkcore's own layout and the Chroma report's.
 
 Layouts register with ``@layouts.register("name")`` or the entry point group ``chunkcore.layouts``. The public datasets
-are in `reading_layouts` and `retrieval_layouts`.
+are in `public_layouts`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from chunkcore.document import Document, Span
+from chunkcore.document import Document
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import Row, listed, load_documents
 from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
@@ -43,10 +43,8 @@ class Layout:
         files: the files, in one line.
         needs: the files and folders of such a dataset, with patterns such as ``qrels/*.tsv``.
         keys: or JSON keys of its files, which end in one of `suffixes`.
-        holds: questions with evidence; questions with answers only; or no questions, but texts with known sections.
         by_content: recognised by file contents, and so after the layouts recognised by file names; so where `keys` are.
         takes_questions: whether the file of questions may be given.
-        tells_sections: whether `sections` works.
     """
 
     name: ClassVar[str] = ""
@@ -54,10 +52,8 @@ class Layout:
     needs: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
-    holds: ClassVar[Literal["evidence", "answers", "boundaries"]] = "evidence"
     by_content: ClassVar[bool] = False
     takes_questions: ClassVar[bool] = False
-    tells_sections: ClassVar[bool] = False
     order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
@@ -72,13 +68,6 @@ class Layout:
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """The documents and questions, without `leave_out`; `questions` only if the layout `takes_questions`."""
-        raise DataError(
-            f"{root} holds texts whose sections are known, and no questions (the layout {self.name}): "
-            "chunkcore.evaluation.benchmarks.load_segmented reads it"
-        )
-
-    def sections(self, root: Path) -> Iterable[Row]:
-        """Rows ``{"id", "text", "boundaries"}`` of the texts with known sections."""
         raise NotImplementedError
 
 
@@ -117,15 +106,9 @@ class ChunkcoreLayout(Layout):
     files = "questions.jsonl, and documents.jsonl or text files"
     needs = ("questions.jsonl",)
     takes_questions = True
-    tells_sections = True
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         return read_own(root, questions, leave_out)
-
-    def sections(self, root: Path) -> Iterable[Row]:
-        """The lines of a ``documents.jsonl`` that have ``boundaries``."""
-        file = root / "documents.jsonl" if root.is_dir() else root
-        return ((f"{file}, line {number}", row) for number, row in json_lines(file))
 
 
 def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
@@ -258,11 +241,6 @@ def regular_files(root: Path) -> Iterator[Path]:
             waiting += sorted((each for each in inside if not (each.is_symlink() and each.is_dir())), reverse=True)
 
 
-def begins_with(root: Path, mark: bytes) -> bool:
-    """Whether one of the first files begins with these bytes."""
-    return any(_head(file, len(mark)) == mark for file in islice(regular_files(root), _LOOKED_AT))
-
-
 def _keys_seen(file: Path) -> set[str]:
     return {found.decode("ascii") for found in _KEY.findall(_head(file, _HEAD))}
 
@@ -329,31 +307,3 @@ def shown_type(value: object) -> str:
 def brief(place: str, file: Path) -> str:
     """A place in a file, with the file's name instead of its path."""
     return place.replace(str(file), file.name, 1)
-
-
-class TextBuilder:
-    r"""Joins parts with one separator; skips blank parts.
-
-    >>> builder = TextBuilder("\n\n")
-    >>> builder.add("Foxes"), builder.add(" "), builder.add("They nap.")
-    (Span(start=0, end=5), None, Span(start=7, end=16))
-    >>> builder.text
-    'Foxes\n\nThey nap.'
-    """
-
-    def __init__(self, separator: str) -> None:
-        self._separator = separator
-        self._parts: list[str] = []
-        self._size = 0
-
-    def add(self, part: str) -> Span | None:
-        if not part.strip():
-            return None
-        start = self._size + len(self._separator) * bool(self._parts)
-        self._parts.append(part)
-        self._size = start + len(part)
-        return Span(start, self._size)
-
-    @property
-    def text(self) -> str:
-        return self._separator.join(self._parts)

@@ -1,15 +1,15 @@
-"""`load_benchmark` and `load_segmented`: documents and questions from files of any known layout."""
+"""`load_benchmark`: documents and questions from files of any known layout; `load_segmented`: texts with sections."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.benchmarks.documents import Row, documents_of
+from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Chroma,
     ChunkcoreLayout,
@@ -20,8 +20,9 @@ from chunkcore.evaluation.benchmarks.layout import (
     layouts,
     question_rows,
 )
+from chunkcore.evaluation.benchmarks.public_layouts import Beir
 from chunkcore.evaluation.benchmarks.questions import QuestionReader
-from chunkcore.evaluation.benchmarks.retrieval_layouts import Beir
+from chunkcore.files import json_lines
 
 
 def load_benchmark(
@@ -125,26 +126,26 @@ def get_layout(name: str, root: Path) -> Layout:
         OptionError: no layout has this name.
         DataError: the path is not of this layout; names what it lacks.
     """
-    found: Layout = layouts.get(name)()
-    lacks = found.lacks(root)
+    layout: Layout = layouts.get(name)()
+    lacks = layout.lacks(root)
     if lacks:
         raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
-    return found
+    return layout
 
 
-def recognised(root: Path, among: Iterable[Layout] | None = None) -> Layout:
-    """The first layout (`among` some, else all) that fits the path. Raises `DataError`: none fits; names what each of
-    some, or each of which it has a part, lacks.
+def recognised(root: Path) -> Layout:
+    """The first layout that fits the path. Raises `DataError`: none fits; names what each layout of which the path has
+    a part lacks.
     """
     missing: dict[str, list[str]] = {}
-    for layout in known_layouts() if among is None else among:
+    for layout in known_layouts():
         lacks = layout.lacks(root)
         if not lacks:
             return layout
-        if among is not None or lacks != layout.lacks(root / "nothing"):
+        if lacks != layout.lacks(root / "nothing"):
             missing.setdefault(lacks, []).append(layout.name)
-    told = "".join(f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
-    raise DataError(f"{root} is of no layout that chunkcore datasets layouts lists{told}")
+    reasons = "".join(f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
+    raise DataError(f"{root} is of no layout that chunkcore datasets layouts lists{reasons}")
 
 
 def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
@@ -170,38 +171,20 @@ def chosen_layout(root: Path, questions: Questions | None = None, name: str = "a
         ) from None
 
 
-def load_segmented(path: str | Path, *, layout: str = "auto") -> list[Document]:
-    """Texts with known sections.
+def load_segmented(path: str | Path) -> list[Document]:
+    """Texts with known sections, from JSON lines, or from a folder's ``documents.jsonl``.
 
-    ``metadata["boundaries"]`` has the offsets where sections begin, except the first. Layouts: our ``documents.jsonl``
-    with ``boundaries``, Wiki-727k and WIKI-50, Choi, and QMSum. ``metadata["sentences"]`` has the sentences' offsets,
-    if the dataset has sentences. Headings are not part of the texts.
+    ``metadata["boundaries"]`` has the offsets where sections begin, except the first; ``metadata["sentences"]`` has the
+    sentences' offsets, if the file has them. Headings are not part of the texts.
 
-    Raises:
-        DataError: no such layout recognised, unreadable files, or a text without boundaries.
-        OptionError: no layout has this name, or it has no sections.
+    Raises `DataError`: an unreadable file, a malformed line, or a text without boundaries.
     """
-    documents = documents_of(segmented_rows(Path(path), layout))
-    without = next((each.id for each in documents if not isinstance(each.metadata.get("boundaries"), list)), None)
-    if without is not None:
-        raise DataError(f"{path}: the text {echo(without)} has no boundaries, the offsets at which its sections begin")
+    root = Path(path)
+    file = root / "documents.jsonl" if root.is_dir() else root
+    documents = documents_of((f"{file}, line {number}", row) for number, row in json_lines(file))
+    for document in documents:
+        if not isinstance(document.metadata.get("boundaries"), list):
+            raise DataError(
+                f"{path}: the text {echo(document.id)} has no boundaries, the offsets at which its sections begin"
+            )
     return documents
-
-
-def segmented_rows(root: Path, layout: str = "auto") -> Iterable[Row]:
-    """The texts of `load_segmented` as rows ``{"id", "text", "boundaries"}``, lazy and unchecked; same errors."""
-    if not root.exists():
-        raise DataError(f"{root} cannot be read: No such file or directory")
-    sectioned = [each for each in known_layouts() if each.tells_sections]
-    if layout not in ("auto", *(each.name for each in sectioned)):
-        names = ", ".join(each.name for each in sectioned)
-        why = "tells no sections" if layout in layouts else "is none"
-        raise OptionError(f"the layout {layout} {why}: expected one of auto, {names}")
-    others = [each for each in sectioned if each.name != ChunkcoreLayout.name]
-    if layout not in ("auto", ChunkcoreLayout.name):
-        return get_layout(layout, root).sections(root)
-    # Our own is known by its name, or as JSON lines of no other layout.
-    is_own = (root / "documents.jsonl").is_file() or (
-        root.suffix == ".jsonl" and not root.is_dir() and all(each.lacks(root) for each in others)
-    )
-    return (ChunkcoreLayout() if is_own or layout == ChunkcoreLayout.name else recognised(root, others)).sections(root)
