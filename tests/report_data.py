@@ -154,7 +154,13 @@ def _report(
         {"chunk": 0.04 * (index + 1), "embed": 12.1 / (index + 1), "search": 0.003, "score": 0.02},
         run=run,
         cost=_cost(index, price),
+        **system(name),
     )
+
+
+def system(name: str) -> dict[str, str]:
+    """A drawn report's chunker, retriever and embedder, by its name."""
+    return dict(zip(("chunker", "retriever", "embedder"), name.split(" · "), strict=False))
 
 
 def _cost(index: int, price: float | None) -> Cost:

@@ -430,6 +430,12 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
         "c · dense · large",
         "c · bm25 · large",
     ]
+    assert [report.system for report in reports[2:5]] == [
+        ("f", "bm25", ""),
+        ("c", "bm25", "small"),
+        ("f", "dense", "large"),
+    ]
+    assert [Report.from_dict(report.to_dict()).system for report in reports] == [report.system for report in reports]
     for model, group in ((small, reports[:2]), (large, reports[4:6])):
         alone = run_experiment(Scorer(benchmark, counter="words"), chunkers(*specs), model)
         assert [each.found for each in group] == [each.found for each in alone]

@@ -24,7 +24,7 @@ from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
 from chunkcore.report.terminal import print_report
-from tests.report_data import NASTY, study
+from tests.report_data import NASTY, study, system
 
 RECALL, BUDGET = get_measure("Recall@5"), get_measure("Recall@1000tok")
 HARD = np.random.default_rng(0).uniform(0, 1, 90)
@@ -35,7 +35,9 @@ def report(name: str, scores: Sequence[float], *, measure=RECALL, tokens: float 
     ids = tuple(f"q{i}" for i in range(len(values)))
     retrieved = {measure.k: np.full(len(values), tokens)}
     cost = Cost(source_tokens=100, embedded_tokens=read, embedded_texts=1)
-    return Report(name, "b", ids, ("",) * len(ids), {measure: values}, retrieved_tokens=retrieved, cost=cost)
+    return Report(
+        name, "b", ids, ("",) * len(ids), {measure: values}, retrieved_tokens=retrieved, cost=cost, **system(name)
+    )
 
 
 def near(shift: float, seed: int, size: int = 90) -> np.ndarray:

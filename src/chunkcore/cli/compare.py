@@ -101,9 +101,6 @@ def compare(
     # With several models a size is for the one that reads least, so that strategies stay the same.
     least = min(models, key=lambda model: model.max_tokens or math.inf)
     specs = [sized_spec(each, least) for each in given or DEFAULT_STRATEGIES]
-    if len(retrievers) == 1 and gate.earlier is not None:  # an earlier report of several retrievers names it
-        own = f" · {retrievers[0]}"
-        gate = replace(gate, earlier=[replace(each, name=each.name.removesuffix(own)) for each in gate.earlier])
     if len(models) == len(retrievers) == 1:
         gate.check_names(specs)
     # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.

@@ -353,7 +353,7 @@ class Gate:
         """
         if self.earlier is None or len(names) == len(self.earlier) == 1:
             return
-        before = [report.name for report in self.earlier]
+        before = [report.system[0] for report in self.earlier]
         if not set(before) & set(names):
             raise DataError(
                 f"the baseline has none of the strategies: it has {', '.join(before)}; compared are {', '.join(names)}"
@@ -376,14 +376,17 @@ class Gate:
         return found
 
     def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
-        self.check_names([report.name for report in reports])
+        self.check_names([report.system[0] for report in reports])
         if self.earlier is None:
             return
         if len(reports) == len(self.earlier) == 1:
             yield reports[0], self.earlier[0]
             return
-        before = {report.name: report for report in self.earlier}
-        yield from ((report, before[report.name]) for report in reports if report.name in before)
+        # An earlier report of several retrievers has the retriever in its name.
+        before = {report.system: report for report in self.earlier} | {report.name: report for report in self.earlier}
+        for report in reports:
+            if earlier := before.get(report.name) or before.get(report.system):
+                yield report, earlier
 
 
 def check_savable(benchmark: Benchmark) -> None:

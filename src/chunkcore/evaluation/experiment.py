@@ -24,7 +24,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, Measure, budget_of, measures_at, retrieval_measures
-from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
@@ -157,9 +157,10 @@ def run_experiment(
         cuts = _cut_all({each.name: each.chunker for _, each in pairs}, scorer.benchmark, meter, workers, tell)
         vectors = MeteredVectors(meter, [each.corpus for each in cuts.values()], progress=tell)
         for place, (method, strategy) in enumerate(pairs, start=1):
-            told = model if len(meters) > 1 and (method.embeds or strategy.embeds) else ""
-            name = " · ".join(filter(None, (strategy.name, method.name if len(methods) > 1 else "", told)))
-            reports.append(_report(name, cuts[strategy.name], method, vectors, scorer, wanted, meter))
+            used = model if method.embeds or strategy.embeds else ""
+            parts = (strategy.name, method.name if len(methods) > 1 else "", used if len(meters) > 1 else "")
+            report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, wanted, meter)
+            reports.append(replace(report, chunker=strategy.name, retriever=method.name, embedder=used))
             if done is not None:
                 done(reports[-1])
             tell("search", place, len(pairs))

@@ -164,6 +164,15 @@ class ChunkStatistics:
         return int(self.tokens.max(initial=0))
 
 
+def system_name(*parts: str) -> str:
+    """The name of a chunker with its retriever or embedder, without empty parts.
+
+    >>> system_name("sentence:size=50", "hybrid", "")
+    'sentence:size=50 · hybrid'
+    """
+    return " · ".join(filter(None, parts))
+
+
 @dataclass(frozen=True, eq=False)
 class Report(Frame):
     """One system's scores on one benchmark.
@@ -184,6 +193,9 @@ class Report(Frame):
         cost: in models; None if unknown.
         search_recall: of an approximate search; None for exact search.
         documents_digest: of the documents' ids and texts; "" if unknown.
+        chunker: the chunker's name; "" for a system that was run elsewhere.
+        retriever: the retriever's name; "" likewise.
+        embedder: the embedder's name; "" likewise, or if nothing embeds.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5"), report.std("Recall@5")
@@ -207,6 +219,14 @@ class Report(Frame):
     cost: Cost | None = None
     search_recall: SearchRecall | None = None
     documents_digest: str = ""
+    chunker: str = ""
+    retriever: str = ""
+    embedder: str = ""
+
+    @property
+    def system(self) -> tuple[str, str, str]:
+        """Chunker, retriever and embedder; the name in place of the chunker for a system that was run elsewhere."""
+        return self.chunker or self.name, self.retriever, self.embedder
 
     def __repr__(self) -> str:
         shown = "".join(f", {each} {each.show(self.mean(each))}{each.suffix}" for each in list(self.scores)[:1])
@@ -306,6 +326,9 @@ class Report(Frame):
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
                 search_recall=SearchRecall.from_dict(data["search_recall"]) if data.get("search_recall") else None,
                 documents_digest=_text(data.get("documents_digest", "")),
+                chunker=_text(data.get("chunker", "")),
+                retriever=_text(data.get("retriever", "")),
+                embedder=_text(data.get("embedder", "")),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})") from error

@@ -14,11 +14,12 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import ChunkcoreError
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
+from chunkcore.evaluation.results import system_name
 from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
-from chunkcore.report.tables import FEW, JOINT, cost_axis, listed
+from chunkcore.report.tables import FEW, cost_axis, listed
 from chunkcore.tuning.result import Tuning, snippets
 from chunkcore.tuning.space import configuration
 
@@ -77,9 +78,9 @@ class Advice:
             lines.append(("Next", more))
         elif settled := _settled(page, use, tied, asked):
             lines.append(("To settle it", settled))
-        spec, *ways = use.split(JOINT)
-        models = [page.embedders[way] for way in ways if way in page.embedders] or list(page.embedders.values())
-        own = JOINT.join([spec, *(way for way in ways if way not in page.embedders)])
+        chunker, retriever, embedder = standing[use].system
+        own = system_name(chunker, retriever)
+        models = [page.embedders[embedder]] if embedder in page.embedders else list(page.embedders.values())
         pasted: Mapping[str, str] = {}
         with suppress(ChunkcoreError):  # a deployed system is no strategy
             get_chunker(configuration(own)[0])

@@ -17,7 +17,7 @@ import numpy as np
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
-from chunkcore.evaluation.results import Cost, Report
+from chunkcore.evaluation.results import Cost, Report, system_name
 from chunkcore.evaluation.statistics.comparison import enumerated
 from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
@@ -547,16 +547,17 @@ def _seconds(step: str) -> Column[System]:
     return Column(step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True)
 
 
-# Separates a strategy's name from its retriever or embedder; see `run_experiment`.
-JOINT = " · "
-
-
 def cross_table(page: ReportPage) -> Table[str] | None:
     """One row per strategy, one column per retriever or embedder: the mean by the verdict's measure.
 
     None unless two retrievers or embedders share two strategies (layout: Qu, Tu and Bao 2024, appendix E.2).
     """
-    places = {row.report.name.partition(JOINT)[::2]: row for row in page.systems}
+    several = len({row.report.retriever for row in page.systems}) > 1
+    models = len({row.report.embedder for row in page.systems} - {""}) > 1
+    places = {}
+    for row in page.systems:
+        chunker, retriever, embedder = row.report.system
+        places[chunker, system_name(retriever if several else "", embedder if models else "")] = row
     strategies = tuple(dict.fromkeys(strategy for strategy, _ in places))
     ways = tuple(dict.fromkeys(way for _, way in places))
     fewest, most = sorted((len(strategies), len(ways)))
