@@ -161,11 +161,11 @@ FRAMEWORKS = pytest.mark.parametrize("framework", [langchain, llamaindex, haysta
 @FRAMEWORKS
 @pytest.mark.parametrize("fault", LASTING)
 def test_a_service_that_goes_on_failing_is_one_error_and_nothing_of_it_is_kept(framework, fault, service, tmp_path):
-    with EmbeddingCache(tmp_path / "cache.sqlite") as cache:
-        embedder = CachedEmbedder(framework(service, fault), cache)
-        with pytest.raises(ModelError) as told:
-            embedder.embed_documents(TEXTS)
-        assert len(cache) == 0
+    cache = EmbeddingCache(tmp_path / "cache.sqlite")
+    embedder = CachedEmbedder(framework(service, fault), cache)
+    with pytest.raises(ModelError) as told:
+        embedder.embed_documents(TEXTS)
+    assert len(cache) == 0
     assert KEY not in str(told.value)
     assert len(str(told.value)) < 1000
 
@@ -173,20 +173,20 @@ def test_a_service_that_goes_on_failing_is_one_error_and_nothing_of_it_is_kept(f
 @FRAMEWORKS
 @pytest.mark.parametrize("fault", ["ok", *PASSING])
 def test_a_service_that_recovers_is_believed(framework, fault, service, tmp_path):
-    with EmbeddingCache(tmp_path / "cache.sqlite") as cache:
-        embedder = CachedEmbedder(framework(service, fault), cache)
-        vectors = embedder.embed_documents(TEXTS)
-        by_length = sorted(range(len(TEXTS)), key=lambda place: -len(TEXTS[place]))
-        assert [vectors[place].tolist() for place in by_length] == GOOD  # the longest are asked for first
-        assert len(cache) == len(TEXTS)
+    cache = EmbeddingCache(tmp_path / "cache.sqlite")
+    embedder = CachedEmbedder(framework(service, fault), cache)
+    vectors = embedder.embed_documents(TEXTS)
+    by_length = sorted(range(len(TEXTS)), key=lambda place: -len(TEXTS[place]))
+    assert [vectors[place].tolist() for place in by_length] == GOOD  # the longest are asked for first
+    assert len(cache) == len(TEXTS)
 
 
 @FRAMEWORKS
 def test_a_service_that_changes_its_dimensions_is_told(framework, service, tmp_path, monkeypatch):
-    with EmbeddingCache(tmp_path / "cache.sqlite") as cache:
-        embedder = CachedEmbedder(framework(service, "ok"), cache)
-        embedder.embed_documents(TEXTS)
-        monkeypatch.setitem(FAULTS, "ok", lambda handler, count: handler.vectors([[0.5] * 7] * count))
-        with pytest.raises(ModelError, match="7 dimensions"):
-            embedder.embed_documents(["One more."])
-        assert len(cache) == len(TEXTS)
+    cache = EmbeddingCache(tmp_path / "cache.sqlite")
+    embedder = CachedEmbedder(framework(service, "ok"), cache)
+    embedder.embed_documents(TEXTS)
+    monkeypatch.setitem(FAULTS, "ok", lambda handler, count: handler.vectors([[0.5] * 7] * count))
+    with pytest.raises(ModelError, match="7 dimensions"):
+        embedder.embed_documents(["One more."])
+    assert len(cache) == len(TEXTS)

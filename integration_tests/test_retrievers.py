@@ -106,7 +106,7 @@ def reports() -> dict[str, Report]:
     found = run_experiment(
         load_dataset("lochmere"),
         [get_chunker("recursive:size=200")],
-        CachedEmbedder(get_embedder(), EmbeddingCache(default_cache(), private=True)),
+        CachedEmbedder(get_embedder(), EmbeddingCache(default_cache())),
         measures=measures_at([5, "1000tok"]),
         retrievers=["dense", "bm25", "hybrid:fusion=ranks", *(["hnsw"] if find_spec("usearch") else [])],
     )

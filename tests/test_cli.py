@@ -706,7 +706,7 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
     assert _compare(docs, questions, tmp_path / "out", "--cache", str(tmp_path / "notes.txt")) == 2
     err = capfd.readouterr().err
     assert err.startswith("chunkcore: ")
-    assert "notes.txt' is no cache (it is no database) and was left as it is" in err
+    assert "notes.txt' is no cache and was left as it is" in err
     assert err.count("\n") == 1
     assert (tmp_path / "notes.txt").read_text() == "mine"
 

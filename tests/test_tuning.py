@@ -844,8 +844,8 @@ class Telling(FakeEmbedder):
 folder = Path(sys.argv[1])
 study = folder / "study.jsonl"
 options = TuneOptions(trials=9, folds=3, measure="Recall@60tok", resamples=200)
-with EmbeddingCache(folder / "cache.sqlite") as cache:
-    tune(make_benchmark(), SMALL, Telling(), options=options, study=study, cache=cache)
+cache = EmbeddingCache(folder / "cache.sqlite")
+tune(make_benchmark(), SMALL, Telling(), options=options, study=study, cache=cache)
 """
 
 

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cached", type=int, default=50_000)
     options = parser.parse_args(arguments)
     benchmark = load_benchmark(options.shared / "data" / "chroma")
-    model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache(), private=True))
+    model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
     chunks: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
     for spec in SPECS:
         for chunk in get_chunker(spec).chunk_many(benchmark.documents):

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--docs", type=Path, help="a collection's folder; the shipped one by default")
     options = parser.parse_args(arguments)
     benchmark = load_benchmark(options.docs) if options.docs else load_dataset("lochmere")
-    model = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache(), private=True))
+    model = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache()))
     reports = run_experiment(
         benchmark,
         {spec: get_chunker(spec) for spec in STRATEGIES},

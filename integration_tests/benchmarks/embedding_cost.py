@@ -98,7 +98,6 @@ def main() -> None:
                 began = time.perf_counter()
                 cached.embed_documents(texts)
                 print(f"openvino with a {what} cache {len(texts) / (time.perf_counter() - began):9.1f} texts/s")
-                cached.cache.close()
     if options.recall:
         for collection in ("chroma", "covid_qa"):
             found = ", ".join(f"{each} {recall(collection, each):.2f}" for each in PRECISIONS)

@@ -44,17 +44,17 @@ class Hanging(FakeEmbedder):
 @pytest.mark.parametrize("ask", [CachedEmbedder.embed_documents, CachedEmbedder.embed_queries])
 def test_a_model_that_hangs_is_asked_once_more_and_then_given_up(tmp_path: Path, ask) -> None:
     model = Hanging(2)
-    with EmbeddingCache(tmp_path / "cache.sqlite") as cache:
-        embedder = CachedEmbedder(model, cache, timeout=0.2)
-        asked = time.monotonic()
-        with pytest.raises(ModelError, match=r"the model 'fake' gave no answer to 3 texts in 0\.2 s"):
-            ask(embedder, ["a", "b", "c"])
-        assert len(model.began) == 2
-        assert model.began[1] - asked >= 0.2
-        model.free.set()
-        assert len(cache) == 0  # nothing of what it was asked is taken for answered
-        embedder.timeout = 60
-        assert len(ask(embedder, ["a", "b", "c"])) == len(cache) == 3
+    cache = EmbeddingCache(tmp_path / "cache.sqlite")
+    embedder = CachedEmbedder(model, cache, timeout=0.2)
+    asked = time.monotonic()
+    with pytest.raises(ModelError, match=r"the model 'fake' gave no answer to 3 texts in 0\.2 s"):
+        ask(embedder, ["a", "b", "c"])
+    assert len(model.began) == 2
+    assert model.began[1] - asked >= 0.2
+    model.free.set()
+    assert len(cache) == 0  # nothing of what it was asked is taken for answered
+    embedder.timeout = 60
+    assert len(ask(embedder, ["a", "b", "c"])) == len(cache) == 3
 
 
 def test_a_model_that_hangs_once_costs_a_run_one_time_out(monkeypatch: pytest.MonkeyPatch) -> None:

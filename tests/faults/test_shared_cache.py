@@ -16,16 +16,6 @@ from chunkcore.models import EmbeddingCache
 
 ONE = np.ones((1, 4), dtype=np.float32)
 
-STORE_AND_CLOSE = """
-import sys
-import numpy as np
-from chunkcore.columns import text_key
-from chunkcore.models.cache import EmbeddingCache
-
-with EmbeddingCache(sys.argv[1]) as cache:
-    cache.store("m", [text_key(sys.argv[2])], np.ones((1, 4), dtype=np.float32))
-"""
-
 BEGIN_TOGETHER = """
 import multiprocessing, sys, warnings
 import numpy as np
@@ -40,13 +30,11 @@ def work(number, barrier, failed):
     for turn in range(rounds):
         barrier.wait(60)
         try:
-            with EmbeddingCache(folder / f"{turn}.sqlite") as cache:
-                key = [text_key(f"{number} of {turn}")]
-                cache.store("m", key, np.ones((1, 4), dtype=np.float32))
-                if (number + turn) % 2:
-                    cache.close()
-                if not cache.fetch("m", key)[0].all():
-                    failed.put(f"{number} lost what it kept in turn {turn}")
+            cache = EmbeddingCache(folder / f"{turn}.sqlite")
+            key = [text_key(f"{number} of {turn}")]
+            cache.store("m", key, np.ones((1, 4), dtype=np.float32))
+            if not cache.fetch("m", key)[0].all():
+                failed.put(f"{number} lost what it kept in turn {turn}")
         except BaseException as error:
             failed.put(repr(error))
 
@@ -60,9 +48,9 @@ for process in crowd:
 while not failed.empty():
     print(failed.get())
 for turn in range(rounds):
-    with EmbeddingCache(folder / f"{turn}.sqlite") as cache:
-        if len(cache) != processes:
-            print(f"turn {turn}: {len(cache)} of {processes} are there")
+    cache = EmbeddingCache(folder / f"{turn}.sqlite")
+    if len(cache) != processes:
+        print(f"turn {turn}: {len(cache)} of {processes} are there")
 """
 
 
@@ -81,70 +69,6 @@ def test_processes_that_begin_one_file_at_the_same_moment_all_keep_theirs_in_it(
     begin_together(tmp_path, 6, 12)
 
 
-@needs_fork
-@pytest.mark.slow
-def test_so_do_many_of_them_many_times(tmp_path):
-    begin_together(tmp_path, 8, 1000)
-
-
-@needs_fork
-def test_a_forked_process_keeps_its_own_hold_of_the_file(tmp_path):
-    """Else the last other process to close the file removes the log that the forked one goes on writing to."""
-    path = tmp_path / "cache.sqlite"
-    first = EmbeddingCache(path)
-    first.store("m", [text_key("a")], ONE)
-    begun, closed = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        first.store("m", [text_key("b")], ONE)
-        os.write(begun[1], b"!")
-        os.read(closed[0], 1)
-        first.store("m", [text_key("c")], ONE)
-        first.close()
-        os._exit(0)
-    os.read(begun[0], 1)
-    assert first.fetch("m", [text_key("b")])[0].all()  # on this side, too, it is opened again
-    first.close()
-    os.write(closed[1], b"!")
-    assert os.waitpid(child, 0)[1] == 0
-    with EmbeddingCache(path) as again:
-        assert again.fetch("m", [text_key(each) for each in "abc"])[0].tolist() == [True] * 3
-
-
-@needs_fork
-def test_what_is_in_memory_alone_survives_a_fork_here_and_stays_behind_there():
-    cache = EmbeddingCache()
-    cache.store("m", [text_key("a")], ONE)
-    child = os.fork()
-    if child == 0:
-        os._exit(int(cache.fetch("m", [text_key("a")])[0].any()))
-    assert os.waitpid(child, 0)[1] == 0
-    assert cache.fetch("m", [text_key("a")])[0].all()
-
-
-def test_opening_a_file_twice_keeps_it_from_being_taken_apart_by_another_process(tmp_path):
-    """POSIX takes a process's locks on a file away when it closes the file anywhere, be it only after a look at it.
-
-    Without them another process takes itself for the last one at the file, and removes its log.
-    """
-    path = tmp_path / "cache.sqlite"
-
-    def elsewhere(text: str) -> None:
-        subprocess.run([sys.executable, "-c", STORE_AND_CLOSE, str(path), text], check=True)
-
-    first = EmbeddingCache(path)
-    first.store("m", [text_key("a")], ONE)
-    second = EmbeddingCache(path)
-    elsewhere("b")
-    assert path.with_name("cache.sqlite-wal").exists()
-    first.store("m", [text_key("c")], ONE)
-    elsewhere("d")
-    first.close()
-    second.close()
-    with EmbeddingCache(path) as again:
-        assert again.fetch("m", [text_key(each) for each in "abcd"])[0].tolist() == [True] * 4
-
-
 STORE_FOR_EVER = """
 import itertools, sys, warnings
 import numpy as np
@@ -153,9 +77,9 @@ from chunkcore.models.cache import EmbeddingCache
 
 warnings.simplefilter("error")
 for number in itertools.count():
-    with EmbeddingCache(sys.argv[1]) as cache:
-        cache.store("m", [text_key(f"{sys.argv[2]} {number}")], np.ones((1, 4), dtype=np.float32))
-        print(number, flush=True)
+    cache = EmbeddingCache(sys.argv[1])
+    cache.store("m", [text_key(f"{sys.argv[2]} {number}")], np.ones((1, 4), dtype=np.float32))
+    print(number, flush=True)
 """
 
 
@@ -181,9 +105,9 @@ def test_processes_that_are_killed_at_any_moment_lose_nothing_that_was_kept(tmp_
         process.kill()
         process.communicate()
     assert sum(kept.values()) > 100
-    with EmbeddingCache(path) as cache:
-        assert all(
-            cache.fetch("m", [text_key(f"{victim} {number}")])[0].all()
-            for victim, count in kept.items()
-            for number in range(count)
-        )
+    cache = EmbeddingCache(path)
+    assert all(
+        cache.fetch("m", [text_key(f"{victim} {number}")])[0].all()
+        for victim, count in kept.items()
+        for number in range(count)
+    )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from chunkcore.cli import answer, chunk, compare, datasets, listing, questions, score, search, segments, tune
+from chunkcore.cli import answer, cache, chunk, compare, datasets, listing, questions, score, search, segments, tune
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError, shortened
 
@@ -55,6 +55,7 @@ app.add_typer(questions.app, name="questions")
 app.command()(answer.answer)
 app.add_typer(segments.app, name="segments")
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(cache.app, name="cache")
 app.command(name="list")(listing.list_names)
 
 # The commands of 0.1.

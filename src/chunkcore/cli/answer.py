@@ -67,8 +67,8 @@ def answer(
     prices = costs.prices()
     depth = _depth(k)
     store = None if costs.no_cache else answers or options.default_cache()
-    answering = _kept(llm, store, private=answers is None)
-    judging = _kept(judge, store, private=answers is None) if judge else answering
+    answering = _kept(llm, store)
+    judging = _kept(judge, store) if judge else answering
     benchmark = _limited(data.benchmark(output, [ANSWERS], require_evidence=False), limit, statistics.seed)
     asked = answerable(benchmark)
     names = _measures(measure or [], asked)
@@ -237,11 +237,11 @@ class _Answered:
         return report.values(get_measure(name, self.depth))
 
 
-def _kept(spec: str, store: Path | None, *, private: bool) -> CachedLLM:
+def _kept(spec: str, store: Path | None) -> CachedLLM:
     from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
 
     found = get_llm(spec)
-    return found if isinstance(found, CachedLLM) else CachedLLM(found, LLMCache(store, private=private))
+    return found if isinstance(found, CachedLLM) else CachedLLM(found, LLMCache(store))
 
 
 def _depth(text: str) -> Depth:

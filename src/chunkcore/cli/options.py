@@ -292,7 +292,7 @@ class Models:
     def embeddings(self) -> EmbeddingCache:
         from chunkcore.models import EmbeddingCache
 
-        return EmbeddingCache(None if self.no_cache else self.cache or default_cache(), private=self.cache is None)
+        return EmbeddingCache(None if self.no_cache else self.cache or default_cache())
 
 
 def default_cache() -> Path:
@@ -329,7 +329,7 @@ def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
     """The model over the user's cache; where nothing is to be kept, over one in memory."""
     from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 
-    return CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache() if keep else None, private=True))
+    return CachedEmbedder(get_embedder(name), EmbeddingCache(default_cache() if keep else None))
 
 
 def check_output(output: Path) -> None:

@@ -290,7 +290,7 @@ def keeping(chunker: Chunker, path: Path | None) -> Chunker:
     if isinstance(chunker, Contextual):
         chunker = replace(chunker, chunker=keeping(chunker.inner, path))
     llm = get_llm(chunker.llm)
-    return chunker if isinstance(llm, CachedLLM) else replace(chunker, llm=CachedLLM(llm, LLMCache(path, private=True)))
+    return chunker if isinstance(llm, CachedLLM) else replace(chunker, llm=CachedLLM(llm, LLMCache(path)))
 
 
 def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None) -> Iterator[str]:

@@ -7,13 +7,12 @@ import sqlite3
 import threading
 import time
 import warnings
-import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,407 +31,271 @@ from chunkcore.models.base import (
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
-C = TypeVar("C", bound="Cache")
 T = TypeVar("T")
 
-_OURS = 0x63686B63  # "chkc", the application id in the file's header
-_OF_ANSWERS = 0x63686B61  # "chka": caches of answers before version 2
-_VERSION = 2
-_TABLES = {
-    "models": "id INTEGER PRIMARY KEY, kind TEXT NOT NULL, fingerprint TEXT NOT NULL, UNIQUE (kind, fingerprint)",
-    "entries": "model INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, checksum INTEGER NOT NULL, "
-    "PRIMARY KEY (model, key)",
-}
-# Damage can change a value's type, and a text that is not UTF-8 cannot be read as one.
-_COLUMNS = "CAST(key AS BLOB), CAST(value AS BLOB), CAST(checksum AS INTEGER)"
+MAX_BYTES = 10 * 10**9
+_APPLICATION = 0x63686B63  # "chkc", the application id in the file's header
+_OLD_APPLICATION = 0x63686B61  # "chka": caches of answers before version 2
+_VERSION = 3
+_TABLE = """CREATE TABLE IF NOT EXISTS entries (
+    space TEXT NOT NULL, key BLOB NOT NULL, checksum INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (space, key))"""
 _KEYS_AT_ONCE = 500  # old versions of SQLite take 999 parameters
-_SMALLEST = 512  # bytes of a page: no database is smaller
-_MEMORY = ":memory:"
+_KEPT_BY_PRUNING = 0.8  # of the limit, so that not every later write prunes
+
+# One connection a call, under one lock: nothing is open when the process forks, so a child inherits no file locks.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class CacheWarning(UserWarning):
     """A cache could not be used as asked. Results are the same; the run is slower."""
 
 
-class _UnusableError(Exception):
-    """The file is damaged or of another version."""
+class CacheSize(NamedTuple):
+    """What a cache holds: bytes on disk, vectors, and language models' answers."""
 
-
-class _ForeignError(Exception):
-    """The file is not a cache."""
+    bytes: int
+    vectors: int
+    answers: int
 
 
 class Cache:
     """Bytes by model fingerprint and key, in one file for threads, processes and forks.
 
-    The base class of `EmbeddingCache` and `LLMCache`, which may share a file. A damaged file, or one of another
-    version, is renamed with a `CacheWarning`, and a new one starts. Where nothing can be written, the run continues
-    in memory. Each entry's checksum covers its model, key and value: a damaged entry is a cache miss.
+    The base class of `EmbeddingCache` and `LLMCache`, which may share a file. Only its owner can read the file. A
+    damaged file, or one of an older version, is renamed with a `CacheWarning`, and a new one starts. Where nothing can
+    be read or written, the run continues in memory with a `CacheWarning`. Each entry's checksum covers its model, key
+    and value: a damaged entry is a cache miss.
 
     Args:
         path: the file; created where there is none. None keeps everything in memory for this run.
         wait_seconds: how long to wait for another process that writes.
-        private: no other program uses this path: a file that is not a cache is a damaged one.
+        max_bytes: of the file; past it, the entries that were not used for the longest time are removed.
 
-    Raises `OptionError`: the file is not a cache, and the path is not private.
+    Raises `OptionError`: the file is not a cache.
 
     Attributes:
         kind: the entries that this class reads and writes: "vector" or "answer".
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
 
-    def __init__(self, path: Path | str | None = None, *, wait_seconds: float = 30.0, private: bool = False) -> None:
+    def __init__(
+        self, path: Path | str | None = None, *, wait_seconds: float = 30.0, max_bytes: int = MAX_BYTES
+    ) -> None:
         self.path = None if path is None else Path(path)
         self._wait = wait_seconds
-        self._private = private
-        self._lock = threading.RLock()
-        self._disk: sqlite3.Connection | None = None
-        self._memory: sqlite3.Connection | None = None
-        self._told_of_damage = False
-        self._open()
-        with _one_fork:
-            _alive.add(self)
+        self._max_bytes = max_bytes
+        self._readable = self._writable = path is not None
+        self._memory: dict[tuple[str, bytes], bytes] = {}
+        self._warned_of_entries = False
+        self._on_disk(lambda disk: None)
 
     def __len__(self) -> int:
         """The number of entries of this kind, of all models."""
-
-        def count(connection: sqlite3.Connection) -> int:
-            statement = "SELECT count(*) FROM entries JOIN models ON models.id = model WHERE kind = ?"
-            return int(connection.execute(statement, (self.kind,)).fetchone()[0])
-
-        with self._lock:
-            disk = self._on_disk(count) or 0
-            return disk + (count(self._memory) if self._memory is not None else 0)
-
-    def close(self) -> None:
-        """Close the file. The next use opens it again."""
-        with self._lock:
-            for connection in (self._disk, self._memory):
-                if connection is not None:
-                    connection.close()
-            self._memory, self._is_open = None, False
+        query = "SELECT count(*) FROM entries WHERE substr(space, 1, ?) = ?"
+        parameters = (len(self.kind), self.kind)
+        on_disk = self._on_disk(lambda disk: int(disk.execute(query, parameters).fetchone()[0])) or 0
+        return on_disk + sum(space.startswith(self.kind) for space, _ in self._memory)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds the path; entries that are in memory alone stay behind.
-        return partial(type(self), wait_seconds=self._wait, private=self._private), (self.path,)
+        return partial(type(self), wait_seconds=self._wait, max_bytes=self._max_bytes), (self.path,)
 
-    def __enter__(self: C) -> C:
-        return self
+    def size(self) -> CacheSize:
+        """What the file holds, of both kinds."""
+        vectors, answers = len(EmbeddingCache(self.path)), len(LLMCache(self.path))
+        return CacheSize(self.path.stat().st_size if self.path and self.path.is_file() else 0, vectors, answers)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def prune(self, max_bytes: int) -> int:
+        """Shrink the file to about `max_bytes`, least recently used entries first; the number of removed entries."""
+        check_number("max_bytes", max_bytes)
+
+        def prune(disk: sqlite3.Connection) -> int:
+            with _transaction(disk):
+                removed = _remove_oldest(disk, max_bytes)
+            disk.execute("VACUUM")
+            return removed
+
+        return self._on_disk(prune, writes=True) or 0
+
+    def clear(self) -> int:
+        """Remove every entry of both kinds; the number of removed entries."""
+        self._memory.clear()
+        return self.prune(0)
 
     # ---- entries
 
     def _read(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The sound entries of these keys, from disk or else from memory."""
-        with self._lock:
-            found = self._on_disk(lambda disk: self._select(disk, model, keys)) or {}
-            missing = [key for key in keys if key not in found]
-            if missing and self._memory is not None:
-                found.update(self._select(self._memory, model, missing))
-        return found
+        space = f"{self.kind}:{model}"
+        values = self._on_disk(lambda disk: self._select(disk, space, keys)) or {}
+        for key in keys:
+            if key not in values and (space, key) in self._memory:
+                values[key] = self._memory[space, key]
+        return values
 
     def _write(self, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        with self._lock:
-            if self._on_disk(lambda disk: self._insert(disk, model, entries), writes=True) is None:
-                if self._memory is None:
-                    self._memory = self._connect(_MEMORY)
-                self._insert(self._memory, model, entries)
+        space = f"{self.kind}:{model}"
+        if self._on_disk(lambda disk: self._insert(disk, space, entries), writes=True) is None:
+            self._memory.update(((space, key), value) for key, value in entries)
 
-    def _select(self, connection: sqlite3.Connection, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        number = self._number(connection, model)
-        if number is None:
-            return {}
-        found: dict[bytes, bytes] = {}
-        damaged = 0
+    def _example(self, model: str) -> bytes | None:
+        """The value of a sound entry of this model; None where there is none."""
+        space = f"{self.kind}:{model}"
+        query = "SELECT key FROM entries WHERE space = ? LIMIT 1"
+        row = self._on_disk(lambda disk: disk.execute(query, (space,)).fetchone())
+        keys = [row[0]] if row else [key for name, key in self._memory if name == space][:1]
+        return next(iter(self._read(model, keys).values()), None)
+
+    def _select(self, disk: sqlite3.Connection, space: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        values: dict[bytes, bytes] = {}
+        damaged, stale = 0, []
+        now = _hours()
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
-            statement = f"SELECT {_COLUMNS} FROM entries WHERE model = ? AND key IN ({','.join('?' * len(some))})"  # noqa: S608
-            for key, value, checksum in connection.execute(statement, (number, *some)):
-                if self._is_sound(model, key, value, checksum):
-                    found[key] = value
+            query = f"SELECT key, value, checksum, used FROM entries WHERE space = ? AND key IN ({_marks(some)})"  # noqa: S608
+            for key, value, checksum, used in disk.execute(query, (space, *some)):
+                if isinstance(key, bytes) and isinstance(value, bytes) and checksum == _checksum(space, key, value):
+                    values[key] = value
+                    if used != now:
+                        stale.append((now, space, key))
                 else:
                     damaged += 1
-        if damaged and not self._told_of_damage:
-            self._told_of_damage = True
-            self._warn(f"has {damaged} damaged entries of {len(keys)} asked for; they count as missing", goes_on=False)
-        return found
+        if stale and self._writable:
+            disk.execute("PRAGMA busy_timeout = 0")
+            with suppress(sqlite3.OperationalError), _transaction(disk):  # another process writes: not worth a wait
+                disk.executemany("UPDATE entries SET used = ? WHERE space = ? AND key = ?", stale)
+        if damaged and not self._warned_of_entries:
+            self._warned_of_entries = True
+            self._warn(f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing")
+        return values
 
-    def _insert(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> bool:
-        with transaction(connection):
-            connection.execute("INSERT OR IGNORE INTO models (kind, fingerprint) VALUES (?, ?)", (self.kind, model))
-            number = self._number(connection, model)
-            self._check(connection, model, entries)
-            connection.executemany(
-                "INSERT OR REPLACE INTO entries (model, key, value, checksum) VALUES (?, ?, ?, ?)",
-                [(number, key, value, self._checksum(model, key, value)) for key, value in entries],
+    def _insert(self, disk: sqlite3.Connection, space: str, entries: Sequence[tuple[bytes, bytes]]) -> bool:
+        now = _hours()
+        with _transaction(disk):
+            disk.executemany(
+                "INSERT OR REPLACE INTO entries (space, key, checksum, used, value) VALUES (?, ?, ?, ?, ?)",
+                [(space, key, _checksum(space, key, value), now, value) for key, value in entries],
             )
+            if _bytes_used(disk) > self._max_bytes:
+                _remove_oldest(disk, int(self._max_bytes * _KEPT_BY_PRUNING))
         return True
 
-    def _number(self, connection: sqlite3.Connection, model: str) -> int | None:
-        statement = "SELECT id FROM models WHERE kind = ? AND fingerprint = ?"
-        row = connection.execute(statement, (self.kind, model)).fetchone()
-        return None if row is None else int(row[0])
+    # ---- the file
 
-    def _checksum(self, model: str, key: bytes, value: bytes) -> int:
-        return zlib.crc32(value, zlib.crc32(key, zlib.crc32(f"{self.kind}\0{model}\0".encode())))
-
-    def _is_sound(self, model: str, key: bytes | None, value: bytes | None, checksum: int | None) -> bool:
-        return key is not None and value is not None and checksum == self._checksum(model, key, value)
-
-    def _check(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        """Raise an error for entries that do not fit the kept ones. Called inside the transaction."""
-
-    # ---- opening the file
-
-    def _open(self) -> None:
-        self._process = os.getpid()
-        self._is_open = self._writable = True
-        self._disk = None
-        if self.path is None:
-            self._memory = self._connect(_MEMORY)
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._disk = self._connect_or_replace(self.path)
-        except (OSError, ValueError, sqlite3.Error, _UnusableError) as error:
-            self._disk = self._connect_to_read(self.path)
-            self._writable = False
-            self._warn(f"cannot be {'used' if self._disk is None else 'written to'} ({error})")
-        except _ForeignError as error:
-            raise OptionError(
-                f"{str(self.path)!r} is no cache ({error}) and was left as it is: name another file, or delete this "
-                "one if it is a damaged cache"
-            ) from error
-
-    def _connect_or_replace(self, path: Path) -> sqlite3.Connection:
-        try:
-            return self._connect(path)
-        except (sqlite3.DatabaseError, _UnusableError) as error:
-            try:
-                self._must_be_damaged(path, error)
-            except _ForeignError:
-                # Another process may have replaced a damaged file since: a second look finds its new cache.
-                with suppress(sqlite3.DatabaseError, _UnusableError):
-                    return self._connect(path)
-                raise
-        with self._only_one_process(path):
-            # Another process may have replaced the file while this one waited.
-            try:
-                return self._connect(path)
-            except (sqlite3.DatabaseError, _UnusableError) as error:
-                self._must_be_damaged(path, error)
-                self._set_aside(path, error)
-            return self._connect(path)
-
-    def _connect_to_read(self, path: Path) -> sqlite3.Connection | None:
-        """The cache on a read-only medium; None where it cannot be read.
-
-        SQLite reads such a file only as immutable, which ignores the log: a file with a log is left alone.
-        """
-        connection = None
-        with suppress(OSError, ValueError, sqlite3.Error, _UnusableError, _ForeignError):
-            if not os.access(path.parent, os.W_OK) and _size(path) and not _size(f"{path}-wal"):
-                address = f"{path.absolute().as_uri()}?immutable=1"
-                connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-                if self._check_identity(connection) == "ours":
-                    return connection
-        if connection is not None:
-            connection.close()
+    def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
+        """The result of `work`; None, after one warning, where the file cannot be used."""
+        with _lock:
+            for _ in range(2):
+                if self.path is None or not (self._writable if writes else self._readable):
+                    return None
+                try:
+                    with closing(self._connect(self.path)) as disk:
+                        return work(disk)
+                except OptionError:
+                    raise
+                except (sqlite3.OperationalError, OSError, ValueError) as error:  # locked, full, read-only, no folder
+                    self._writable = False
+                    self._readable = self._readable and writes
+                    what = "read" if not self._readable else "written to"
+                    self._warn(f"cannot be {what} ({error}); going on with memory alone")
+                except sqlite3.DatabaseError as error:
+                    self._set_aside(self.path, error)
         return None
 
-    def _must_be_damaged(self, path: Path, error: Exception) -> None:
-        """Raise the error unless it means damage to a file of ours."""
-        if not _is_damage(error):
-            raise error
-        if self._private:
-            return
-        # Where SQLite cannot read the database, its header of 100 bytes may still say whose it is.
+    def _connect(self, path: Path) -> sqlite3.Connection:
         header = b""
-        if path.is_file():
+        if path.exists():
             with path.open("rb") as file:
                 header = file.read(100)
-        if int.from_bytes(header[68:72], "big") not in (_OURS, _OF_ANSWERS):
-            raise _ForeignError(str(error)) from error
-
-    def _foreign(self, reason: str) -> Exception:
-        return _UnusableError(reason) if self._private else _ForeignError(reason)
-
-    def _connect(self, path: Path | str) -> sqlite3.Connection:
-        # SQLite takes a file of a few bytes for an empty database and writes over it. The file is not opened for the
-        # check: closing it would drop the locks by which other processes see that this one has it open.
-        if path != _MEMORY and 0 < _size(path) < _SMALLEST:
-            raise self._foreign("it is no database")
-        connection = sqlite3.connect(path, timeout=self._wait, isolation_level=None, check_same_thread=False)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
+        if header and application not in (_APPLICATION, _OLD_APPLICATION):
+            raise OptionError(
+                f"{str(path)!r} is no cache and was left as it is: name another file, or delete this one if it is a "
+                "damaged cache"
+            )
+        if header and version != _VERSION:
+            raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
+        disk = sqlite3.connect(path, timeout=self._wait, isolation_level=None)
         try:
-            self._set_up(connection)
+            disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
+            disk.execute("PRAGMA synchronous = NORMAL")
+            if disk.execute("PRAGMA application_id").fetchone() == (0,):
+                with _transaction(disk):
+                    disk.execute(_TABLE)
+                    disk.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    disk.execute(f"PRAGMA user_version = {_VERSION}")
         except BaseException:
-            connection.close()
+            disk.close()
             raise
-        return connection
-
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        # Look before writing: another program's database stays as it is. Both in transactions, because another
-        # process may be creating this very file: its number would be read before, and its tables after.
-        with transaction(connection, "DEFERRED"):
-            self._check_identity(connection)
-        with transaction(connection):
-            if self._check_identity(connection) == "empty":
-                for table, columns in _TABLES.items():
-                    connection.execute(f"CREATE TABLE {table} ({columns})")
-                connection.execute(f"PRAGMA application_id = {_OURS}")
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
-        # A write-ahead log lets others read while one writes, and survives a killed process. It starts after the
-        # file says whose it is. SQLite's own waiting does not cover the change to it.
-        end = time.monotonic() + self._wait
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.02)
-        connection.execute("PRAGMA synchronous = NORMAL")
-
-    def _check_identity(self, connection: sqlite3.Connection) -> Literal["ours", "empty"]:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not tables and application == 0:
-            return "empty"
-        if application not in (_OURS, _OF_ANSWERS):
-            raise self._foreign("it is another program's database")
-        if application != _OURS or version != _VERSION or not _TABLES.keys() <= tables:
-            raise _UnusableError(f"it is of version {version}; expected {_VERSION}")
-        return "ours"
-
-    @contextmanager
-    def _only_one_process(self, path: Path) -> Iterator[None]:
-        """A lock between processes on every system: an open transaction on a file beside the cache."""
-        with closing(sqlite3.connect(f"{path}.lock", timeout=self._wait, isolation_level=None)) as lock:
-            lock.execute("BEGIN EXCLUSIVE")
-            yield
+        return disk
 
     def _set_aside(self, path: Path, reason: Exception) -> None:
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
             number += 1
-        path.replace(aside)
-        for log in ("-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                Path(f"{path}{log}").replace(f"{aside}{log}")
-        what = f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun"
-        self._warn(what, goes_on=False)
-
-    # ---- trouble
-
-    def _on_disk(self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T | None:
-        """The result of `work`; None where the disk cannot be used (any more)."""
-        if self._process != os.getpid():
-            # SQLite's connections must not be used, or even closed, on the other side of a fork.
-            _abandoned.extend([self._disk, self._memory])
-            self._memory, self._is_open = None, False
-        if not self._is_open:
-            self._open()
-        for _ in range(2):
-            if self._disk is None or (writes and not self._writable):
-                return None
-            try:
-                return work(self._disk)
-            except sqlite3.DatabaseError as error:
-                self._recover(error, writes)
-        return None
-
-    def _recover(self, error: sqlite3.DatabaseError, writes: bool) -> None:
-        assert self._disk is not None
-        assert self.path is not None
-        if writes and not _is_damage(error):
-            self._writable = False  # a full disk can still be read
-            self._warn(f"cannot be written to ({error})")
-            return
-        self._disk.close()
-        self._disk = None
         try:
-            if _is_damage(error):
-                with self._only_one_process(self.path):
-                    if not _passes_check(self.path):
-                        self._must_be_damaged(self.path, error)
-                        self._set_aside(self.path, error)
-                self._disk = self._connect_or_replace(self.path)
-                return
-        except (OSError, sqlite3.Error, _UnusableError, _ForeignError) as second:
-            error = sqlite3.DatabaseError(f"{error}; {second}")
-        self._warn(f"cannot be used ({error})")
+            path.replace(aside)
+            with suppress(FileNotFoundError):
+                Path(f"{path}-journal").replace(f"{aside}-journal")
+        except FileNotFoundError:
+            return  # another process was first
+        except OSError as error:
+            self._readable = self._writable = False
+            self._warn(f"is damaged ({reason}) and cannot be renamed ({error}); going on with memory alone")
+            return
+        self._warn(f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun")
 
-    def _warn(self, what: str, *, goes_on: bool = True) -> None:
-        consequence = "; going on with memory alone" if goes_on else ""
-        warnings.warn(f"the cache {str(self.path)!r} {what}{consequence}", CacheWarning, stacklevel=4)
-
-
-_alive: weakref.WeakSet[Cache] = weakref.WeakSet()
-_forking: list[Cache] = []
-_abandoned: list[sqlite3.Connection | None] = []
-_one_fork = threading.Lock()
-
-
-def _before_fork() -> None:
-    """Close the files, and hold the locks until after the fork.
-
-    SQLite remembers in the process which files it has locked. A child forked meanwhile inherits that memory without
-    the locks: it would take none, and another process could remove the log that it writes.
-    """
-    _one_fork.acquire()
-    _forking[:] = _alive
-    for cache in _forking:
-        cache._lock.acquire()
-        if cache._disk is not None:
-            with suppress(sqlite3.Error):
-                cache._disk.close()
-            cache._is_open = False
-
-
-def _after_fork() -> None:
-    for cache in _forking:
-        cache._lock.release()
-    _forking.clear()
-    _one_fork.release()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
-
-
-def _is_damage(error: Exception) -> bool:
-    """Whether the file is at fault. sqlite3 has subclasses for the rest: locked, full, read-only, not openable."""
-    return isinstance(error, _UnusableError) or type(error) is sqlite3.DatabaseError
-
-
-def _size(path: Path | str) -> int:
-    return Path(path).stat().st_size if Path(path).is_file() else 0
-
-
-def _passes_check(path: Path) -> bool:
-    try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.DatabaseError:
-        return False
+    def _warn(self, what: str) -> None:
+        warnings.warn(f"the cache {str(self.path)!r} {what}", CacheWarning, stacklevel=5)
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[None]:
-    """All of the block or nothing. DEFERRED takes no lock before the first read or write."""
-    connection.execute(f"BEGIN {kind}")
+def _transaction(disk: sqlite3.Connection) -> Iterator[None]:
+    """All of the block or nothing."""
+    disk.execute("BEGIN IMMEDIATE")
     try:
         yield
     except BaseException:
         with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
+            disk.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
+    disk.execute("COMMIT")
+
+
+def _remove_oldest(disk: sqlite3.Connection, max_bytes: int) -> int:
+    """Remove the share of entries by which the file is too large; their number."""
+    used = _bytes_used(disk)
+    (count,) = disk.execute("SELECT count(*) FROM entries").fetchone()
+    excess = count if not max_bytes else -int(-count * max(0, used - max_bytes) // used)
+    query = "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used, rowid LIMIT ?)"
+    return disk.execute(query, (excess,)).rowcount
+
+
+def _bytes_used(disk: sqlite3.Connection) -> int:
+    pages, free, size = (
+        disk.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
+
+
+def _checksum(space: str, key: bytes, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(key, zlib.crc32(f"{space}\0".encode())))
+
+
+def _marks(keys: Sequence[bytes]) -> str:
+    return ",".join("?" * len(keys))
+
+
+def _hours() -> int:
+    """The present time: what was used in the same hour is equally recent."""
+    return int(time.time() // 3600)
 
 
 class EmbeddingCache(Cache):
@@ -440,8 +303,8 @@ class EmbeddingCache(Cache):
 
     >>> cache = EmbeddingCache()
     >>> cache.store("model-1", [text_key("sky")], np.array([[0.5, 2.0]], dtype=np.float32))
-    >>> found, vectors = cache.fetch("model-1", [text_key("sky"), text_key("sea")])
-    >>> found.tolist(), vectors.tolist()
+    >>> is_kept, vectors = cache.fetch("model-1", [text_key("sky"), text_key("sea")])
+    >>> is_kept.tolist(), vectors.tolist()
     ([True, False], [[0.5, 2.0], [0.0, 0.0]])
     """
 
@@ -454,13 +317,13 @@ class EmbeddingCache(Cache):
         """
         rows = {key: row for key, value in self._read(model, keys).items() if (row := _vector(value)) is not None}
         dimensions = len(next(iter(rows.values()))) if rows else 0
-        found = np.zeros(len(keys), dtype=np.bool_)
+        is_kept = np.zeros(len(keys), dtype=np.bool_)
         vectors = np.zeros((len(keys), dimensions), dtype=np.float32)
         for number, key in enumerate(keys):
             row = rows.get(key)
             if row is not None and len(row) == dimensions:
-                found[number], vectors[number] = True, row
-        return found, vectors
+                is_kept[number], vectors[number] = True, row
+        return is_kept, vectors
 
     def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
         """Keep one vector a key, shape (len(keys), dimensions). When this returns, all are on disk.
@@ -468,23 +331,17 @@ class EmbeddingCache(Cache):
         Raises `ModelError`: not one vector a key; NaN or infinity in one; or the model's vectors had another number of
         dimensions before.
         """
-        if len(keys):
-            vectors = check_vectors(vectors, len(keys), model=model)
-            values = [row.tobytes() for row in np.ascontiguousarray(vectors, dtype="<f4")]
-            self._write(model, list(zip(keys, values, strict=True)))
-
-    def _check(self, connection: sqlite3.Connection, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        statement = f"SELECT {_COLUMNS} FROM entries WHERE model = ?"  # noqa: S608
-        for entry in connection.execute(statement, (self._number(connection, model),)):
-            if not self._is_sound(model, *entry) or (kept := _vector(entry[1])) is None:
-                continue
-            if 4 * len(kept) != len(entries[0][1]):
-                raise ModelError(
-                    f"the model with the fingerprint {model!r} answered with {len(entries[0][1]) // 4} dimensions, and "
-                    f"its cached vectors have {len(kept)}: give the changed model another fingerprint, or delete the "
-                    "cache"
-                )
+        if not len(keys):
             return
+        vectors = check_vectors(vectors, len(keys), model=model)
+        earlier = _vector(self._example(model) or b"")
+        if earlier is not None and len(earlier) != vectors.shape[1]:
+            raise ModelError(
+                f"the model with the fingerprint {model!r} answered with {vectors.shape[1]} dimensions, and its cached "
+                f"vectors have {len(earlier)}: give the changed model another fingerprint, or delete the cache"
+            )
+        values = [row.tobytes() for row in np.ascontiguousarray(vectors, dtype="<f4")]
+        self._write(model, list(zip(keys, values, strict=True)))
 
 
 def _vector(value: bytes) -> Vectors | None:
@@ -589,8 +446,8 @@ class CachedEmbedder:
         unique, places = distinct(texts)
         keys = [text_key(text, role) for text in unique]
         with self._lock:
-            found, vectors = self.cache.fetch(self.fingerprint, keys)
-            missing = np.flatnonzero(~found)
+            is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
+            missing = np.flatnonzero(~is_kept)
             done = 0
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
