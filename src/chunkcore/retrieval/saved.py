@@ -1,0 +1,433 @@
+"""A saved index: one folder for every retriever, read by memory map, replaced in one step.
+
+A folder holds ``manifest.json`` and one sub-folder of data. The manifest names the sub-folder, the retriever, chunker
+and embedder, and the SHA-256 of every file. A save writes a new sub-folder, then replaces the manifest, then removes
+the old sub-folder: a reader, or a program that is killed, sees the old index or the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.columns import BLOCK
+from chunkcore.document import Chunk, Document, Mark, Span
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
+from chunkcore.files import installed_version, write_parts
+from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.loading import get_embedder
+from chunkcore.retrieval.base import Index
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.hybrid import get_retriever
+from chunkcore.retrieval.lexicon import Postings
+from chunkcore.retrieval.search import Rows
+from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Numbers
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
+_AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
+
+
+def save_index(index: Index, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
+    """Write an index into a folder; an index that is there is replaced in one step.
+
+    Args:
+        index: of any registered retriever over the chunks of `chunk_corpus`.
+        folder: new, empty, or that of a saved index.
+        notes: JSON values kept in the manifest, such as where the documents come from.
+
+    Raises:
+        OptionError: the retriever, chunker or embedder cannot be written down.
+        DataError: the folder holds something else; a document's metadata are no JSON.
+        OSError: the disk is full, or the folder cannot be written to.
+    """
+    root = Path(folder)
+    if root.exists() and not (root.is_dir() and ((root / MANIFEST).exists() or not any(root.iterdir()))):
+        raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
+    if index.superseded:
+        warnings.warn("this index was updated: save what update or delete returned", stacklevel=3)
+    data = f"data-{secrets.token_hex(8)}"
+    try:
+        files = {name: _written(root / data / name, parts) for name, parts in _files(index)}
+        manifest = _manifest(index, data, files, notes or {})
+        write_parts(root / MANIFEST, [_signed(manifest)])
+    except BaseException:
+        shutil.rmtree(root / data, ignore_errors=True)
+        raise
+    for other in root.glob("data-*"):
+        if other.name != data:
+            shutil.rmtree(other, ignore_errors=True)
+    return root
+
+
+def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) -> Index:
+    """The index that `Index.save` wrote. Vectors stay on disk and are read by memory map; no model is loaded until a
+    question is embedded.
+
+    Args:
+        folder: of the index.
+        embedder: the model that made the vectors, where its name alone does not load it.
+
+    Raises:
+        DataError: there is no index, it is damaged, of another version, or `embedder` is another model.
+
+    >>> import tempfile
+    >>> from chunkcore import Document, chunk_corpus, get_retriever
+    >>> fox = Document("fox.txt", "The fox naps at noon. The crow sings at night.")
+    >>> index = get_retriever("passages:lexical").index(chunk_corpus([fox], "sentence:size=6"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     loaded = load_index(index.save(folder))
+    ...     [passage.text for passage in loaded.retrieve("Who sings?", max_tokens=6)]
+    ['The crow sings at night.']
+    """
+    return _Opened(Path(folder)).index(embedder)
+
+
+def read_manifest(folder: Path | str) -> dict[str, Any]:
+    """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes. Raises `DataError`."""
+    file = Path(folder) / MANIFEST
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise DataError(f"{folder} holds no index: expected {MANIFEST} in it; {_AGAIN}") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read ({error}); {_AGAIN}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        seen = manifest.get("format") if isinstance(manifest, dict) else None
+        raise DataError(f"{file} is of format {echo(seen)}, this version reads {FORMAT}; {_AGAIN}")
+    if _signed({name: value for name, value in manifest.items() if name != "checksum"}) != _signed(manifest, plain=True):
+        raise _damaged(file)
+    return manifest
+
+
+def updated(index: Index, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
+    """See `Index.update`."""
+    changes: dict[str, Document] = {}
+    for document in documents:
+        if not isinstance(document, Document):
+            raise DataError(f"update takes chunkcore Documents, got {type(document).__name__}")
+        changes[document.id] = document
+    corpus = index.corpus
+    same = {document.id for document in corpus.documents if changes.get(document.id) == document}
+    gone = {name for name in changes if name not in same}
+    added = [document for name, document in changes.items() if name not in same]
+    if not added:
+        return index
+    chosen = chunker if chunker is not None else corpus.chunker
+    if chosen is None:
+        raise OptionError("this index was made of chunks, not of documents: give update the chunker=")
+    chunks = list(get_chunker(chosen).chunk_many(added))
+    return _rebuilt(index, gone, ChunkedCorpus(chunks, added))
+
+
+def without(index: Index, ids: Iterable[str]) -> Index:
+    """See `Index.delete`."""
+    names = {ids} if isinstance(ids, str) else set(ids)
+    unknown = sorted(names - {document.id for document in index.corpus.documents})
+    if unknown:
+        raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
+    return _rebuilt(index, names, ChunkedCorpus()) if names else index
+
+
+def _rebuilt(index: Index, gone: set[str], added: ChunkedCorpus) -> Index:
+    """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
+    before = index.corpus
+    stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
+    rows = np.flatnonzero(stays[before.document_numbers]) if len(before) else np.zeros(0, dtype=np.int64)
+    corpus = ChunkedCorpus.joined(before, stays, added)
+    vectors = None
+    if index.vectors is not None:
+        kept = index.vectors.texts(before)[np.flatnonzero(np.isin(before.owners, rows))]
+        new = index.vectors.texts(added)[:] if len(added) else kept[:0]
+        vectors = SavedVectors(index.vectors.embedder, corpus, np.concatenate((kept, new) if len(kept) else (new,)))
+    index.superseded = True
+    return index.method.index(corpus, vectors)
+
+
+class SavedVectors(TextVectors):
+    """`TextVectors` whose corpus has its vectors already, in memory or in a file that is read by memory map."""
+
+    def __init__(
+        self,
+        embedder: Embedder | str,
+        corpus: ChunkedCorpus,
+        rows: Vectors | _File,
+        *,
+        fingerprint: str | None = None,
+        norms: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(embedder, [corpus])
+        self._rows = rows
+        self._fingerprint = fingerprint
+        self.norms = dict(norms or {})
+
+    @cached_property
+    def _matrix(self) -> Vectors:
+        return self._rows.array(mapped=True) if isinstance(self._rows, _File) else self._rows
+
+    def texts(self, corpus: ChunkedCorpus) -> Rows:
+        return self._matrix if corpus is self._corpora[0] else super().texts(corpus)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The model. Raises `DataError`: it is not the one that made the vectors."""
+        model = get_embedder(self._embedder)
+        if self._fingerprint is not None and model.fingerprint != self._fingerprint:
+            raise DataError(
+                f"the index was made with another model: its vectors are of fingerprint {self._fingerprint!r}, "
+                f"{model.name!r} has {model.fingerprint!r}; give load_index the embedder= that made it, or index again"
+            )
+        return model
+
+
+# ---- Writing
+
+
+def _files(index: Index) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """The name and the bytes of each file of data."""
+    corpus = index.corpus
+    begin, rows, texts = 0, [], []
+    for document in corpus.documents:
+        data = document.text.encode("utf-8", "surrogatepass")
+        rows.append(_json(_document_row(document, begin, len(data)), document.id))
+        texts.append(data)
+        begin += len(data)
+    yield "documents.jsonl", [b"".join(rows)]
+    yield "texts.bin", texts
+    columns, whole = corpus.columns()
+    yield "chunks.npy", _array_parts(columns)
+    yield "special.jsonl", [b"".join(_json(_chunk_row(place, chunk), chunk.document_id) for place, chunk in whole)]
+    for form, postings in corpus.all_postings.items():
+        for name in _POSTINGS:
+            yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
+    if index.vectors is not None:
+        yield "vectors.npy", _array_parts(index.vectors.texts(corpus))
+        for name, norms in index.vectors.norms.items():
+            yield f"norms-{name}.npy", _array_parts(norms)
+
+
+def _document_row(document: Document, begin: int, size: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": document.id, "begin": begin, "bytes": size}
+    if document.metadata:
+        row["metadata"] = dict(document.metadata)
+    if document.marks:
+        row["marks"] = [mark.to_dict() for mark in document.marks]
+    return row
+
+
+def _chunk_row(place: int, chunk: Chunk) -> dict[str, Any]:
+    return {
+        "place": place,
+        "document": chunk.document_id,
+        "index": chunk.index,
+        "spans": [[span.start, span.end] for span in chunk.spans],
+        "text": chunk.text,
+        "tokens": chunk.token_count,
+        "context": chunk.context,
+        "metadata": dict(chunk.metadata),
+        "fingerprint": chunk.fingerprint,
+        "segments": [[[span.start, span.end] for span in spans] for spans in chunk.segments],
+    }
+
+
+def _json(row: Mapping[str, Any], name: str) -> bytes:
+    try:
+        line = json.dumps(row, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the metadata of {name!r} cannot be saved as JSON: {error}") from error
+    return line.encode("ascii") + b"\n"
+
+
+def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:
+    """An array as the bytes of a .npy file, in blocks of rows."""
+    first = np.asarray(array[:1])
+    header = io.BytesIO()
+    described = {"descr": first.dtype.str, "fortran_order": False, "shape": tuple(array.shape)}
+    np.lib.format.write_array_header_1_0(header, described)
+    yield header.getvalue()
+    for start in range(0, len(array), BLOCK):
+        yield np.ascontiguousarray(array[start : start + BLOCK]).tobytes()
+
+
+def _written(path: Path, parts: Iterable[bytes]) -> dict[str, Any]:
+    """Write a file; returns its size and checksum."""
+    digest, size = hashlib.sha256(), 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal size
+        for part in parts:
+            digest.update(part)
+            size += len(part)
+            yield part
+
+    write_parts(path, counted())
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _manifest(index: Index, data: str, files: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
+    corpus, vectors = index.corpus, index.vectors
+    model = vectors.embedder if vectors is not None else None
+    try:
+        chunker = corpus.chunker.spec if corpus.chunker is not None else None
+    except ChunkcoreError:  # an option has no name, such as a function; update then takes the chunker
+        chunker = None
+    name = index.method.name
+    try:
+        get_retriever(name)
+    except ChunkcoreError as error:
+        raise OptionError(f"the retriever {name!r} cannot be saved: it is not made from its name ({error})") from error
+    return {
+        "format": FORMAT,
+        "version": installed_version(),
+        "retriever": name,
+        "chunker": chunker,
+        "embedder": None if model is None else {"name": model.name, "fingerprint": model.fingerprint},
+        "documents": len(corpus.documents),
+        "chunks": len(corpus),
+        "fingerprint": corpus.fingerprint,
+        "notes": dict(notes),
+        "data": data,
+        "files": dict(files),
+    }
+
+
+def _signed(manifest: Mapping[str, Any], *, plain: bool = False) -> bytes:
+    """The manifest as text with its own checksum; `plain`: it has one already."""
+    row = dict(manifest)
+    if not plain:
+        body = json.dumps(row, sort_keys=True).encode()
+        row["checksum"] = hashlib.sha256(body).hexdigest()
+    return json.dumps(row, indent=1, sort_keys=True).encode() + b"\n"
+
+
+# ---- Reading
+
+
+class _File:
+    """A file of data with its expected size and checksum; checked before it is used."""
+
+    def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
+        self.path = path
+        self._expected = expected
+
+    def check(self, data: bytes | memoryview | NDArray[np.uint8]) -> None:
+        if len(data) != self._expected["bytes"] or hashlib.sha256(data).hexdigest() != self._expected["sha256"]:
+            raise _damaged(self.path)
+
+    def bytes(self) -> bytes:
+        data = self.path.read_bytes()
+        self.check(data)
+        return data
+
+    def array(self, *, mapped: bool = False) -> NDArray[Any]:
+        if not mapped:
+            return np.load(io.BytesIO(self.bytes()), allow_pickle=False)  # type: ignore[no-any-return]
+        if self.path.stat().st_size != self._expected["bytes"]:
+            raise _damaged(self.path)
+        self.check(np.memmap(self.path, dtype=np.uint8, mode="r"))
+        return np.load(self.path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.bytes().splitlines()]
+
+
+class _Opened:
+    """A folder of a saved index, opened. A save by another program between two reads is met by reading once more."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = read_manifest(folder)
+
+    def index(self, embedder: Embedder | str | None) -> Index:
+        try:
+            return self._index(embedder)
+        except FileNotFoundError as error:
+            again = read_manifest(self.folder)
+            if again["data"] == self.manifest["data"]:
+                raise _damaged(Path(str(error.filename))) from error
+            self.manifest = again
+            return self._index(embedder)
+        except (KeyError, ValueError, TypeError) as error:  # parts that do not fit together
+            raise _damaged(self.folder) from error
+
+    def _index(self, embedder: Embedder | str | None) -> Index:
+        corpus = self._corpus()
+        method = get_retriever(self.manifest["retriever"])
+        model = self.manifest["embedder"]
+        if model is None:
+            return method.index(corpus, None)
+        norms = {name: self._file(f"norms-{name}.npy").array() for name in self._names("norms-")}
+        vectors = SavedVectors(
+            model["name"] if embedder is None else embedder,
+            corpus,
+            self._file("vectors.npy"),
+            fingerprint=model["fingerprint"],
+            norms=norms,
+        )
+        return method.index(corpus, vectors)
+
+    def _corpus(self) -> ChunkedCorpus:
+        data = memoryview(self._file("texts.bin").bytes())
+        documents = [_document(row, data) for row in self._file("documents.jsonl").rows()]
+        special = {row["place"]: _chunk(row) for row in self._file("special.jsonl").rows()}
+        forms = sorted({name.split("-")[0] for name in self._names("words-")})
+        postings = {
+            form: Postings(*(self._file(f"words-{form}-{name}.npy").array() for name in _POSTINGS)) for form in forms
+        }
+        chunker = self.manifest["chunker"]
+        return ChunkedCorpus.of_columns(
+            documents,
+            self._file("chunks.npy").array(),
+            special=special,
+            postings=postings,
+            fingerprint=self.manifest["fingerprint"],
+            chunker=None if chunker is None else (lambda: get_chunker(chunker)),
+        )
+
+    def _names(self, prefix: str) -> list[str]:
+        """What follows the prefix in the names of the arrays."""
+        return [name[len(prefix) : -len(".npy")] for name in self.manifest["files"] if name.startswith(prefix)]
+
+    def _file(self, name: str) -> _File:
+        return _File(self.folder / self.manifest["data"] / name, self.manifest["files"][name])
+
+
+def _document(row: Mapping[str, Any], data: memoryview) -> Document:
+    text = bytes(data[row["begin"] : row["begin"] + row["bytes"]]).decode("utf-8", "surrogatepass")
+    return Document(row["id"], text, row.get("metadata", {}), tuple(map(Mark.from_dict, row.get("marks", ()))))
+
+
+def _chunk(row: Mapping[str, Any]) -> Chunk:
+    return Chunk(
+        row["document"],
+        row["index"],
+        _spans(row["spans"]),
+        row["text"],
+        row["tokens"],
+        row["context"],
+        row["metadata"],
+        row["fingerprint"],
+        tuple(map(_spans, row["segments"])),
+    )
+
+
+def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
+    return tuple(Span(start, end) for start, end in pairs)
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(f"{path} is damaged; {_AGAIN}")
