@@ -247,7 +247,7 @@ class Fixed(RetrievalMethod):
     kind = "fixed"
     embeds = False
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return FixedIndex(corpus, self.order)
 
 

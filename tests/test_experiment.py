@@ -353,7 +353,7 @@ def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> N
         kind = "first"
         embeds = False
 
-        def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
             return FirstIndex(corpus)
 
     class FirstIndex(Index):
@@ -379,7 +379,7 @@ def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: 
         kind = "whole"
         embeds = False
 
-        def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
             return WholeIndex(corpus)
 
     class WholeIndex(PassageIndex):

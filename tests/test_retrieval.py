@@ -290,7 +290,7 @@ class Scored(Fixed):
 
     scores: tuple[float | None, ...] = ()
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return ScoredIndex(corpus, self.scores)
 
 

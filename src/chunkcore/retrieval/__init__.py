@@ -19,7 +19,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.corpus import chunk_corpus as chunk_corpus
     from chunkcore.retrieval.dense import Dense as Dense
     from chunkcore.retrieval.dense import Late as Late
-    from chunkcore.retrieval.hnsw import HNSW as HNSW
     from chunkcore.retrieval.hybrid import Hybrid as Hybrid
     from chunkcore.retrieval.hybrid import get_retriever as get_retriever
     from chunkcore.retrieval.lexical import BM25 as BM25
@@ -32,6 +31,8 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.rerank import Reranked as Reranked
     from chunkcore.retrieval.rerank import Reranker as Reranker
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
+    from chunkcore.retrieval.saved import load_index as load_index
+    from chunkcore.retrieval.saved import read_manifest as read_manifest
     from chunkcore.retrieval.sharded import Sharded as Sharded
     from chunkcore.retrieval.stage import Assembled as Assembled
     from chunkcore.retrieval.stage import AutoMerge as AutoMerge

@@ -7,7 +7,7 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 ... class Longest(RetrievalMethod):
 ...     '''The longest chunks, whatever is asked.'''
 ...     embeds = False
-...     def index(self, corpus, vectors=None):
+...     def build(self, corpus, vectors=None):
 ...         return LongestIndex(corpus)
 >>> class LongestIndex(Index):
 ...     def search(self, queries, k):
@@ -21,12 +21,17 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from chunkcore.chunkers.base import Chunker
+from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
@@ -136,9 +141,17 @@ class Index(ABC):
         corpus: the chunks.
         recall: of the last approximate search; None for exact search.
         nested: whether the answer to a smaller limit is a prefix of that to a larger one.
+        method: the retriever that made the index.
+        vectors: of its chunks and queries; None if it uses none.
+        norms: arrays that took a pass over the vectors to measure, by name; saved with the index.
+        superseded: whether `update` or `delete` has made a newer index of this one.
     """
 
     nested: ClassVar[bool] = True
+    method: RetrievalMethod
+    vectors: TextVectors | None = None
+    norms: Mapping[str, NDArray[Any]] = MappingProxyType({})
+    superseded: bool = False
     recall: SearchRecall | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
@@ -221,6 +234,38 @@ class Index(ABC):
             indices, scores = indices[fitting], scores[fitting]
         return RankedList(self.pieces(Hits(indices[None], scores[None]))[0])
 
+    def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
+        """Write the index into a folder, from which `load_index` opens it; see `save_index`."""
+        from chunkcore.retrieval.saved import save_index
+
+        return save_index(self, folder, notes=notes)
+
+    def update(self, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
+        """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
+
+        Only changed documents are cut and embedded. This index stays as it is, for readers that use it.
+
+        Args:
+            documents: new and changed ones; unchanged ones cost a comparison.
+            chunker: cuts them; None: the one that cut the others.
+
+        Raises:
+            DataError: an item is no `Document`.
+            OptionError: the chunker is not known.
+        """
+        from chunkcore.retrieval.saved import updated
+
+        return updated(self, documents, chunker=chunker)
+
+    def delete(self, ids: Iterable[str]) -> Index:
+        """A new index without the documents of these ids: ``index = index.delete(...)``. Nothing is embedded.
+
+        Raises `DataError`: there is no such document.
+        """
+        from chunkcore.retrieval.saved import without
+
+        return without(self, ids)
+
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
         return RankedPieces(self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept])
@@ -273,7 +318,7 @@ class PassageIndex(Index):
 class RetrievalMethod(ABC):
     """A retrieval method. Its fields are its options; `name` is the string that describes it.
 
-    Subclasses are registered (``@retrievers.register("name")``) and implement `index`. A subclass with options is a
+    Subclasses are registered (``@retrievers.register("name")``) and implement `build`. A subclass with options is a
     frozen dataclass and may check them in `validate`.
 
     Attributes:
@@ -297,9 +342,25 @@ class RetrievalMethod(ABC):
             MissingExtraError: a package is not installed.
         """
 
-    @abstractmethod
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        """Index the chunks; `vectors` embeds chunks and queries (None: by the default model)."""
+        """Index the chunks; `vectors` embeds chunks and queries (None: by the default model).
+
+        Raises `OptionError`: `corpus` is no `ChunkedCorpus`.
+        """
+        if not isinstance(corpus, ChunkedCorpus):
+            raise OptionError(
+                f"a retriever indexes chunks, got {type(corpus).__name__}: write "
+                f'get_retriever({self.name!r}).index(chunk_corpus(documents, "sentence:size=50"))'
+            )
+        if vectors is None and self.embeds:
+            vectors = TextVectors()
+        index = self.build(corpus, vectors)
+        index.method, index.vectors = self, vectors if self.embeds else None
+        return index
+
+    @abstractmethod
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        """Make the index that `index` returns; `vectors` is given where the method embeds."""
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:

@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazySequence
 from chunkcore.document import Chunk, Document, Span, chunk_columns
 from chunkcore.errors import DataError
@@ -91,6 +91,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     Args:
         chunks: in the order of their numbers.
         documents: the sources; only late chunking and `Titles` read all of their texts.
+        chunker: that cut the documents, or a function that loads it, where more documents are to be added later.
 
     Attributes:
         segmented: whether chunks have segments.
@@ -103,11 +104,18 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     (1, 'quick')
     """
 
-    def __init__(self, chunks: Iterable[Chunk] = (), documents: Sequence[Document] = ()) -> None:
+    def __init__(
+        self,
+        chunks: Iterable[Chunk] = (),
+        documents: Sequence[Document] = (),
+        *,
+        chunker: Chunker | Callable[[], Chunker] | None = None,
+    ) -> None:
         self.documents = documents
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
         self._fingerprint: str | None = None
+        self._chunker = chunker
         self._extras: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
         self._whole: dict[int, Chunk] = {}
         self.segmented: bool = False
@@ -117,21 +125,95 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @classmethod
     def of_columns(
-        cls, documents: Sequence[Document], columns: NDArray[np.int64], postings: Mapping[str, Postings], titles: Titles
+        cls,
+        documents: Sequence[Document],
+        columns: NDArray[np.int64],
+        *,
+        special: Mapping[int, Chunk] | None = None,
+        postings: Mapping[str, Postings] | None = None,
+        fingerprint: str | None = None,
+        chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> ChunkedCorpus:
-        """Chunks without `Chunk` objects, such as a saved index has: each one slice of its document.
+        """Chunks without `Chunk` objects, such as a saved index has.
 
         Args:
-            documents: the sources; a text is read when one of its chunks is.
+            documents: the sources.
             columns: the document's number, the index in it, start, end and tokens of each chunk, shape (5, chunks).
+            special: by place, the chunks that are more than one slice of their document.
             postings: of the chunks' texts, by form of words.
-            titles: of the documents.
+            fingerprint: of the chunker.
+            chunker: see the class.
         """
-        corpus = cls((), documents)
-        corpus.titles = titles
+        corpus = cls((), documents, chunker=chunker)
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
-        corpus._postings = dict(postings)
+        corpus._postings = dict(postings or {})
+        corpus._fingerprint = fingerprint
+        for place, chunk in (special or {}).items():
+            corpus._hold(place, chunk)
         return corpus
+
+    @classmethod
+    def joined(cls, corpus: ChunkedCorpus, kept: NDArray[np.bool_], added: ChunkedCorpus) -> ChunkedCorpus:
+        """The chunks of a corpus's `kept` documents (one truth value each), then those of `added`.
+
+        Postings of the corpus are taken over; those of added chunks are made.
+        """
+        rows = corpus.rows_of(kept)
+        columns, special = corpus.columns()
+        more, added_special = added.columns()
+        columns = columns[:, rows]
+        renumbered = np.append(np.cumsum(kept) - 1, -1)  # the last for chunks of no document
+        columns[0] = renumbered[columns[0]]
+        more[0] += int(kept.sum())
+        places = {int(row): place for place, row in enumerate(rows.tolist())}
+        held = {places[place]: chunk for place, chunk in special if place in places}
+        held |= {len(rows) + place: chunk for place, chunk in added_special}
+        numbers = np.full(len(corpus), -1, dtype=np.int64)
+        numbers[rows] = np.arange(len(rows))
+        new = np.arange(len(added), dtype=np.int64) + len(rows)
+        size = len(rows) + len(added)
+        postings = {
+            form: Postings.joined([(before, numbers), (added.postings(form), new)], size)
+            for form, before in corpus.all_postings.items()
+        }
+        documents = [document for document, stays in zip(corpus.documents, kept.tolist(), strict=True) if stays]
+        return cls.of_columns(
+            [*documents, *added.documents],
+            np.concatenate((columns, more), axis=1),
+            special=held,
+            postings=postings,
+            fingerprint=corpus.fingerprint or added.fingerprint,
+            chunker=corpus._chunker,
+        )
+
+    @property
+    def chunker(self) -> Chunker | None:
+        """That cut the documents; None if the corpus was made of chunks."""
+        if self._chunker is not None and not isinstance(self._chunker, Chunker):
+            self._chunker = self._chunker()
+        return self._chunker
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of the chunker of the first chunk; None without chunks."""
+        return self._fingerprint
+
+    @property
+    def all_postings(self) -> Mapping[str, Postings]:
+        """The postings that were made, by form of words."""
+        return self._postings
+
+    def rows_of(self, kept: NDArray[np.bool_]) -> Numbers:
+        """The chunks of the `kept` documents, one truth value each, and those of no document here: int64, ascending."""
+        numbers = np.array(self._columns[0], dtype=np.int64)
+        return np.flatnonzero(np.append(kept, True)[numbers])
+
+    def columns(self) -> tuple[NDArray[np.int64], list[tuple[int, Chunk]]]:
+        """The document's number, index, start, end and tokens of each chunk, int64, shape (5, chunks); and by place the
+        chunks that are more than one slice of their document.
+        """
+        numbers = np.array([np.asarray(column, dtype=np.int64) for column in self._columns]).reshape(5, -1)
+        return numbers, [(place, self[place]) for place in sorted({*self._extras, *self._whole})]
 
     def __repr__(self) -> str:
         return f"ChunkedCorpus({len(self):,} chunks of {len(self.documents):,} documents)"
@@ -152,6 +234,12 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             self._columns, (number, chunk.index, span.start, span.end, chunk.token_count), strict=True
         ):
             column.append(value)
+        if number < 0 or chunk.context or chunk.metadata or chunk.segments or self._made(place) != chunk:
+            self._hold(place, chunk)
+
+    def _hold(self, place: int, chunk: Chunk) -> None:
+        """Keep what a chunk is more than one slice of its document."""
+        number = self._columns[0][place]
         self.segmented |= bool(chunk.segments)
         if chunk.context or chunk.metadata or chunk.segments:
             self._extras[place] = chunk.context, chunk.metadata, chunk.segments
@@ -283,12 +371,12 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
 def chunk_corpus(
     documents: Sequence[Document],
-    chunker: Chunker,
+    chunker: Chunker | str,
     *,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ChunkedCorpus:
-    """The chunks of all documents, cut in `workers` threads (default: one per core).
+    """The chunks of all documents, by a chunker or a spec of one, in `workers` threads (default: one per core).
 
     Raises `OptionError`: `workers` is under 1.
 
@@ -296,9 +384,11 @@ def chunk_corpus(
     >>> [chunk.text for chunk in chunk_corpus([Document("d", "a b c")], FixedToken(size=2, counter="words"))]
     ['a b ', 'c']
     """
+    chunker = get_chunker(chunker)
     threads = (os.cpu_count() or 1) if workers is None else workers
     chunks = chunker.chunk_many(documents, workers=threads)
-    return ChunkedCorpus(chunks if progress is None else _told(chunks, documents, progress), documents)
+    cut = chunks if progress is None else _told(chunks, documents, progress)
+    return ChunkedCorpus(cut, documents, chunker=chunker)
 
 
 def _told(chunks: Iterable[Chunk], documents: Sequence[Document], progress: Callable[[int], None]) -> Iterator[Chunk]:

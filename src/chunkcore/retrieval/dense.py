@@ -37,7 +37,7 @@ class Dense(RetrievalMethod):
 
     cluster_only: bool = False
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         vectors = vectors or TextVectors()
         return _ByVectors(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
 
@@ -54,7 +54,7 @@ class Late(RetrievalMethod):
     def check(self, embedder: Embedder) -> None:
         get_token_embedder(embedder)
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         vectors = vectors or TextVectors()
         return _ByVectors(corpus, vectors, *vectors.late(corpus))
 

@@ -125,7 +125,7 @@ class Hybrid(RetrievalMethod):
         for method in self.methods:
             method.check(embedder)
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         vectors = vectors or TextVectors()
         return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
 

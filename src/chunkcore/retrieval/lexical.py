@@ -57,7 +57,7 @@ class BM25(RetrievalMethod):
     def check(self, embedder: Embedder) -> None:
         _bm25s()
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return _ByWords(corpus, self.k1, self.b, self.words)
 
 

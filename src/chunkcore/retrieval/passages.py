@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -157,6 +157,9 @@ class Passages(RetrievalMethod):
         return "dense" in self.kinds
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> PassageIndex:
+        return cast(PassageIndex, super().index(corpus, vectors))
+
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> PassageIndex:
         return _ByWindows(corpus, vectors, self)
 
 
@@ -282,7 +285,10 @@ class _ByWindows(WindowIndex):
         if options.embeds:
             self._vectors = vectors or TextVectors()
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
-            dense = dense_of(options, units, rows, corpus.token_counts)
+            norms = self._vectors.norms(options.name, corpus)
+            measured = [norms[f"windows-{place}"] for place in range(len(norms))] or None
+            dense = dense_of(options, units, rows, corpus.token_counts, measured)
+            self.norms = {f"windows-{place}": lengths for place, lengths in enumerate(dense.measured)}
             self._kinds.append(dense)
             self._short = dense.short
         if "lexical" in options.kinds:

@@ -170,7 +170,7 @@ class Reranked(Stage):
         super().check(embedder)
         get_reranker(self.model)
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return _Reranking(corpus, self.method.index(corpus, vectors), get_reranker(self.model), self.depth)
 
 

@@ -34,7 +34,6 @@ from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -56,7 +55,7 @@ def save_index(index: Index, folder: Path | str, *, notes: Mapping[str, Any] | N
         OSError: the disk is full, or the folder cannot be written to.
     """
     root = Path(folder)
-    if root.exists() and not (root.is_dir() and ((root / MANIFEST).exists() or not any(root.iterdir()))):
+    if root.exists() and not (root.is_dir() and set(root.iterdir()) <= {root / MANIFEST, *_left_behind(root)}):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     if index.superseded:
         warnings.warn("this index was updated: save what update or delete returned", stacklevel=3)
@@ -64,14 +63,21 @@ def save_index(index: Index, folder: Path | str, *, notes: Mapping[str, Any] | N
     try:
         files = {name: _written(root / data / name, parts) for name, parts in _files(index)}
         manifest = _manifest(index, data, files, notes or {})
-        write_parts(root / MANIFEST, [_signed(manifest)])
+        write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
     except BaseException:
         shutil.rmtree(root / data, ignore_errors=True)
         raise
-    for other in root.glob("data-*"):
-        if other.name != data:
+    for other in _left_behind(root):
+        if other.is_file():
+            other.unlink(missing_ok=True)
+        elif other.name != data:
             shutil.rmtree(other, ignore_errors=True)
     return root
+
+
+def _left_behind(root: Path) -> list[Path]:
+    """What saves wrote, or began to write: folders of data and unfinished manifests."""
+    return [*root.glob("data-*"), *root.glob(f".{MANIFEST}.*.part")]
 
 
 def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) -> Index:
@@ -109,7 +115,7 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         seen = manifest.get("format") if isinstance(manifest, dict) else None
         raise DataError(f"{file} is of format {echo(seen)}, this version reads {FORMAT}; {_AGAIN}")
-    if _signed({name: value for name, value in manifest.items() if name != "checksum"}) != _signed(manifest, plain=True):
+    if manifest.pop("checksum", None) != _checksum(manifest):
         raise _damaged(file)
     return manifest
 
@@ -147,7 +153,7 @@ def _rebuilt(index: Index, gone: set[str], added: ChunkedCorpus) -> Index:
     """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
     before = index.corpus
     stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
-    rows = np.flatnonzero(stays[before.document_numbers]) if len(before) else np.zeros(0, dtype=np.int64)
+    rows = before.rows_of(stays)
     corpus = ChunkedCorpus.joined(before, stays, added)
     vectors = None
     if index.vectors is not None:
@@ -168,12 +174,13 @@ class SavedVectors(TextVectors):
         rows: Vectors | _File,
         *,
         fingerprint: str | None = None,
-        norms: Mapping[str, Any] | None = None,
+        retriever: str = "",
+        norms: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         super().__init__(embedder, [corpus])
         self._rows = rows
         self._fingerprint = fingerprint
-        self.norms = dict(norms or {})
+        self._norms = retriever, norms or {}
 
     @cached_property
     def _matrix(self) -> Vectors:
@@ -181,6 +188,10 @@ class SavedVectors(TextVectors):
 
     def texts(self, corpus: ChunkedCorpus) -> Rows:
         return self._matrix if corpus is self._corpora[0] else super().texts(corpus)
+
+    def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
+        name, norms = self._norms
+        return norms if name == retriever and corpus is self._corpora[0] else {}
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -216,7 +227,7 @@ def _files(index: Index) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
     if index.vectors is not None:
         yield "vectors.npy", _array_parts(index.vectors.texts(corpus))
-        for name, norms in index.vectors.norms.items():
+        for name, norms in index.norms.items():
             yield f"norms-{name}.npy", _array_parts(norms)
 
 
@@ -305,13 +316,8 @@ def _manifest(index: Index, data: str, files: Mapping[str, Any], notes: Mapping[
     }
 
 
-def _signed(manifest: Mapping[str, Any], *, plain: bool = False) -> bytes:
-    """The manifest as text with its own checksum; `plain`: it has one already."""
-    row = dict(manifest)
-    if not plain:
-        body = json.dumps(row, sort_keys=True).encode()
-        row["checksum"] = hashlib.sha256(body).hexdigest()
-    return json.dumps(row, indent=1, sort_keys=True).encode() + b"\n"
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 # ---- Reading
@@ -376,6 +382,7 @@ class _Opened:
             corpus,
             self._file("vectors.npy"),
             fingerprint=model["fingerprint"],
+            retriever=method.name,
             norms=norms,
         )
         return method.index(corpus, vectors)

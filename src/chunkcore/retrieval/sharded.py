@@ -99,7 +99,7 @@ class Sharded(RetrievalMethod):
         if not (plain or self.method == Dense()):
             raise OptionError(f"sharded: the method is dense, or passages without hits; got {self.method.name}")
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         if self.folder is not None and not Path(self.folder).is_dir():
             raise OptionError(
                 f"sharded: the folder {str(self.folder)!r} is not there: make it, where all workers see it"

@@ -41,7 +41,7 @@ _FIRST = 16  # hits that are searched first
 class Stage(RetrievalMethod):
     """What is done with the hits of a method. As a string: the method, ``+name`` and the stage's options.
 
-    Subclasses are registered (``@stages.register("name")``) and implement `index`.
+    Subclasses are registered (``@stages.register("name")``) and implement `build`.
 
     Attributes:
         method: the method before the stage.
@@ -142,7 +142,7 @@ class PassageStage(Stage):
     def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterable[tuple[int, float]]:
         """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return _Staged(corpus, self.method.index(corpus, vectors), self)
 
 
@@ -265,7 +265,7 @@ class TitleFilter(Stage):
     `passages` does this by itself.
     """
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return _OfNamed(corpus, self.method.index(corpus, vectors))
 
 
@@ -493,7 +493,7 @@ class Assembled(Stage):
     def makes_passages(self) -> bool:
         return True
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return _Assembling(corpus, self.method.index(corpus, vectors), self.hits)
 
 

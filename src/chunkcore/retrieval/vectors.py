@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +76,16 @@ class TextVectors:
         """The rows to search, and each row's chunk, ascending; see `chunk_vectors`. Raises `ModelError`: the model
         failed twice.
         """
+        return chunk_vectors(self.texts(corpus), corpus.owners, cluster_only=cluster_only)
+
+    def texts(self, corpus: ChunkedCorpus) -> Rows:
+        """One row for each of the corpus's `embedded_texts`. Raises `ModelError`: the model failed twice."""
         place, holder = self._holder(corpus)
-        rows = SelectedRows(holder._matrix, holder._distinct.rows[place])
-        return chunk_vectors(rows, corpus.owners, cluster_only=cluster_only)
+        return SelectedRows(holder._matrix, holder._distinct.rows[place])
+
+    def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
+        """What an index of this retriever's name measured on the corpus's vectors and saved; empty if nothing."""
+        return {}
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...

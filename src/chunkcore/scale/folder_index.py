@@ -245,7 +245,9 @@ class FolderIndex:
         begins = np.repeat(np.cumsum(counts) - counts, counts)
         columns = np.stack([numbers, np.arange(len(numbers)) - begins, *self._units.T.astype(np.int64)])
         titles = Titles([entry.titles for entry in entries])
-        return ChunkedCorpus.of_columns(documents, columns, {self.settings["words"]: self._postings}, titles)
+        corpus = ChunkedCorpus.of_columns(documents, columns, postings={self.settings["words"]: self._postings})
+        corpus.titles = titles
+        return corpus
 
     def place(self, document_id: str) -> str:
         """The file of a document, as messages name it."""

@@ -1,0 +1,222 @@
+"""A saved index: answers as the one that was saved, is replaced in one step, refused when damaged; embeds changes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore import DataError, Document, Index, OptionError, Retrieved, chunk_corpus, get_chunker, get_retriever
+from chunkcore.document import Chunk, Mark, Span
+from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index, read_manifest
+from tests.fakes import FakeEmbedder
+
+RETRIEVERS = ["bm25", "dense", "hybrid", "passages", "passages:lexical", "passages:dense", "dense+window:1"]
+DOCUMENTS = [
+    Document(
+        "fox.md",
+        "The fox naps at noon. It hunts at night.\n\nThe hen sits. \ud800 Kōen 東京都 tower.",
+        {"level": "public"},
+    ),
+    Document(
+        "crow.md",
+        "The crow sings. A crow hunts mice at noon.",
+        {"level": "secret"},
+        (Mark("page", Span(0, 15), {"number": 1}),),
+    ),
+    Document("rain.md", "Rain falls on the tower. " * 6),
+]
+QUESTIONS = ["Who hunts at night?", "tower", "Where does the crow sing at noon?", "nothing of this"]
+
+
+def made(retriever: str, documents: list[Document], model: Any = None) -> Index:
+    corpus = chunk_corpus(documents, get_chunker("sentence:size=8,counter=words"))
+    return get_retriever(retriever).index(corpus, TextVectors(model or FakeEmbedder()))
+
+
+def answers(index: Index) -> list[list[Retrieved]]:
+    return [list(index.retrieve(question, k=5)) for question in QUESTIONS]
+
+
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_a_loaded_index_answers_as_the_saved_one(retriever: str, tmp_path: Path) -> None:
+    index = made(retriever, DOCUMENTS)
+    loaded = load_index(index.save(tmp_path / "index"), embedder=FakeEmbedder())
+    assert answers(loaded) == answers(index)
+    assert [document == other for document, other in zip(loaded.corpus.documents, DOCUMENTS, strict=True)] == [True] * 3
+    assert list(loaded.corpus) == list(index.corpus)
+    assert answers(load_index(loaded.save(tmp_path / "again"), embedder=FakeEmbedder())) == answers(index)
+
+
+@pytest.mark.parametrize("retriever", RETRIEVERS)
+def test_an_update_is_the_index_of_the_documents_as_they_are(retriever: str, tmp_path: Path) -> None:
+    model = FakeEmbedder()
+    index = load_index(made(retriever, DOCUMENTS).save(tmp_path / "index"), embedder=model)
+    changed, new = (
+        Document("crow.md", "The crow sleeps. It hunts no more."),
+        Document("owl.md", "An owl hunts at night."),
+    )
+    answers(index)
+    model.texts.clear()
+    later = index.update([changed, new, DOCUMENTS[0]])
+    as_made = made(retriever, [DOCUMENTS[0], DOCUMENTS[2], changed, new])
+    if index.method.embeds:
+        assert sorted(model.texts) == ["An owl hunts at night.", "The crow sleeps. It hunts no more."]
+    assert answers(later) == answers(as_made)
+    assert [document.id for document in later.corpus.documents] == ["fox.md", "rain.md", "crow.md", "owl.md"]
+    assert answers(index) == answers(made(retriever, DOCUMENTS))  # readers of the old one are not disturbed
+    saved = load_index(later.save(tmp_path / "index"), embedder=FakeEmbedder())
+    assert answers(saved) == answers(as_made)
+    assert answers(later.delete(["owl.md", "fox.md"])) == answers(made(retriever, [DOCUMENTS[2], changed]))
+    with pytest.warns(UserWarning, match="save what update or delete returned"):
+        index.save(tmp_path / "other")
+
+
+def test_chunks_with_context_segments_and_several_spans_are_kept(tmp_path: Path) -> None:
+    document = Document("t.md", "| a | b |\n| 1 | 2 |\n| 3 | 4 |\n")
+    chunks = [
+        Chunk("t.md", 0, (Span(0, 19),), document.text[:19], 8, "A table.", {"headings": ["T"]}, "f"),
+        Chunk("t.md", 1, (Span(0, 9), Span(20, 29)), "| a | b | | 3 | 4 |", 8, fingerprint="f"),
+        Chunk("t.md", 2, (Span(0, 9),), "A proposition.", 3, fingerprint="f"),
+        Chunk("x.md", 0, (Span(0, 3),), "fox", 1, fingerprint="f", segments=((Span(0, 1),), (Span(1, 3),))),
+    ]
+    index = get_retriever("dense").index(ChunkedCorpus(chunks, [document]), TextVectors(FakeEmbedder()))
+    loaded = load_index(index.save(tmp_path / "i"), embedder=FakeEmbedder())
+    assert list(loaded.corpus) == chunks
+    assert answers(loaded) == answers(index)
+    with pytest.raises(OptionError, match="give update the chunker="):
+        loaded.update([Document("new.md", "New.")])
+    assert [chunk.document_id for chunk in loaded.update([document], chunker="recursive").corpus] == [
+        c.document_id for c in chunks
+    ]
+    assert [chunk.document_id for chunk in loaded.delete(["t.md"]).corpus] == ["x.md"]
+
+
+def test_no_model_is_loaded_for_words_or_until_a_question_is_embedded(tmp_path: Path) -> None:
+    made("bm25", DOCUMENTS).save(tmp_path / "words")
+    assert load_index(tmp_path / "words", embedder="no such model").retrieve("crow")
+    index = made("dense", DOCUMENTS, FakeEmbedder(name="/no/such/model"))
+    loaded = load_index(index.save(tmp_path / "dense"))
+    with pytest.raises(OptionError, match="no/such/model"):
+        loaded.retrieve("crow")
+
+
+def test_another_model_is_refused(tmp_path: Path) -> None:
+    made("dense", DOCUMENTS).save(tmp_path / "i")
+    other = FakeEmbedder()
+    other.fingerprint = "other"  # type: ignore[misc]
+    with pytest.raises(DataError, match="made with another model"):
+        load_index(tmp_path / "i", embedder=other).retrieve("crow")
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [("none", "holds no index"), ("text", "holds no index"), ("old", "format 0"), ("odd", "cannot be read")],
+)
+def test_what_is_no_index_is_said_so(folder: str, message: str, tmp_path: Path) -> None:
+    for name, content in (("text/a.txt", "A fox."), ("old/manifest.json", '{"format": 0}'), ("odd/manifest.json", "{")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        load_index(tmp_path / folder)
+    if folder == "text":
+        with pytest.raises(DataError, match="not empty: name a new folder"):
+            made("bm25", DOCUMENTS).save(tmp_path / folder)
+        assert [path.name for path in (tmp_path / folder).iterdir()] == ["a.txt"]
+
+
+def _flipped(data: bytes, place: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_flipped_byte_or_a_cut_is_refused_or_changes_nothing(
+    data: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("saved")
+    index = made("passages", DOCUMENTS)
+    index.save(root / "i")
+    files = sorted(path for path in (root / "i").rglob("*") if path.is_file() and path.stat().st_size)
+    file = data.draw(st.sampled_from(files), label="file")
+    content = file.read_bytes()
+    place = data.draw(st.integers(0, len(content) - 1), label="place")
+    file.write_bytes(_flipped(content, place) if data.draw(st.booleans(), label="flip") else content[:place])
+    refused = ""
+    try:
+        found = answers(load_index(root / "i", embedder=FakeEmbedder()))
+    except DataError as error:
+        refused = str(error)
+    assert re.search("damaged|cannot be read|of format", refused) if refused else found == answers(index)
+
+
+def test_what_cannot_be_written_down_is_refused_before_anything_is_lost(tmp_path: Path) -> None:
+    made("bm25", DOCUMENTS).save(tmp_path / "i")
+    odd = made("bm25", [Document("a", "A fox.", {"when": object()})])
+    with pytest.raises(DataError, match="'a' cannot be saved as JSON"):
+        odd.save(tmp_path / "i")
+    assert answers(load_index(tmp_path / "i")) == answers(made("bm25", DOCUMENTS))
+    assert len(list((tmp_path / "i").iterdir())) == 2
+
+
+def test_the_manifest_says_what_made_the_index(tmp_path: Path) -> None:
+    made("passages", DOCUMENTS).save(tmp_path / "i", notes={"from": "docs/"})
+    manifest = read_manifest(tmp_path / "i")
+    assert (manifest["retriever"], manifest["documents"], manifest["notes"]) == ("passages", 3, {"from": "docs/"})
+    assert manifest["embedder"]["name"] == FakeEmbedder().name
+    assert manifest["chunker"].startswith("sentence:")
+
+
+KILLED = """
+import os, sys
+from chunkcore import Document, chunk_corpus, get_retriever
+from chunkcore.retrieval import load_index
+def stop(event, args):
+    global count
+    if event.split(".")[0] in ("open", "os", "shutil") and folder in str(args):
+        count += 1
+        if count == last:
+            os._exit(9)
+folder, count, last = "none", 0, 0
+sys.addaudithook(stop)
+def made(name):
+    return get_retriever("bm25").index(chunk_corpus([Document(name, "A crow sings.")], "sentence"))
+old, new = made("old"), made("new")
+while True:
+    count, last = -1000, last + 1
+    folder = os.path.join(sys.argv[1], str(last))
+    old.save(folder)
+    if not os.fork():
+        count = 0
+        new.save(folder)
+        os._exit(0)
+    _, status = os.wait()
+    print(os.waitstatus_to_exitcode(status), load_index(folder).corpus.documents[0].id)
+    old.save(folder)
+    print(len(os.listdir(folder)))
+    if not status:
+        break
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_and_nothing_else(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=True, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert set(lines[::2]) == {"9 old", "9 new", "0 new"}
+    assert set(lines[1::2]) == {"2"}
+    assert len(lines) > 40
+
+
+def test_vectors_are_read_by_memory_map(tmp_path: Path) -> None:
+    index = load_index(made("dense", DOCUMENTS).save(tmp_path / "i"), embedder=FakeEmbedder())
+    assert index.vectors is not None
+    assert isinstance(index.vectors.texts(index.corpus), np.memmap)
