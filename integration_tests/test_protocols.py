@@ -7,11 +7,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from chunkcore import Benchmark, Document, load_benchmark, load_dataset, tune
+from chunkcore import Benchmark, Document, load_benchmark, load_dataset, run_experiment, tune
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.evaluation.benchmarks import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
-from chunkcore.models import EmbeddingCache
-from chunkcore.tuning import Trial, TuneOptions, Tuning
+from chunkcore.tuning import TuneOptions
 from integration_tests.benchmarks.short_documents import sections
 from tests.conftest import shared
 
@@ -73,27 +72,23 @@ def few() -> Benchmark:
     return Benchmark("few", kept, asked)
 
 
-def mean(found: Tuning, trial: Trial, kind: str) -> float:
-    """A configuration's mean over the depths."""
-    return sum(trial.mean(measure) for measure in found.goal.over_ks(kind)) / len(found.goal.ks)
-
-
 @needs_model
 def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences(few):
     """What figures 2 to 5 of the paper show for every strategy, on the collection that ships."""
-    cache = EmbeddingCache()
-    grid = "fixed_sentences:sentences={2,12}"
+    ks = (1, 3, 5, 10)
 
-    def search(asked: Benchmark, unit: str) -> Tuning:
-        options = TuneOptions(measure=[f"F1@{k}[{unit}]" for k in (1, 3, 5, 10)], folds=2, resamples=100)
-        return tune(asked, grid, options=options, cache=cache)
+    def means(asked: Benchmark, unit: str, kind: str) -> list[float]:
+        measures = [f"{kind}@{k}[{unit}]" for k in ks]
+        chunkers = ["fixed_sentences:sentences=2", "fixed_sentences:sentences=12"]
+        reports = run_experiment(asked, chunkers, measures=measures)
+        return [sum(map(report.mean, measures)) / len(ks) for report in reports]
 
-    documents, evidence = search(few, "document"), search(whole_sentences(few), "sentence")
-    small, large = documents.configurations
-    assert mean(documents, small, "Precision") > mean(documents, large, "Precision")
-    small, large = evidence.configurations
-    assert mean(evidence, large, "Recall") > mean(evidence, small, "Recall")
-    assert mean(evidence, large, "Precision") < mean(evidence, small, "Precision")
+    small, large = means(few, "document", "Precision")
+    assert small > large
+    small, large = means(whole_sentences(few), "sentence", "Recall")
+    assert large > small
+    small, large = means(whole_sentences(few), "sentence", "Precision")
+    assert large < small
 
 
 @needs_model
@@ -101,8 +96,10 @@ def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from(
     """A chunk of several spans stands for each original that it took a sentence from."""
     benchmark = sample_queries(stitch(few, sentences=40), 10)
     grids = ["single_linkage:max_size=null,position_weight={0,1},chunks=4"]
-    found = tune(benchmark, grids, options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100))
-    meaning, place = (each.quality for each in found.configurations)
+    found = tune(
+        benchmark, grids, retrievers="dense", options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100)
+    )
+    meaning, place = (each.mean("F1@5[part]") for each in found.reports[:2])
     assert 0 < meaning <= 1
     assert 0 < place <= 1
     assert meaning != place

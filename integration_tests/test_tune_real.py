@@ -1,13 +1,10 @@
-"""`chunkcore tune` with the real model, killed and taken up again; and what it prints, run in the three frameworks."""
+"""What a report gives to paste, run in the three frameworks."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,11 +16,9 @@ from chunkcore import Document, Report, compare, get_measure, load_dataset
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.cli import main
 from chunkcore.cli.compare import DEFAULT_STRATEGIES
-from chunkcore.datasets import dataset_path
+from chunkcore.report import snippets
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
-from chunkcore.tuning import snippets
-from tests.processes import started, wait_for
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -121,37 +116,3 @@ def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(
     assert [json.loads(line)["spans"] for line in capfd.readouterr().out.splitlines()] == expected
     (chunker,) = get_chunkers(tmp_path / "config.yaml")
     assert [[[span.start, span.end] for span in each.spans] for each in chunker.chunk(document)] == expected
-
-
-@needs_model
-@pytest.mark.skipif(sys.platform == "win32" or find_spec("optuna") is None, reason="needs SIGKILL, and optuna")
-def test_a_killed_command_goes_on_to_what_an_undisturbed_one_finds(tmp_path: Path) -> None:
-    manual = next(each for each in load_dataset("lochmere").documents if each.id == "manual.md")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / manual.id).write_bytes(manual.text[:7000].encode())
-    lines = (dataset_path("lochmere") / "questions.jsonl").read_text("utf-8").splitlines()
-    asked = [line for line in lines if json.loads(line)["id"] in ("manual-02", "manual-04", "manual-05")]
-    (tmp_path / "questions.jsonl").write_text("\n".join(asked), "utf-8")
-    settings = "-s sentence -s recursive:keep=end --trials 4 --folds 2 --resamples 500 --measure Recall@400tok"
-
-    def command(folder: str) -> list[str]:
-        files = ["--docs", tmp_path / "docs", "--questions", tmp_path / "questions.jsonl"]
-        files += ["--cache", tmp_path / f"{folder}.sqlite", "--output", tmp_path / folder]
-        return [sys.executable, "-m", "chunkcore", "tune", *settings.split(), *map(str, files)]
-
-    study = tmp_path / "killed" / "study.jsonl"
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with started(command("killed"), **pipes) as process:
-        wait_for(lambda: study.exists() and study.read_bytes().count(b"\n") >= 4, process)
-        process.send_signal(signal.SIGKILL)
-    kept = study.read_bytes()
-    kept = kept[: kept.rfind(b"\n") + 1]
-    assert kept.count(b"\n") >= 4
-    subprocess.run(command("killed"), capture_output=True, check=True)
-    assert study.read_bytes().startswith(kept)
-    subprocess.run(command("whole"), capture_output=True, check=True)
-    killed, whole = (json.loads((tmp_path / each / "tune.json").read_text()) for each in ("killed", "whole"))
-    for data in (killed, whole):
-        for trial in [data["winner"], data["baseline"], *data["front"], *data["trials"]]:
-            trial.pop("seconds")
-    assert killed == whole

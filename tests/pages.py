@@ -22,7 +22,7 @@ RUN: dict[str, set[str]] = {
     "docs/guides/scale.md": {"ray"},
     "docs/guides/segments.md": set(),
     "docs/guides/statistics.md": {"bm25s", "reports"},
-    "docs/guides/tuning.md": {"any model", "optuna"},
+    "docs/guides/tuning.md": {"any model"},
     "docs/guides/updates.md": {"model"},
     "docs/reference/alignment.md": set(),
 }

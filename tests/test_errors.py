@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkcore.chunkers import Recursive, get_chunker
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.measures import get_measure
@@ -20,7 +20,7 @@ from chunkcore.models import get_embedder
 from chunkcore.models.llm import get_llm
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import get_counter
-from chunkcore.tuning import parse_grid
+from chunkcore.tuning import expand_grid
 
 LONG = "x" * 100_000
 MARKED = "a" + "\u0301" * 300
@@ -42,8 +42,7 @@ MARKED = "a" + "\u0301" * 300
         get_llm,
         get_measure,
         get_retriever,
-        parse_grid,
-        lambda text: parse_grid(f"recursive:size={{{text},1,{text}}}"),
+        expand_grid,
     ],
 )
 def test_an_error_repeats_a_line_of_its_input_at_most(read: Callable[[str], object], text: str) -> None:
@@ -73,16 +72,6 @@ def test_a_command_tells_a_long_specification_in_few_words(capfd: pytest.Capture
     assert len(capfd.readouterr().err) < 1_100
     assert main(["compare", f"--resamples={LONG}"]) == 2
     assert len(capfd.readouterr().err) < 1_100
-
-
-def test_a_grid_of_20_000_sizes_is_refused_before_any_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    monkeypatch.setattr(Recursive, "validate", lambda self: made.append(self.size))
-    with pytest.raises(OptionError, match="is 20,000 configurations: narrow it to 1,000 at most"):
-        parse_grid(f"recursive:size={{{','.join(map(str, range(20_000)))}}}")
-    assert len(made) <= 1
-    parse_grid("recursive:size={1,2,3}")
-    assert len(made) >= 3
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")

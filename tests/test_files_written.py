@@ -9,7 +9,7 @@ import pytest
 
 from chunkcore.cli import main
 from chunkcore.evaluation.benchmarks import load_documents
-from chunkcore.files import REPORT_NAMES, SWEEP_NAMES, TUNE_NAMES
+from chunkcore.files import REPORT_NAMES
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 
@@ -35,8 +35,6 @@ def laid(folder: Path, *names: str) -> None:
     [
         REPORT_NAMES,
         (*REPORT_NAMES, "answers.jsonl"),
-        SWEEP_NAMES,
-        TUNE_NAMES,
         ("documents.jsonl", "questions.jsonl"),
         ("1-a.jsonl", "1-a.trec", "1-a.chunks.jsonl", "2-b.jsonl", "2-b.trec", "2-b.chunks.jsonl"),
         GENERATED,

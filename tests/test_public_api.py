@@ -30,7 +30,6 @@ HEAVY = (
     "nltk",
     "openai",
     "networkx",
-    "optuna",
     "openvino",
     "pyarrow",
     "rich",

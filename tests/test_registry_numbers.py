@@ -155,7 +155,7 @@ GIVEN = {
     ("search",): "{docs} gate --no-cache",
     ("compare",): "{data} -s fixed_token:size=9 -k 1 --resamples 100 -o {out}",
     ("score",): "{data} --run {run} -k 1 --resamples 100 -o {out}",
-    ("tune",): "{data} -s fixed_token:size={{9,20}} -k 1 --folds 2 --resamples 100 --dry-run -o {out}",
+    ("tune",): "{data} -s fixed_token:size={{9,20}} --folds 2 --resamples 100 --dry-run -o {out}",
     ("answer",): "{data} --llm fake -s fixed_token:size=9 -k 1 --dry-run -o {out}",
     ("questions", "generate"): "--docs {docs} --llm fake -o {out}/questions.jsonl -e none --dry-run",
     ("questions", "label"): "{docs}/none --no-browser -o {out}/questions.jsonl",

@@ -173,24 +173,3 @@ def test_pasted_lines_build_the_strategy_that_is_advised(tmp_path: Path) -> None
     path.write_text(advice.pasted["YAML, for compare --config"])
     assert get_chunkers(path) == [get_chunker(advice.use)]
     assert get_chunker(shlex.split(advice.pasted["Command line"])[-1]) == get_chunker(advice.use)
-
-
-def test_a_search_advises_its_winner_and_names_those_that_are_as_good() -> None:
-    pytest.importorskip("optuna")
-    from chunkcore.tuning import TuneOptions, tune
-    from tests.fakes import FakeEmbedder
-    from tests.test_tuning import make_benchmark
-
-    options = TuneOptions(measure="Recall@60tok", folds=2, resamples=100)
-    found = tune(make_benchmark(), ["sentence:size={30,60,90}"], FakeEmbedder(), options=options)
-    advice = Advice.of_search(found, more_questions="chunkcore questions label docs/")
-    told = lines(advice)
-    assert advice.use == found.winner.spec
-    assert told["For now"].startswith(f"{found.winner.spec}: expect a Recall@60tok of ")
-    assert told["Next"].startswith("12 questions settle little: label 18 more")
-    assert advice.command == "chunkcore questions label docs/"
-    assert ("Why" in told) is found.difference.distinct
-    assert ("But" in told) is not found.difference.distinct
-    assert set(advice.pasted) >= {"LangChain", "LlamaIndex", "Haystack"}
-    low, high = found.interval
-    assert 0 <= low <= found.held_out <= high <= 1

@@ -265,15 +265,6 @@ def ann() -> None:
     )
 
 
-def tune() -> None:
-    """Searches for a configuration."""
-    from chunkcore import load_dataset
-    from chunkcore.tuning import TuneOptions
-    from chunkcore.tuning import tune as search
-
-    assert search(load_dataset("lochmere"), embedder=Toy(), options=TuneOptions(trials=2, resamples=200))
-
-
 def answers() -> None:
     """Compares an answer's words with a right one's."""
     from chunkcore.evaluation.measures.answers import bleu, meteor, rouge_l
@@ -344,7 +335,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "llm": (llm, ("openai",), ()),
     "lexical": (lexical, ("bm25s",), ()),
     "ann": (ann, ("usearch",), ()),
-    "tune": (tune, ("optuna",), ()),
     "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
     "frames": (frames, ("pandas",), ()),
     "arrow": (arrow, ("pyarrow",), ()),

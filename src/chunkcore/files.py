@@ -487,8 +487,6 @@ class ScratchFile:
 
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
-SWEEP_NAMES = ("sweep.md", "sweep.json", "sweep.html", "winner.yaml")
-TUNE_NAMES = ("study.jsonl", "tune.json", "winner.yaml", "tune.md", "tune.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
 ANSWERS = "answers.jsonl"
 
@@ -496,8 +494,6 @@ ANSWERS = "answers.jsonl"
 # The files of one output: it is there if all of the first are; the others are optional.
 _FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
-    (("sweep.json", "sweep.html"), SWEEP_NAMES),
-    (("study.jsonl", "tune.json"), TUNE_NAMES),
     (BENCHMARK_NAMES, ()),
 )
 # Endings of one stem: saved runs, and the files beside generated questions.

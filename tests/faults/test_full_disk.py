@@ -20,7 +20,6 @@ from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import LLMCache, Reply
 from chunkcore.questions import Journal
 from chunkcore.stored import store_documents
-from chunkcore.tuning.trials import TrialLog
 from tests.fakes import FakeEmbedder
 from tests.faults.places import Disk, disk
 
@@ -132,16 +131,6 @@ def test_a_journal_keeps_every_answer_up_to_the_one_that_had_no_room(disk: Disk)
             assert [again.fetch(str(number)) is not None for number in range(added + 1)] == [True] * added + [False]
 
 
-def test_a_study_keeps_every_trial_up_to_the_one_that_had_no_room(disk: Disk) -> None:
-    path = disk.path / "kept.jsonl"
-    with TrialLog(path, {"seed": 0}) as study:
-        added = filled(disk, lambda number: study.append({"number": number, "scores": "0" * 200}))
-    found: list[int] = []
-    with TrialLog(path, {"seed": 0}) as again:
-        again.read(lambda data: found.append(data["number"]))
-    assert found == list(range(added))
-
-
 def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(disk: Disk) -> None:
     path = disk.path / "kept.jsonl"
     with AnswersFile(path, "system") as kept:
@@ -150,7 +139,7 @@ def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(dis
         assert [again.fetch(f"{number}?" + " " * 200) for number in range(added + 1)] == [[]] * added + [None]
 
 
-@pytest.mark.parametrize("begin", [Journal, lambda path: TrialLog(path, {}), lambda path: AnswersFile(path, "s")])
+@pytest.mark.parametrize("begin", [Journal, lambda path: AnswersFile(path, "s")])
 def test_none_of_them_is_begun_by_halves(disk: Disk, begin) -> None:
     path = disk.path / "kept.jsonl"
     disk.fill()

@@ -29,8 +29,7 @@ from chunkcore.models.llm.asking import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.segmenters.base import get_segmenter
-from chunkcore.tuning import parse_grid
-from chunkcore.tuning.space import load_space
+from chunkcore.tuning import expand_grid
 from tests import test_bad_files
 from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
 from tests.fuzzing.targets import target
@@ -80,7 +79,7 @@ def any_bytes_are_a_configuration_or_an_error(content: bytes, name: str) -> None
         file = Path(folder) / f"{name}.yaml"
         file.write_bytes(content)
         with suppress(ChunkcoreError):
-            get_chunkers(file) if name == "strategies" else load_space(file)
+            get_chunkers(file)
 
 
 @target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))
@@ -189,7 +188,7 @@ def a_string_is_a_retriever_or_an_option_error(text: str) -> None:
 
 
 _WRITTEN = {
-    parse_grid: ("", "recursive:size=", "sentence:splitter=", "kamradt:amount={"),
+    expand_grid: ("", "recursive:size=", "sentence:splitter=", "kamradt:amount={"),
     get_measure: ("", "Recall@", "nDCG@5[", "PrecisionOmega"),
     parse_requirement: ("", "HitRate@5>=", "Recall@", "nDCG@10<"),
     get_segmenter: ("texttiling:", "texttiling:2:"),

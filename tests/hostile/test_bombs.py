@@ -20,9 +20,7 @@ from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.model_files import read_bert_folder
 from chunkcore.questions.generate import Journal
 from chunkcore.report import read_reports
-from chunkcore.tuning import parse_grid
-from chunkcore.tuning.space import load_space
-from chunkcore.tuning.trials import TrialLog
+from chunkcore.tuning import TuneOptions, plan
 from tests.fakes import ScriptedLLM
 
 DEEP = 100_000
@@ -45,10 +43,8 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
     "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
     "a report": ("report.json", read_reports),
-    "a study": ("study.jsonl", lambda path: TrialLog(path, {"measure": "Recall"})),
     "a journal": ("questions.journal.jsonl", Journal),
     "strategies": ("strategies.yaml", get_chunkers),
-    "a space": ("space.yaml", load_space),
     "a model's folder": ("modules.json", lambda path: read_bert_folder(path.parent)),
 }
 
@@ -78,7 +74,7 @@ def test_an_answer_that_blows_up_is_no_answer(bomb: str) -> None:
 
 @pytest.mark.parametrize("value", ["[" * DEEP, "[" * DEEP + "]" * DEEP, "9" * 100_000, "NaN", "1e999", '{"a":' * 500])
 def test_a_strategys_string_that_blows_up_is_told(value: str) -> None:
-    for parse in (get_chunker, parse_grid):
+    for parse in (get_chunker, lambda spec: plan(spec, "bm25", TuneOptions())):
         with pytest.raises(ChunkcoreError):
             parse(f"recursive:size={value}")
 
@@ -91,13 +87,11 @@ def laughs(kind: str, depth: int = 30) -> str:
 
 
 @pytest.mark.parametrize("kind", ["list", "merge"])
-@pytest.mark.parametrize("load", [get_chunkers, load_space])
-def test_aliases_that_multiply_are_counted_and_not_followed(kind: str, load: Any, tmp_path: Path) -> None:
+def test_aliases_that_multiply_are_counted_and_not_followed(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "laughs.yaml"
-    head = "recursive:\n  separators:\n" if load is load_space else ""
-    file.write_text(head + indent(laughs(kind), "    "))
+    file.write_text(indent(laughs(kind), "    "))
     with pytest.raises(ChunkcoreError, match=r"line \d+: aliases \(\*name\) make 100,000 values or more"):
-        load(file)
+        get_chunkers(file)
 
 
 def test_no_tag_in_a_file_runs_anything(tmp_path: Path) -> None:
@@ -106,15 +100,13 @@ def test_no_tag_in_a_file_runs_anything(tmp_path: Path) -> None:
     for tag in ("python/object/apply:os.system", "python/object/new:os.system", "python/name:os.system"):
         for text in (f'- !!{tag} ["touch {made}"]', f'recursive:\n  size: !!{tag} ["touch {made}"]'):
             file.write_text(text)
-            for load in (get_chunkers, load_space):
-                with pytest.raises(ChunkcoreError):
-                    load(file)
+            with pytest.raises(ChunkcoreError):
+                get_chunkers(file)
     assert not made.exists()
 
 
 def test_a_file_of_settings_is_small(tmp_path: Path) -> None:
     file = tmp_path / "large.yaml"
     file.write_text(json.dumps(["recursive:size=100"] * 60_000))
-    for load in (get_chunkers, load_space):
-        with pytest.raises(ChunkcoreError, match="a file of settings 1,000,000 at most"):
-            load(file)
+    with pytest.raises(ChunkcoreError, match="a file of settings 1,000,000 at most"):
+        get_chunkers(file)

@@ -63,6 +63,7 @@ Retriever = Annotated[
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens count.")]
 By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
+Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Ask N questions, drawn by the seed; 0: all.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of all that is drawn.")]
 Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="Of the bootstrap.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For results.")]
@@ -141,6 +142,10 @@ class Data:
     questions: Questions = None
     layout: Layout = "auto"
     dataset: Annotated[str, typer.Option(metavar="NAME", help="A collection, without --docs.")] = "lochmere"
+
+    def facts(self, benchmark: Benchmark) -> dict[str, object]:
+        """What a report says of the documents and questions."""
+        return {"Documents": self.docs or f"shipped: {benchmark.name}", "Questions": self.questions}
 
     @property
     def more_questions(self) -> str:

@@ -1,7 +1,7 @@
-"""Reports of a comparison (HTML, Markdown, CSV, JSON, terminal), and of a tuning search.
+"""Reports of a comparison or a tuning search: HTML, Markdown, CSV, JSON, terminal.
 
 page.py: `ReportPage`, the input of every report. tables.py, plots.py, viewer.py: its parts. html.py, rendering.py,
-records.py, terminal.py: its formats. tuning.py: the report of a search.
+records.py, terminal.py: its formats. tuning.py: the parts that a search adds. snippets.py: code to paste.
 """
 
 from typing import TYPE_CHECKING
@@ -19,5 +19,4 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.report.records import read_reports as read_reports
     from chunkcore.report.records import score_csv as score_csv
     from chunkcore.report.records import write_report as write_report
-    from chunkcore.report.tuning import TuningFiles as TuningFiles
-    from chunkcore.report.tuning import write_tuning as write_tuning
+    from chunkcore.report.snippets import snippets as snippets

@@ -14,14 +14,13 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import ChunkcoreError
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
-from chunkcore.evaluation.results import system_name
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison
-from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
+from chunkcore.report.snippets import snippets
 from chunkcore.report.tables import FEW, cost_axis, listed
-from chunkcore.tuning.result import Tuning, snippets
-from chunkcore.tuning.space import configuration
+from chunkcore.tuning import CHOICE, Tuning
 
 _ALIKE = 1.05  # costs within 5 % count as equal
 _DEAR = 2.0  # a tied strategy that costs so many times as much is named
@@ -46,6 +45,8 @@ class Advice:
     @classmethod
     def of(cls, page: ReportPage) -> Advice:
         """Of the tied: the cheapest whose mean is within the comparison's margin of the highest."""
+        if page.tuning is not None:
+            return cls._of_tuning(page, page.tuning)
         found, measure = page.comparison, page.comparison.measure
         standing = {report.name: report for report in found.standing}
         if not standing:
@@ -78,48 +79,31 @@ class Advice:
             lines.append(("Next", more))
         elif settled := _settled(page, use, tied, asked):
             lines.append(("To settle it", settled))
-        chunker, retriever, embedder = standing[use].system
-        own = system_name(chunker, retriever)
-        models = [page.embedders[embedder]] if embedder in page.embedders else list(page.embedders.values())
-        pasted: Mapping[str, str] = {}
-        with suppress(ChunkcoreError):  # a deployed system is no strategy
-            get_chunker(configuration(own)[0])
-            pasted = snippets(own, models[0] if len(models) == 1 else DEFAULT_MODEL)
-        return cls(use, tuple(lines), pasted, page.more_questions if few else "")
+        return cls(use, tuple(lines), _pasted(page, standing[use]), page.more_questions if few else "")
 
     @classmethod
-    def of_search(cls, tuning: Tuning, embedder: str = "", more_questions: str = "") -> Advice:
-        """The winner, unless the baseline is not told apart from it; and those of the front that are as good."""
-        show, suffix, points = tuning.goal.show, tuning.goal.suffix, tuning.goal.points
-        winner, lead = tuning.winner, tuning.difference
-        asked = len(tuning.held_out_report.query_ids)
-        likely = " to ".join(map(show, tuning.interval))
-        few = asked < FEW
-        expected = f"expect a {tuning.goal} of {show(tuning.held_out)}{suffix} on other questions ({likely})."
-        lines = [("For now" if few else "Use", f"{winner.spec}: {expected}")]
-        others = [each for each in tuning.front if each.spec != winner.spec and each.quality <= winner.quality]
-        tied = []
-        for each in others:
-            low, high = mean_intervals((winner.scores - each.scores)[:, None], resamples=2_000)
-            if low[0] <= 0 <= high[0]:
-                tied.append(each)
-        if tied:
-            lines.append(("As good", f"{listed([each.spec for each in tied])}: its lead over them may be chance."))
-            cheapest = min(tied, key=lambda each: each.cost)
-            if cheapest.cost * _ALIKE < winner.cost:
-                ratio = winner.cost / max(cheapest.cost, 1)
-                lines.append(("Cheaper", f"{cheapest.spec}: models read {ratio:.1f} times less to index with it."))
-        gap = f"{show(abs(lead.mean))}{points} {'over' if lead.mean >= 0 else 'under'} {lead.b}"
-        if lead.distinct:
-            held = f"on questions that did not choose it ({show(lead.low)} to {show(lead.high)})."
-            lines.append(("Why", f"It is {gap}, {held}"))
+    def _of_tuning(cls, page: ReportPage, tuning: Tuning) -> Advice:
+        """The winner if held-out questions show a gain over the default, else the default."""
+        measure, change = tuning.measure, tuning.difference
+        low, high = map(measure.show, tuning.comparison.intervals[CHOICE])
+        report = tuning.held_out if tuning.gain else tuning.comparison.reports[1]
+        asked = len(report.query_ids)
+        expected = f"expect a {measure} of {measure.show(report.mean(measure))}{measure.suffix} on other questions"
+        ends = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
+        lead = f"{measure.show(change.mean, signed=True)}{measure.points} (95 % interval {ends})"
+        if tuning.gain:
+            lines = [
+                ("For now" if asked < FEW else "Use", f"{tuning.use}: {expected} ({low} to {high})."),
+                ("Why", f"On questions that did not choose it, it is {lead} from the default, {tuning.default}."),
+            ]
         else:
-            lines.append(("But", f"{lead.b} may do as well: the choice is {gap}, which chance may explain."))
-        if few:
-            more = f"{asked} questions settle little: label {FEW - asked} more at least, and tune again."
-            lines.append(("Next", more))
-        pasted = snippets(winner.spec, embedder or tuning.embedder)
-        return cls(winner.spec, tuple(lines), pasted, more_questions if few else "")
+            lines = [
+                ("Keep the default", f"{tuning.use}: {expected}."),
+                ("Why", f"The choice of the others is {lead} from it on questions that did not choose: no sure gain."),
+            ]
+        if asked < FEW:
+            lines.append(("Next", f"{asked} questions settle little: label {FEW - asked} more at least, tune again."))
+        return cls(tuning.use, tuple(lines), _pasted(page, tuning.report(tuning.use)), page.more_questions if asked < FEW else "")
 
     def markdown(self) -> str:
         """The lines as a list, then the code to paste, folded."""
@@ -130,6 +114,16 @@ class Advice:
             blocks = [f"{markdown_cell(title)}:\n\n{_fenced(text)}" for title, text in self.pasted.items()]
             parts += ["<details><summary>Lines to paste</summary>", *blocks, "</details>"]
         return "\n\n".join(parts)
+
+
+def _pasted(page: ReportPage, use: Report) -> Mapping[str, str]:
+    """The code that builds a system; none for a deployed system, which is no chunker."""
+    chunker, retriever, embedder = use.system
+    models = [page.embedders[embedder]] if embedder in page.embedders else list(page.embedders.values())
+    with suppress(ChunkcoreError):
+        get_chunker(chunker)
+        return snippets(chunker, retriever, models[0] if len(models) == 1 else DEFAULT_MODEL)
+    return {}
 
 
 def _fenced(text: str) -> str:

@@ -18,7 +18,7 @@ from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.rendering import assets, both_widths, markup, policy, template
-from chunkcore.report.tuning import option_plot, tuning_section
+from chunkcore.report.tuning import option_plot, tuning_tables
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
@@ -75,9 +75,14 @@ def html_report(page: ReportPage) -> str:
             histograms=_histograms(page),
             problems=tables.problem_table(page),
             located=tables.located_table(page),
-            tuning=tuning_section(page.tuning) if page.tuning else None,
+            tuning=_tuning(page.tuning) if page.tuning else None,
         )
     )
+
+
+def _tuning(tuning: Tuning) -> dict[str, Any]:
+    plot = both_widths(lambda width: option_plot(tuning, width=width))
+    return {"verdict": tuning.verdict, "tables": tuning_tables(tuning), "plot": plot}
 
 
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
@@ -244,22 +249,9 @@ def _(found: RankedList) -> str:
 
 @draw.register
 def _(found: Tuning) -> str:
-    """A grid's measures against each varied option; else each configuration's score against retrieved tokens."""
+    """The measure against each varied option; else the best configurations with their intervals."""
     drawn = option_plot(found, width=860)
-    shown = [
-        plots.Point(number, trial.spec, trial.mean_tokens, 100 * trial.quality, math.nan, math.nan)
-        for number, trial in enumerate(found.configurations, start=1)
-    ]
-    return _standing_alone(
-        drawn
-        or plots.scatter(
-            shown,
-            width=860,
-            x_label="Tokens retrieved per question",
-            y_label=f"{found.goal}{', %' if found.goal.suffix else ' × 100'}",
-            title="Every configuration that was tried",
-        )
-    )
+    return _standing_alone(drawn) if drawn else draw(compare(found.shown, found.measure))
 
 
 def _standing_alone(svg: str) -> str:

@@ -12,7 +12,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, known_measures
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison
-from chunkcore.tuning.result import Tuning
+from chunkcore.tuning import Tuning
 
 
 class System(NamedTuple):
@@ -31,7 +31,7 @@ class ReportPage:
         benchmark: shows its questions and documents, if given.
         settings: names and values to show.
         written: the date to show; "" for none.
-        tuning: a search over grids, to show its plots and choices.
+        tuning: a search, to show its folds, configurations and plots.
         stopped: one sentence on what is missing because work was stopped; "" for nothing.
         embedders: by a model's name in the reports, its name for `get_embedder`, for the code to paste.
         more_questions: the command to run where there are too few questions.

@@ -33,7 +33,7 @@ def markdown_report(page: ReportPage) -> str:
     name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
     parts = [f"# Chunking strategies on {markdown_cell(name)}", Advice.of(page).markdown()]
     parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
-    parts += ["## Verdict", markdown_cell(page.comparison.verdict)]
+    parts += ["## Verdict", markdown_cell(page.tuning.verdict if page.tuning else page.comparison.verdict)]
     for unit in page.units:
         for k in page.ks:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
@@ -156,6 +156,7 @@ def json_report(page: ReportPage) -> str:
                 for each in found.differences
             ],
         },
+        "tuning": page.tuning and page.tuning.to_dict(),
         "evidence": _evidence(page),
         "problems": [
             {"question": problem.query_id, "reason": problem.reason}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from textwrap import indent
 from typing import Any
 
@@ -17,17 +16,8 @@ from chunkcore.escaping import terminal_text
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import Cell, Column, Table, score_table, warnings
-from chunkcore.report.tuning import choice_table, front_table, winner_facts
-from chunkcore.tuning.result import Tuning
 
 _NAME = 27  # columns for a strategy's name
-_SPEC = 44  # columns for a configuration
-_MOST_ROWS = 15
-_STOPPED = {
-    "time": "The time was over after {done} of {wanted} trials; the same command goes on.",
-    "interrupted": "Stopped after {done} of {wanted} trials; the same command goes on.",
-    "exhausted": "All of the space was tried, in {done} trials of {wanted}.",
-}
 
 
 def print_report(page: ReportPage, console: Console) -> None:
@@ -43,7 +33,8 @@ def print_report(page: ReportPage, console: Console) -> None:
     for warning in warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     console.print()
-    console.print(Text(terminal_text(page.comparison.verdict)), style="dim")
+    verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
+    console.print(Text(terminal_text(verdict)), style="dim")
 
 
 def print_advice(advice: Advice, console: Console) -> None:
@@ -59,38 +50,6 @@ def print_advice(advice: Advice, console: Console) -> None:
             code = "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
             console.print(Text(indent(code, "    ")), soft_wrap=True)
     console.print()
-
-
-def print_tuning(tuning: Tuning, console: Console, advice: Advice) -> None:
-    """Print what to do, the Pareto front, the winner with its held-out score, failures, and a grid's choices."""
-    print_advice(advice, console)
-    table = front_table(tuning)
-    shown = Table(table.title, table.columns, (*tuning.front[:_MOST_ROWS], tuning.baseline))
-    console.print(_laid_out(shown, list(shown.columns), _SPEC))
-    if len(tuning.front) > _MOST_ROWS:
-        console.print(Text(f"and {len(tuning.front) - _MOST_ROWS} more, in tune.json"), style="dim")
-    unit = "% of " if tuning.goal.suffix else ""
-    legend = (
-        f"{unit}{tuning.goal} over all questions, by which the configurations were picked, and so too high for the "
-        "best; model tokens: what models read (and language models write) to cut and embed all documents once"
-    )
-    console.print(Text(legend), style="dim")
-    if tuning.stopped:
-        text = _STOPPED[tuning.stopped].format(done=len(tuning.trials), wanted=tuning.wanted)
-        console.print(Text(text), style="yellow")
-    for reason, count in Counter(trial.failure for trial in tuning.failed).most_common(3):
-        many = "one configuration" if count == 1 else f"{count} configurations"
-        console.print(Text(terminal_text(f"! {many} failed: {reason}")), style="yellow")
-    console.print()
-    for line in winner_facts(tuning):
-        console.print(Text(terminal_text(line)), soft_wrap=True)
-    console.print()
-    console.print(Text(terminal_text(tuning.verdict)), style="dim")
-    choices = choice_table(tuning)
-    if choices is not None and tuning.strategies is not None:
-        console.print()
-        console.print(_laid_out(choices, [column for column in choices.columns if column.short]))
-        console.print(terminal_text(tuning.strategies.verdict), soft_wrap=True, markup=False)
 
 
 def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:

@@ -1,0 +1,475 @@
+"""`tune`: try a grid of chunkers and retrievers, and score the choice on questions that did not choose it.
+
+The highest of many means is too high by chance. The questions are therefore split into folds. For each fold, the other
+folds choose a configuration, and the fold scores that choice. These held-out scores are compared with the default's.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.concurrency import Progress
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import Measure, RetrievalMeasure, Scores, get_measure, retrieval_measures
+from chunkcore.evaluation.results import Report, system_name
+from chunkcore.evaluation.scoring import Scorer
+from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.statistics.resampling import column_means
+from chunkcore.frames import Frame, Markup, html_table
+from chunkcore.models.base import Embedder
+from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.registry import check_number, split_parts, split_spec
+from chunkcore.retrieval import get_retriever
+from chunkcore.tokens import TokenCounter
+
+DEFAULT_CHUNKERS = ("sentence:size={50,100}", "recursive:size={50,100,200,400}")
+DEFAULT_RETRIEVERS = ("passages", "hybrid")
+CHOICE = "the choice"  # the name of the held-out report
+_MOST = 10_000  # configurations of a grid
+_SHOWN = 8  # configurations whose runs are kept and which are compared in pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions:
+    """How `tune` searches.
+
+    Attributes:
+        measure: what is maximised, of retrieval.
+        draws: so many random configurations of the grid; 0 for all of it.
+        folds: parts of the questions that are held out in turn; fewer where there are fewer documents.
+        by: what stays on one side of a split and is resampled: "document" or "question". Questions about a single
+            document are split by question.
+        default: the configuration to keep unless another is better: "chunker" or "chunker · retriever". By default
+            `default_configuration` of the first retriever.
+        counter: of the tokens that are scored.
+        seed: of the draws, the folds and the resamples.
+        resamples: of the bootstrap.
+    """
+
+    measure: str = "Recall@1000tok"
+    draws: int = 0
+    folds: int = 5
+    by: Literal["document", "question"] = "document"
+    default: str = ""
+    counter: str | TokenCounter = "cl100k_base"
+    seed: int = 0
+    resamples: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_number("draws", self.draws)
+        check_number("folds", self.folds, 2)
+        check_number("seed", self.seed)
+        check_number("resamples", self.resamples, 100, 1_000_000)
+        if self.by not in ("document", "question"):
+            raise OptionError(f'by is "document" or "question", got {echo(self.by)}')
+        retrieval_measures([self.measure])
+
+    @cached_property
+    def goal(self) -> RetrievalMeasure:
+        return cast("RetrievalMeasure", get_measure(self.measure))
+
+
+class Configuration(NamedTuple):
+    """A chunker and a retriever, as specs."""
+
+    chunker: str
+    retriever: str
+
+    @property
+    def name(self) -> str:
+        """The name of the configuration's report."""
+        return system_name(*self)
+
+
+def default_configuration(retriever: str = DEFAULT_RETRIEVERS[0]) -> Configuration:
+    """The configuration that a retriever is used with by default: passages of small units, others of 200 tokens.
+
+    >>> default_configuration("bm25").name
+    'recursive:size=200 · bm25'
+    """
+    small = get_retriever(retriever).name.partition(":")[0] == "passages"
+    return Configuration("sentence:size=50" if small else "recursive:size=200", retriever)
+
+
+def expand_grid(spec: str) -> list[str]:
+    """The specs of a grid: every combination of the values in braces.
+
+    Braces stand after "=" or at the beginning. Raises `OptionError`: an empty value, or more than 10,000 combinations.
+
+    >>> expand_grid("recursive:size={50,100},overlap={0,20}")[:3]
+    ['recursive:size=50,overlap=0', 'recursive:size=50,overlap=20', 'recursive:size=100,overlap=0']
+    >>> expand_grid("{dense,bm25}"), expand_grid("sentence")
+    (['dense', 'bm25'], ['sentence'])
+    """
+    pieces = list(_alternatives(spec))
+    size = prod(map(len, pieces))
+    if size > _MOST:
+        raise OptionError(f"the grid {echo(spec)} has {size:,} configurations: narrow it to {_MOST:,} at most")
+    return list(dict.fromkeys("".join(parts) for parts in product(*pieces)))
+
+
+def _alternatives(spec: str) -> Iterator[list[str]]:
+    """The pieces of a grid: plain text, or the values of a pair of braces."""
+    start = place = 0
+    quoted = False
+    while place < len(spec):
+        if spec[place] == '"' and spec[place - 1 : place] != "\\":
+            quoted = not quoted
+        if spec[place] == "{" and not quoted and spec[:place].rstrip()[-1:] in ("", "="):
+            end = spec.find("}", place) + 1
+            group = spec[place:end]
+            if not end or _is_object(group):
+                break
+            values = [value.strip() for value in split_parts(group[1:-1], spec, "grid")]
+            if not values or not all(values):
+                raise OptionError(f"a value is empty in the grid {echo(spec)}: expected {{value,value,...}}")
+            yield [spec[start:place]]
+            yield values
+            start = place = end
+        else:
+            place += 1
+    yield [spec[start:]]
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict) and text.strip("{} ") != ""
+    except (ValueError, RecursionError):
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The configuration that the other folds choose: its mean on those, and its mean on this fold's questions."""
+
+    configuration: str
+    training: float
+    held_out: float
+    questions: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Tuning(Frame):
+    """The result of a search.
+
+    Attributes:
+        reports: one a configuration, the highest mean first; the best and the default keep their runs.
+        configurations: by the report's name.
+        default: the name of the default configuration.
+        folds: the choice made without each fold.
+        comparison: of the held-out scores with the default's.
+        failures: by name, why a configuration could not run.
+    """
+
+    options: TuneOptions
+    reports: tuple[Report, ...]
+    configurations: Mapping[str, Configuration]
+    default: str
+    folds: tuple[Fold, ...]
+    comparison: Comparison
+    failures: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Tuning({self.measure}: {len(self.reports):,} configurations, use {self.use})"
+
+    @property
+    def measure(self) -> Measure:
+        return self.options.goal
+
+    @property
+    def winner(self) -> str:
+        """The configuration with the highest mean over all questions; that mean is too high by chance."""
+        return self.reports[0].name
+
+    @property
+    def held_out(self) -> Report:
+        """Each question's score by the configuration that was chosen without it."""
+        return self.comparison.reports[0]
+
+    @property
+    def difference(self) -> Difference:
+        """The held-out scores minus the default's."""
+        return self.comparison.differences[0]
+
+    @property
+    def gain(self) -> bool:
+        """Whether held-out questions show that the choice is better than the default."""
+        change = self.difference
+        return change.distinct and (change.mean > 0) == self.measure.higher_is_better
+
+    @property
+    def use(self) -> str:
+        """The winner if there is a gain, else the default."""
+        return self.winner if self.gain else self.default
+
+    def report(self, name: str) -> Report:
+        """The report of a configuration."""
+        return next(report for report in self.reports if report.name == name)
+
+    @property
+    def shown(self) -> tuple[Report, ...]:
+        """The best configurations and the default, which a page compares in pairs."""
+        return tuple(report for report in self.reports if report.run is not None)
+
+    @property
+    def verdict(self) -> str:
+        """The held-out score, its difference from the default, and what follows."""
+        measure, change = self.measure, self.difference
+        low, high = map(measure.show, self.comparison.intervals[CHOICE])
+        sentences = [
+            f"On questions that did not choose it, the choice of {len(self.reports):,} configurations has a {measure} "
+            f"of {measure.show(self.held_out.mean(measure))}{measure.suffix} (95 % interval {low} to {high})."
+        ]
+        if self.winner == self.default and not change.wins and not change.losses:
+            return f"{sentences[0]} It is the default."
+        ends = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
+        sentences.append(
+            f"That is {measure.show(change.mean, signed=True)}{measure.points} from the default {self.default} "
+            f"(95 % interval {ends}): "
+            + (f"use {self.winner}." if self.gain else "no gain that these questions show; keep the default.")
+        )
+        return " ".join(sentences)
+
+    def tidy(self) -> dict[str, Sequence[Any]]:
+        """A row a configuration: chunker, retriever, score, chunks, seconds."""
+        pairs = [self.configurations[report.name] for report in self.reports]
+        return {
+            "chunker": [pair.chunker for pair in pairs],
+            "retriever": [pair.retriever for pair in pairs],
+            "score": [report.mean(self.measure) for report in self.reports],
+            "chunks": [report.chunks.count if report.chunks else 0 for report in self.reports],
+            "seconds": [sum(report.seconds.values()) for report in self.reports],
+        }
+
+    def _repr_html_(self) -> str:
+        return f"{Markup.of(self.verdict)}{html_table(self.tidy())}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the reports themselves are not among them."""
+        return {
+            "measure": str(self.measure),
+            "verdict": self.verdict,
+            "use": self.use,
+            "winner": self.winner,
+            "default": self.default,
+            "held_out": self.held_out.mean(self.measure),
+            "interval": self.comparison.intervals[CHOICE],
+            "difference": {"mean": self.difference.mean, "low": self.difference.low, "high": self.difference.high},
+            "folds": self.folds,
+            "configurations": self.tidy(),
+            "failures": self.failures,
+            "seed": self.options.seed,
+        }
+
+
+def tune(
+    benchmark: Benchmark,
+    chunkers: str | Sequence[str] = DEFAULT_CHUNKERS,
+    embedder: Embedder | str = DEFAULT_MODEL,
+    *,
+    retrievers: str | Sequence[str] = DEFAULT_RETRIEVERS,
+    options: TuneOptions | None = None,
+    prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
+    cache: EmbeddingCache | Path | str | None = None,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Try every chunker with every retriever, and score the choice on questions that did not choose it.
+
+    Args:
+        chunkers: specs; values in braces make a grid (`expand_grid`).
+        embedder: of the chunks, or its name.
+        retrievers: specs, likewise.
+        prepare: called with each chunker before it is used, for example to cache its language model.
+        cache: of embeddings.
+        progress: called with a step, the count done and the total.
+
+    Raises:
+        OptionError: a spec or an option is wrong.
+        DataError: fewer than two questions, or no configuration besides the default could run.
+        ChunkcoreError: the default cannot run.
+
+    Source: Varma and Simon, BMC Bioinformatics 7:91 (2006): the choice belongs inside the cross-validation.
+
+    >>> from chunkcore.datasets import load_dataset
+    >>> found = tune(load_dataset("lochmere"), "recursive:size={100,200}", retrievers="bm25")
+    >>> found.default, len(found.reports), len(found.folds)
+    ('recursive:size=200 · bm25', 2, 5)
+    """
+    settings = options or TuneOptions()
+    default, configurations = plan(chunkers, retrievers, settings)
+    fold_of, labels = assign_folds(benchmark, settings)
+    model = get_embedder(embedder)
+    if not isinstance(model, CachedEmbedder):
+        model = CachedEmbedder(model, cache if isinstance(cache, EmbeddingCache) else EmbeddingCache(cache))
+    scorer = Scorer(benchmark, counter=settings.counter)
+    reports: dict[str, Report] = {}
+    failures: dict[str, str] = {}
+    by_chunker: dict[str, list[str]] = {}
+    for configuration in configurations:
+        by_chunker.setdefault(configuration.chunker, []).append(configuration.retriever)
+    for number, (chunker, methods) in enumerate(by_chunker.items()):
+        if progress is not None:
+            progress("tune", number, len(by_chunker))
+        names = [Configuration(chunker, method).name for method in methods]
+        try:
+            strategies = {chunker: prepare(get_chunker(chunker))}
+            scored = run_experiment(scorer, strategies, model, retrievers=methods, measures=[settings.goal])
+            reports |= {name: replace(report, name=name) for name, report in zip(names, scored, strict=True)}
+        except ChunkcoreError as error:
+            if default.name in names:
+                raise
+            failures |= dict.fromkeys(names, str(error))
+    if progress is not None:
+        progress("tune", len(by_chunker), len(by_chunker))
+    known = {configuration.name: configuration for configuration in configurations}
+    return _conclude(list(reports.values()), known, default.name, fold_of, labels, settings, failures)
+
+
+def plan(
+    chunkers: str | Sequence[str], retrievers: str | Sequence[str], options: TuneOptions
+) -> tuple[Configuration, list[Configuration]]:
+    """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
+    specs = _expanded(chunkers, lambda spec: get_chunker(spec).label, "chunker")
+    methods = _expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever")
+    default = default_configuration(methods[0])
+    if options.default:
+        chunker, _, retriever = map(str.strip, options.default.partition("·"))
+        default = Configuration(chunker, retriever or methods[0])
+        get_chunker(default.chunker)
+        get_retriever(default.retriever)
+    grid = [Configuration(*pair) for pair in product(specs, methods)]
+    if 0 < options.draws < len(grid):
+        grid = random.Random(options.seed).sample(grid, options.draws)  # noqa: S311
+    distinct: dict[tuple[str, str], Configuration] = {}
+    for configuration in [default, *grid]:
+        key = get_chunker(configuration.chunker).label, get_retriever(configuration.retriever).name
+        distinct.setdefault(key, configuration)
+    return default, list(distinct.values())
+
+
+def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
+    distinct: dict[str, str] = {}
+    for grid in [specs] if isinstance(specs, str) else specs:
+        for spec in expand_grid(grid.strip()):
+            distinct.setdefault(label(spec), spec)
+    if not distinct:
+        raise OptionError(f"there is no {noun} to try: expected at least one")
+    return list(distinct.values())
+
+
+def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[NDArray[np.int64], dict[str, str] | None]:
+    """Each question's fold, and by question id the document it is resampled with (None: resampled by question).
+
+    Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
+    """
+    documents = question_documents(benchmark) if options.by == "document" else {}
+    by_document = len(set(documents.values())) > 1
+    labels = [documents[query.id] if by_document else query.id for query in benchmark.queries]
+    counts: dict[str, int] = {}
+    for label in labels:
+        counts[label] = counts.get(label, 0) + 1
+    if len(counts) < 2:
+        raise DataError("tuning needs two questions at least: some choose, others score the choice")
+    order = list(counts)
+    random.Random(options.seed).shuffle(order)  # noqa: S311
+    sizes = [0] * min(options.folds, len(order))
+    fold: dict[str, int] = {}
+    for label in sorted(order, key=lambda label: -counts[label]):
+        fold[label] = sizes.index(min(sizes))
+        sizes[fold[label]] += counts[label]
+    return np.array([fold[label] for label in labels], dtype=np.int64), documents if by_document else None
+
+
+def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[int]]:
+    """Each question's score by the configuration with the highest mean on the other folds, and each fold's choice.
+
+    `scores` is of shape (questions, configurations); of equal means the first configuration is chosen.
+
+    >>> scores = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.9]])
+    >>> held, choices = hold_out(scores, np.array([0, 0, 1, 1]))
+    >>> held.tolist(), choices
+    ([0.0, 0.0, 0.0, 0.0], [1, 0])
+    """
+    held = np.full(len(scores), np.nan)
+    choices = []
+    for fold in range(int(fold_of.max()) + 1):
+        inside = fold_of == fold
+        means = column_means(scores[~inside])
+        choices.append(int(np.argmax(np.where(np.isnan(means), -np.inf, means))))
+        held[inside] = scores[inside, choices[-1]]
+    return held, choices
+
+
+def _conclude(
+    reports: Sequence[Report],
+    configurations: Mapping[str, Configuration],
+    default: str,
+    fold_of: NDArray[np.int64],
+    clusters: dict[str, str] | None,
+    options: TuneOptions,
+    failures: Mapping[str, str],
+) -> Tuning:
+    measure = options.goal
+    if len(reports) < 2:
+        reason = next(iter(failures.values()), "the grid has no other")
+        raise DataError(f"no configuration besides the default was scored: {reason}")
+    sign = 1 if measure.higher_is_better else -1
+    scores = sign * np.column_stack([report.values(measure) for report in reports])
+    held, choices = hold_out(scores, fold_of)
+    folds = []
+    for fold, choice in enumerate(choices):
+        inside = fold_of == fold
+        training, mean = (float(sign * column_means(scores[rows, [choice], None])[0]) for rows in (~inside, inside))
+        folds.append(Fold(reports[choice].name, training, mean, int(inside.sum())))
+    base = next(report for report in reports if report.name == default)
+    choice_report = replace(base, name=CHOICE, scores={measure: sign * held}, run=None, chunks=None, cost=None)
+    comparison = compare(
+        [choice_report, base], measure, resamples=options.resamples, seed=options.seed, clusters=clusters
+    )
+    means = {report.name: sign * report.mean(measure) for report in reports}
+    ranked = sorted(reports, key=lambda report: -np.nan_to_num(means[report.name], nan=-np.inf))
+    best = {default, *(report.name for report in ranked[:_SHOWN])}
+    return Tuning(
+        options=options,
+        reports=tuple(report if report.name in best else replace(report, run=None) for report in ranked),
+        configurations=configurations,
+        default=default,
+        folds=tuple(folds),
+        comparison=comparison,
+        failures=failures,
+    )
+
+
+def varied_options(configurations: Sequence[Configuration]) -> dict[str, dict[str, list[str]]]:
+    """By chunker name, the options that vary over the configurations, each with its values in order.
+
+    >>> varied_options([Configuration(f"recursive:size={size}", "bm25") for size in (50, 100)])
+    {'recursive': {'size': ['50', '100']}}
+    """
+    values: dict[str, dict[str, list[str]]] = {}
+    for configuration in configurations:
+        name, options = split_spec(configuration.chunker)
+        for option, value in options.items():
+            written = values.setdefault(name, {}).setdefault(option, [])
+            if (text := str(value)) not in written:
+                written.append(text)
+    varied = {
+        name: {option: written for option, written in options.items() if len(written) > 1}
+        for name, options in values.items()
+    }
+    return {name: options for name, options in varied.items() if options}
