@@ -103,7 +103,12 @@ class Advice:
             ]
         if asked < FEW:
             lines.append(("Next", f"{asked} questions settle little: label {FEW - asked} more at least, tune again."))
-        return cls(tuning.use, tuple(lines), _pasted(page, tuning.report(tuning.use)), page.more_questions if asked < FEW else "")
+        return cls(
+            tuning.use,
+            tuple(lines),
+            _pasted(page, tuning.report(tuning.use)),
+            page.more_questions if asked < FEW else "",
+        )
 
     def markdown(self) -> str:
         """The lines as a list, then the code to paste, folded."""
