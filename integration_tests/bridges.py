@@ -35,7 +35,7 @@ FAULTS = (
 
 def assert_chunked_through(fault: str, llm: LLM) -> None:
     """A strategy that asks the model loses nothing, whatever the server does, or tells that it cannot be asked."""
-    chunker = get_chunker("lumber", llm=llm, window=40, max_size=80, retries=1)
+    chunker = get_chunker("lumber", llm=llm, window=40, size=80, retries=1)
     if fault in FATAL:
         with pytest.raises(ModelError) as caught:
             chunker.chunk(DOCUMENT)

@@ -50,7 +50,7 @@ def test_the_real_model_gives_the_same_vectors_and_chunks_through_a_framework(th
     sentences = text.split(". ")[:12]
     np.testing.assert_allclose(bridged.embed_documents(sentences), model.embed_documents(sentences), atol=1e-5)
     np.testing.assert_allclose(bridged.embed_queries(sentences[:2]), model.embed_queries(sentences[:2]), atol=1e-5)
-    options = {"max_size": 120, "piece_size": 30}
+    options = {"size": 120, "piece_size": 30}
     chunks = get_chunker("cluster_semantic", **options, embedder=bridged).spans(text)
     assert chunks == get_chunker("cluster_semantic", **options, embedder=model).spans(text)
     assert len(chunks) > 3

@@ -34,9 +34,9 @@ def test_dual_semantic_cuts_where_the_reference_does(case: Case) -> None:
     chunker = DualSemantic(
         k=options["k"],
         d=options["d"],
-        min_size=options["min"],
-        max_size=options["max"],
-        maximum="pieces",
+        minimum=options["min"],
+        size=options["max"],
+        size_of="pieces",
         splitter=f"regex:{options['sentences']}",
         embedder=model,
     )
@@ -95,7 +95,7 @@ def test_kamradt_modified_cuts_where_the_released_code_does_but_for_one_cut_on_t
     if ours == golden(case):
         return
     source = chunker.token_counter.tokenize(text)
-    pieces = small_pieces(source, chunker.piece_size, maximum="pieces")
+    pieces = small_pieces(source, chunker.piece_size, size_of="pieces")
     texts = [text[start:end] for start, end in pieces.tolist()]
     distances = neighbour_distances(patient_model(model).embed_documents(window_texts(texts, chunker.buffer)))
     wanted = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // chunker.size

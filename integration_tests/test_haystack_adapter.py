@@ -1035,7 +1035,7 @@ OWN = {name: strategies.get(name) for name in strategies if strategies.get(name)
 @pytest.mark.parametrize("strategy", [name for name, own in OWN.items() if not hasattr(own, "llm")])
 def test_windows_over_chunks_read_as_the_source_does(strategy):
     text = " Tea is hot.  Milk is\ncold.\n\n# Sea\n\nIt is deep. So is the well. "
-    sizes = {"size": 4, "max_size": 6, "piece_size": 3, "sentences": 1, "counter": "words", "embedder": FakeEmbedder()}
+    sizes = {"size": 6, "piece_size": 3, "sentences": 1, "counter": "words", "embedder": FakeEmbedder()}
     options = {name: value for name, value in sizes.items() if name in OWN[strategy].option_names()}
     splitter = ChunkcoreDocumentSplitter(strategy, **options)
     chunks = split(splitter, Document(id="a", content=text))

@@ -42,7 +42,7 @@ from tests.fake_llm_server import running
 from tests.fakes import FakeEmbedder
 
 TEXT = Document(id="tea", content=DOCUMENT.text)
-SIZES = {"max_size": 40, "piece_size": 10}
+SIZES = {"size": 40, "piece_size": 10}
 
 
 @component
@@ -168,7 +168,7 @@ def test_a_chat_generator_is_a_language_model():
 
 
 def test_a_strategy_takes_a_chat_generator_as_it_is_and_yaml_keeps_it():
-    options = {"llm": MockChatGenerator('{"first_changed": null}'), "window": 40, "max_size": 80}
+    options = {"llm": MockChatGenerator('{"first_changed": null}'), "window": 40, "size": 80}
     splitter = ChunkcoreDocumentSplitter(strategy="lumber", options=options)
     chunks = splitter.run([TEXT])["documents"]
     assert len(chunks) > 3

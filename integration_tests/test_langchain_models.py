@@ -72,7 +72,7 @@ def test_embeddings_are_an_embedder_of_the_same_vectors():
 
 
 def test_a_strategy_takes_embeddings_as_they_are():
-    options = {"strategy": "cluster_semantic", "max_size": 40, "piece_size": 10}
+    options = {"strategy": "cluster_semantic", "size": 40, "piece_size": 10}
     splitter = ChunkcoreTextSplitter(**options, embedder=Bag())
     same = ChunkcoreTextSplitter(**options, embedder=as_embedder(Bag()))
     assert splitter.split_text(DOCUMENT.text) == same.split_text(DOCUMENT.text)
@@ -88,7 +88,7 @@ def test_a_size_that_is_left_out_suits_the_embeddings():
 
 
 def test_a_splitter_with_embeddings_can_be_pickled():
-    splitter = ChunkcoreTextSplitter(strategy="cluster_semantic", max_size=40, piece_size=10, embedder=Bag())
+    splitter = ChunkcoreTextSplitter(strategy="cluster_semantic", size=40, piece_size=10, embedder=Bag())
     again = pickle.loads(pickle.dumps(splitter))
     assert again.split_text(DOCUMENT.text) == splitter.split_text(DOCUMENT.text)
 
@@ -174,7 +174,7 @@ def test_bound_models_and_other_runnables_are_welcome():
 
 def test_a_strategy_takes_a_chat_model_as_it_is():
     model = FakeListChatModel(responses=['{"first_changed": null}'])
-    splitter = ChunkcoreTextSplitter(strategy="lumber", llm=model, window=40, max_size=80)
+    splitter = ChunkcoreTextSplitter(strategy="lumber", llm=model, window=40, size=80)
     found = splitter.create_documents([DOCUMENT.text])
     assert len(found) > 3
     assert not any("fallback" in each.metadata for each in found)

@@ -527,8 +527,8 @@ def test_a_copy_with_other_options_cuts_by_them():
     assert parser.split_text(text) == ChunkcoreNodeParser("recursive:size=9,counter=words").split_text(text)
     assert parser.model_copy(update={"strategy": "fixed_token"}).chunker.name == "fixed_token"
     model = MockEmbedding(embed_dim=4)
-    semantic = ChunkcoreNodeParser(strategy="breakpoint", embedder=model, max_size=9)
-    again = semantic.model_copy(update={"options": {**semantic.options, "max_size": 5}})
+    semantic = ChunkcoreNodeParser(strategy="breakpoint", embedder=model, size=9)
+    again = semantic.model_copy(update={"options": {**semantic.options, "size": 5}})
     assert (again.chunker.embedder, again.chunk_size) == (semantic.chunker.embedder, 5)
     fitted = parser.model_copy(update={"fit_to": model})
     assert fitted.fit_to

@@ -28,7 +28,7 @@ from tests.fake_llm_server import running
 from tests.fakes import FakeEmbedder
 
 INNER = FakeEmbedder()
-SIZES = {"max_size": 40, "piece_size": 10}
+SIZES = {"size": 40, "piece_size": 10}
 
 
 class Bag(BaseEmbedding):
@@ -169,7 +169,7 @@ def test_a_schema_is_passed_as_the_parameters_of_a_function(answer, text):
 
 def test_a_strategy_takes_an_llm_as_it_is():
     model = Calling(answer={"first_changed": None}, finish="stop", asked=[])
-    parser = ChunkcoreNodeParser(strategy="lumber", llm=model, window=40, max_size=80)
+    parser = ChunkcoreNodeParser(strategy="lumber", llm=model, window=40, size=80)
     nodes = parser.get_nodes_from_documents([Document(text=DOCUMENT.text)])
     assert len(nodes) == len(model.asked) > 3
     assert not any("fallback" in node.metadata for node in nodes)

@@ -33,9 +33,9 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("spec", "valid"),
     [
-        ("llm_semantic:window=150,piece_size=30,max_size=150", True),
-        ("lumber:window=100,max_size=150", True),
-        ("agentic:window=150,piece_size=30,max_size=150", False),
+        ("llm_semantic:window=150,piece_size=30,size=150", True),
+        ("lumber:window=100,size=150", True),
+        ("agentic:window=150,piece_size=30,size=150", False),
         ("propositions:passage_size=120", False),
         ('contextual:chunker="recursive:size=120"', False),
     ],

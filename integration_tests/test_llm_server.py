@@ -20,10 +20,10 @@ pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package
 
 ROOT = Path(__file__).resolve().parents[1]
 STRATEGIES = {
-    "llm_semantic": "piece_size=20,window=100,max_size=60",
-    "lumber": "window=60,max_size=60",
-    "agentic": "piece_size=20,window=100,max_size=60",
-    "propositions": "passage_size=50,max_size=60",
+    "llm_semantic": "piece_size=20,window=100,size=60",
+    "lumber": "window=60,size=60",
+    "agentic": "piece_size=20,window=100,size=60",
+    "propositions": "passage_size=50,size=60",
     "contextual": 'chunker="recursive:size=60"',
 }
 NUMBERS = ("out_of_range", "unsorted", "negative")

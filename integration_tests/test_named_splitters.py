@@ -24,8 +24,8 @@ STRATEGIES = {"Recursive": "recursive", "Semantic": "breakpoint", "ClusterSemant
 NAMES = [*STRATEGIES, "Lumber"]
 OPTIONS: dict[str, dict[str, Any]] = {
     "Recursive": {"size": 5, "overlap": 0, "counter": "words"},
-    "Semantic": {"max_size": 9, "counter": "words", "embedder": "all-MiniLM-L6-v2"},
-    "ClusterSemantic": {"max_size": 9, "piece_size": 3, "counter": "words", "embedder": "all-MiniLM-L6-v2"},
+    "Semantic": {"size": 9, "counter": "words", "embedder": "all-MiniLM-L6-v2"},
+    "ClusterSemantic": {"size": 9, "piece_size": 3, "counter": "words", "embedder": "all-MiniLM-L6-v2"},
     "Lumber": {"llm": "openai:tiny@http://localhost:9/v1"},
 }
 STRATEGIES["Lumber"] = "lumber"
@@ -107,9 +107,9 @@ from chunkadapters.langchain import ChunkcoreTextSplitter, SemanticTextSplitter
 from chunkadapters.llamaindex import ChunkcoreNodeParser, SemanticNodeParser
 
 ChunkcoreTextSplitter(strategy="recursive", chunk_overlap=3, fit_to="a model")
-SemanticTextSplitter(max_size=9, embedder="a model", add_start_index=True)
+SemanticTextSplitter(size=9, embedder="a model", add_start_index=True)
 ChunkcoreNodeParser(chunk_overlap=3, metadata_aware=True)
-SemanticNodeParser(max_size=9, metadata_aware=True)
+SemanticNodeParser(size=9, metadata_aware=True)
 ChunkcoreDocumentSplitter("recursive:size=9", keep_white_space=True)
 RecursiveSplitter(options={"chunk_overlap": 3}, fit_to="a model")
 ChunkcoreTextSplitter(separators=[","], keep_separator="end", is_separator_regex=False, strip_whitespace=False)

@@ -95,7 +95,7 @@ def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences(f
 def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from(few):
     """A chunk of several spans stands for each original that it took a sentence from."""
     benchmark = sample_queries(stitch(few, sentences=40), 10)
-    grids = ["single_linkage:max_size=null,position_weight={0,1},chunks=4"]
+    grids = ["single_linkage:size=null,position_weight={0,1},chunks=4"]
     found = tune(
         benchmark, grids, retrievers="dense", options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100)
     )

@@ -193,6 +193,6 @@ def test_a_question_finds_its_chunk():
         "Tickets cost twelve euros. Children under six enter free of charge.\n\n"
         "The kitchen serves soup, bread and a choice of two cakes until four."
     )
-    index = Dense().index(chunk_corpus([Document("museum", text)], ClusterSemantic(max_size=40, piece_size=20)))
+    index = Dense().index(chunk_corpus([Document("museum", text)], ClusterSemantic(size=40, piece_size=20)))
     for question, answer in [("What can I eat?", "soup"), ("How much is the entrance fee?", "twelve euros")]:
         assert answer in index.retrieve(question, 1)[0].text

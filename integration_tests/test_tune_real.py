@@ -31,7 +31,7 @@ SPECS = [
     "fixed_sentences:sentences=3,overlap=1",
     "markdown:size=150,minimum=37,heading_level=2",
     'recursive:size=80,separators=["\\n\\n",". ",""]',
-    pytest.param("dual_semantic:k=1.5,d=5,max_size=100,min_size=25", marks=needs_model),
+    pytest.param("dual_semantic:k=1.5,d=5,size=100,minimum=25", marks=needs_model),
     pytest.param("recursive:size=100,counter=embedder", marks=needs_model),
 ]
 

@@ -24,7 +24,7 @@ FOUND: list[tuple[str, type[Chunker], dict[str, Any], list[list[int]], list[int]
     (
         "figure 6",
         SingleLinkage,
-        {"position_weight": 0.5, "chunks": 4, "max_size": None},
+        {"position_weight": 0.5, "chunks": 4, "size": None},
         [[1, 2, 3, 4], [5, 6, 7], [8, 9, 10, 11], [12, 13, 15, 16], [14]],
         [],
     ),
@@ -38,7 +38,7 @@ FOUND: list[tuple[str, type[Chunker], dict[str, Any], list[list[int]], list[int]
     (
         "figure 7",
         SingleLinkage,
-        {"position_weight": 0.5, "chunks": 4, "max_size": None},
+        {"position_weight": 0.5, "chunks": 4, "size": None},
         [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11], [12, 13, 14, 15]],
         [8],
     ),

@@ -26,7 +26,7 @@ NASTY = (
 
 def study(
     *,
-    names: tuple[str, ...] = ("recursive:size=200", "fixed_token:size=250", "cluster_semantic:max_size=400"),
+    names: tuple[str, ...] = ("recursive:size=200", "fixed_token:size=250", "cluster_semantic:size=400"),
     questions: int = 20,
     collections: tuple[str, ...] = ("",),
     texts: tuple[str, ...] = ("Where is the valve?",),

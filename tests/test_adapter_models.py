@@ -223,7 +223,7 @@ def test_it_works_in_a_strategy_and_behind_a_cache_and_in_a_pickle():
     cached.embed_documents(["b"])
     assert embedder.model.texts == ["a", "b"]
     text = "Tea is hot. Tea is green. The sea is wide. The sea is deep."
-    options = {"max_size": 12, "piece_size": 4, "counter": "words"}
+    options = {"size": 12, "piece_size": 4, "counter": "words"}
     bridged = get_chunker("cluster_semantic", **options, embedder=embedder)
     direct = get_chunker("cluster_semantic", **options, embedder=FakeEmbedder())
     assert bridged.spans(text) == direct.spans(text)

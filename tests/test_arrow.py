@@ -108,7 +108,7 @@ def test_spark_reads_the_same_columns() -> None:
 
 def chunkers() -> list[Chunker]:
     """Every strategy of chunkcore, small; models are fakes."""
-    sizes = {"size": 14, "max_size": 14, "piece_size": 6, "passage_size": 14, "max_segment": 14, "minimum": 0}
+    sizes = {"size": 14, "piece_size": 6, "passage_size": 14, "max_segment": 14, "minimum": 0}
     found = []
     for name, cls in strategies.items():
         if not cls.__module__.startswith("chunkcore."):
@@ -614,7 +614,7 @@ def test_a_pickle_is_the_configuration() -> None:
     assert (again.chunker, again.max_characters, again.text_column) == (chunker.chunker, 99, "body")
     assert again.dimensions == 8
     assert again.schema == before
-    named = ArrowChunker("cluster_semantic:max_size=50", embedder="all-MiniLM-L6-v2", dimensions=384)
+    named = ArrowChunker("cluster_semantic:size=50", embedder="all-MiniLM-L6-v2", dimensions=384)
     assert pickle.loads(pickle.dumps(named)) == named
     assert len(pickle.dumps(named)) < 2000
 
@@ -640,7 +640,7 @@ def test_a_model_is_loaded_when_it_is_needed_once_in_a_process(monkeypatch: pyte
     monkeypatch.setattr(loading, "_local_folder", lambda model: tmp_path)
     monkeypatch.setattr(loading, "_best_backend", lambda folder: "openvino")
     monkeypatch.setitem(loading.embedders._known, "openvino", lambda _: loads.append(1) or FakeEmbedder(8))
-    chunker = ArrowChunker("cluster_semantic:max_size=8,piece_size=4,embedder=some-model", embedder="some-model")
+    chunker = ArrowChunker("cluster_semantic:size=8,piece_size=4,embedder=some-model", embedder="some-model")
     copies = [pickle.loads(pickle.dumps(chunker)) for _ in range(3)]
     assert loads == []
     for each in copies:

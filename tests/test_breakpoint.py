@@ -193,7 +193,7 @@ def test_a_callable_says_where_sentences_are():
 
 def test_an_empty_last_sentence_counts_where_the_original_has_one():
     """Its distance is one more: the median of 0, 1, 1 is 1, which nothing is over; that of 0, 1 is 0.5."""
-    text, half = "A 0. B 0. C 90.", {"threshold": "percentile", "amount": 50, "min_size": 0}
+    text, half = "A 0. B 0. C 90.", {"threshold": "percentile", "amount": 50, "minimum": 0}
     cut, whole = ["A 0. B 0.", "C 90."], ["A 0. B 0. C 90."]
     assert angles(**half).split_text(text + " \n") == cut
     assert angles(**half, empty_end=True).split_text(text + " \n") == whole
@@ -220,30 +220,30 @@ def test_an_empty_last_sentence_is_counted_as_re_split_leaves_it(text, pattern):
 
 
 def test_a_fragment_joins_the_nearer_neighbour():
-    options = {"amount": 0.05, "min_size": 2}
+    options = {"amount": 0.05, "minimum": 2}
     assert angles(**options).split_text("0. 0. 50. 90. 90.") == ["0. 0.", "50. 90. 90."]
     assert angles(**options).split_text("0. 0. 40. 90. 90.") == ["0. 0. 40.", "90. 90."]
     assert angles(**options).split_text("40. 90. 90.") == ["40. 90. 90."]
     assert angles(**options).split_text("90. 90. 40.") == ["90. 90. 40."]
-    assert angles(**{**options, "min_size": 4}).split_text("0. 40. 90.") == ["0. 40. 90."]
+    assert angles(**{**options, "minimum": 4}).split_text("0. 40. 90.") == ["0. 40. 90."]
 
 
 def test_a_fragment_that_does_not_fit_joins_the_other_neighbour_or_stays():
     text = "0. 0. 0. 40. 90. 90."
-    options = {"amount": 0.05, "min_size": 2}
-    assert angles(max_size=4, **options).split_text(text) == ["0. 0. 0. 40.", "90. 90."]
-    assert angles(max_size=3, **options).split_text(text) == ["0. 0. 0.", "40. 90. 90."]
-    assert angles(max_size=2, **options).split_text("0. 0. 40. 90. 90.") == ["0. 0.", "40.", "90. 90."]
+    options = {"amount": 0.05, "minimum": 2}
+    assert angles(size=4, **options).split_text(text) == ["0. 0. 0. 40.", "90. 90."]
+    assert angles(size=3, **options).split_text(text) == ["0. 0. 0.", "40. 90. 90."]
+    assert angles(size=2, **options).split_text("0. 0. 40. 90. 90.") == ["0. 0.", "40.", "90. 90."]
 
 
 def test_a_chunk_over_the_maximum_is_packed_from_its_sentences_and_a_sentence_cut_at_words():
-    assert angles(max_size=2).split_text("0. 0. 0. 90.") == ["0. 0.", "0.", "90."]
-    assert angles(max_size=3).split_text("0 0 0 0. 0. 90.") == ["0 0 0", "0.", "0.", "90."]
+    assert angles(size=2).split_text("0. 0. 0. 90.") == ["0. 0.", "0.", "90."]
+    assert angles(size=3).split_text("0 0 0 0. 0. 90.") == ["0 0 0", "0.", "0.", "90."]
 
 
 @given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.integers(0, 40))
 def test_no_chunk_is_over_the_maximum(text, counter, most, least):
-    strategy = Breakpoint(embedder=FakeEmbedder(), counter=counter, max_size=most, min_size=least, amount=50)
+    strategy = Breakpoint(embedder=FakeEmbedder(), counter=counter, size=most, minimum=least, amount=50)
     chunks = strategy.chunk(Document("d", text))
     assert strategy.hard_maximum == most
     assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
@@ -276,12 +276,12 @@ def test_joining_counts_little_text():
 
 def test_a_fragment_before_a_chunk_that_is_cut_knows_how_near_it_is():
     text = "0. 0. 40. 60. 60 60 60 60."
-    found = angles(amount=0.05, min_size=2, max_size=4).split_text(text)
+    found = angles(amount=0.05, minimum=2, size=4).split_text(text)
     assert found == ["0. 0.", "40. 60.", "60 60 60 60."]
 
 
 def test_one_chunk_over_the_maximum_leaves_the_others_as_they_are():
-    assert angles(max_size=3).split_text("0. 0. 90. 90. 90. 90. 0. 0.") == ["0. 0.", "90. 90. 90.", "90.", "0. 0."]
+    assert angles(size=3).split_text("0. 0. 90. 90. 90. 90. 0. 0.") == ["0. 0.", "90. 90. 90.", "90.", "0. 0."]
 
 
 # --- kamradt_modified -------------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ def test_the_defaults_are_the_papers():
     assert Kamradt(embedder=FakeEmbedder()).spans(text) == Breakpoint(
         threshold="percentile", amount=95, **options
     ).spans(text)
-    assert (KamradtModified().goal, KamradtModified().size, KamradtModified().hard_maximum) == ("maximum", 300, 300)
+    assert (KamradtModified().goal, KamradtModified().size, KamradtModified().hard_maximum) == ("maximum", 200, 200)
 
 
 @pytest.mark.parametrize(
@@ -389,14 +389,14 @@ def test_the_defaults_are_the_papers():
         (Breakpoint, {"amount": 101}, "amount of the threshold percentile is 0 to 100, got 101"),
         (Breakpoint, {"threshold": "distance", "amount": 2.1}, "distance is 0 to 2, got 2.1"),
         (Breakpoint, {"threshold": "interquartile", "amount": float("inf")}, "got inf"),
-        (Breakpoint, {"min_size": -1}, "min_size is at least 0"),
-        (Breakpoint, {"max_size": 0}, "max_size is at least 1"),
-        (Breakpoint, {"min_size": 9, "max_size": 8}, r"min_size \(9\), got 8"),
+        (Breakpoint, {"minimum": -1}, "minimum is at least 0"),
+        (Breakpoint, {"size": 0}, "size is at least 1"),
+        (Breakpoint, {"minimum": 9, "size": 8}, r"minimum \(9\), got 8"),
         (Breakpoint, {"splitter": "regex:("}, "is no regular expression"),
         (Breakpoint, {"splitter": "letters"}, "'letters'"),
         (Kamradt, {"embedder": " "}, "embedder is the name of a model"),
         (KamradtModified, {"size": 0}, "size is at least 1, got 0"),
-        (KamradtModified, {"piece_size": 301}, r"at most size \(300\), got 301"),
+        (KamradtModified, {"piece_size": 301}, r"at most size \(200\), got 301"),
         (KamradtModified, {"buffer": -1}, "buffer is at least 0"),
         (KamradtModified, {"goal": "median"}, "goal is one of 'maximum', 'mean'"),
     ],

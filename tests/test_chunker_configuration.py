@@ -56,7 +56,7 @@ def test_specs(spec: str, expected: Chunker | None) -> None:
         ("Character", "did you mean 'recursive:counter=characters'"),
         ("recursive:chunk_size=3", "did you mean 'size'"),
         ("recursive:chunk_size=3,chunk_overlap=1", "did you mean 'overlap' and 'size'?"),
-        ("cluster_semantic:chunk_size=3", "did you mean 'max_size'"),
+        ("cluster_semantic:chunk_size=3", "did you mean 'size'"),
         ("recursive:is_separator_regex=true", "did you mean 'regex'"),
         ("recursive:size", "expected option=value, got 'size'"),
         ("recursive:=3", "expected option=value, got '=3'"),
@@ -93,7 +93,7 @@ recursives = st.builds(
     separators=st.lists(st.text(max_size=6), min_size=1, max_size=5).map(tuple),
     keep=st.sampled_from(["start", "end", "drop"]),
     strip=st.booleans(),
-    maximum=st.sampled_from(["pieces", "text"]),
+    size_of=st.sampled_from(["pieces", "text"]),
     counter=st.sampled_from(["words", "characters", "cl100k_base", "hf:a b,c=[d", 'hf:"', "hf:true"]),
 )
 
@@ -107,9 +107,9 @@ def test_every_form_comes_back_equal(chunker: Recursive) -> None:
 
 
 def test_a_label_holds_what_differs_from_the_defaults() -> None:
-    assert Recursive().label == "recursive"
-    assert Recursive(overlap=20, separators=("\n",)).label == r'recursive:overlap=20,separators=["\n"]'
-    assert FixedToken(counter="words", size=200).label == "fixed_token:counter=words"
+    assert Recursive().label == "recursive:size=200"
+    assert Recursive(overlap=20, separators=("\n",)).label == r'recursive:size=200,overlap=20,separators=["\n"]'
+    assert FixedToken(counter="words", size=200).label == "fixed_token:counter=words,size=200"
 
 
 def test_bare_words_that_would_be_read_as_something_else_are_quoted() -> None:
@@ -210,7 +210,7 @@ def test_documents_that_are_split_together_do_not_touch_each_other(texts: list[s
     for chunker in (
         Recursive(size=6, overlap=3),
         Recursive(size=5, counter="words", separators=("\n", "."), keep="drop"),
-        Recursive(size=9, counter="o200k_base", maximum="text", separators=(r"(?<=\.)", r"$"), regex=True),
+        Recursive(size=9, counter="o200k_base", size_of="text", separators=(r"(?<=\.)", r"$"), regex=True),
         FixedToken(size=4, overlap=1, counter="words"),
         FixedToken(size=3),
     ):
@@ -273,7 +273,7 @@ def test_documents_that_are_split_together_have_chunks_in_their_own_places():
 
 def test_documents_are_chunked_alike_in_threads_where_a_model_is_asked():
     documents = [Document(str(number), f"It is {number}. Or is it? So it is.") for number in range(5)]
-    chunker = get_chunker("breakpoint", embedder=FakeEmbedder(), max_size=20)
+    chunker = get_chunker("breakpoint", embedder=FakeEmbedder(), size=20)
     assert list(chunker.chunk_each(documents, workers=3)) == [chunker.chunk(document) for document in documents]
 
 

@@ -584,7 +584,7 @@ def test_the_cache_is_in_the_users_cache_folder(monkeypatch):
     assert default_cache() == Path("/home/a/.cache/chunkcore/cache.sqlite")
 
 
-SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:max_size=100")
+SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:size=100")
 
 
 def _compare(docs: Path, questions: Path, output: Path, *more: str) -> int:
@@ -604,7 +604,7 @@ def test_compare_prints_table_and_verdict_and_last_the_reports_path(docs, questi
     assert "compare: 1 of 1" in err
     page = html.read_text("utf-8")
     assert "many" in page
-    assert "cluster_semantic:counter=cl100k_base,max_size=100" in page
+    assert "cluster_semantic:counter=cl100k_base,size=100" in page
 
 
 def test_an_image_among_the_documents_is_left_out_with_a_warning(docs, questions, tmp_path, capfd, fake):
@@ -673,7 +673,7 @@ def test_a_log_has_a_line_now_and_then(monkeypatch):
 def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, questions, tmp_path, capfd, monkeypatch):
     models = {name: FakeEmbedder(name=name) for name in ("all-MiniLM-L6-v2", "other")}
     monkeypatch.setattr(chunkcore.models, "get_embedder", models.__getitem__)
-    named = "cluster_semantic:max_size=100, embedder = all-MiniLM-L6-v2"
+    named = "cluster_semantic:size=100, embedder = all-MiniLM-L6-v2"
     assert _compare(docs, questions, tmp_path / "out", "--no-cache", "--embedder", "other", "-s", named) == 0
     assert models["all-MiniLM-L6-v2"].calls > 0, "its pieces"
     assert not {"Who barks?", "Which colour is the dog?"} & set(models["all-MiniLM-L6-v2"].texts)

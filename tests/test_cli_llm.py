@@ -35,7 +35,7 @@ def questions(tmp_path) -> Path:
 
 
 def spec(server, fault: str = "ok") -> str:
-    return f"lumber:window=60,max_size=60,llm=openai:{fault}@{server.url}"
+    return f"lumber:window=60,size=60,llm=openai:{fault}@{server.url}"
 
 
 def calls(line: str) -> int:

@@ -173,7 +173,7 @@ def test_with_a_frozen_mean_what_is_appended_moves_no_settled_boundary(seed, cou
 
 @given(st.lists(prose(), min_size=2, max_size=8).map("\n\n".join), prose() | hard_text())
 def test_text_that_is_appended_moves_no_settled_boundary(before, after):
-    frozen = chunker(max_size=20, piece_size=5, mean=0.2)
+    frozen = chunker(size=20, piece_size=5, mean=0.2)
     pieces = frozen._splitter.spans(before)[:-1]  # the last one can grow
     assert frozen._splitter.spans(before + after)[: len(pieces)] == pieces
     if not pieces:
@@ -235,7 +235,7 @@ def test_memory_is_far_from_that_of_the_matrix():
 
 
 def chunker(**options) -> ClusterSemantic:
-    return ClusterSemantic(**{"embedder": FakeEmbedder(), "max_size": 60, "piece_size": 12, **options})
+    return ClusterSemantic(**{"embedder": FakeEmbedder(), "size": 60, "piece_size": 12, **options})
 
 
 ANIMALS = "The cat sat. The cat slept. The cat purred. "
@@ -243,7 +243,7 @@ MONEY = "Shares fell today. Shares rose today. Shares fell again. "
 
 
 def test_it_cuts_where_the_subject_changes():
-    found = chunker(max_size=150, piece_size=30, counter="characters").split_text((ANIMALS + MONEY) * 3)
+    found = chunker(size=150, piece_size=30, counter="characters").split_text((ANIMALS + MONEY) * 3)
     assert all(("cat" in text) != ("Shares" in text) for text in found)
     assert len(found) == 6
 
@@ -269,7 +269,7 @@ def test_a_chunk_has_no_more_pieces_than_the_maximum_allows(text):
 
 @given(hard_text(max_parts=150), st.sampled_from(["characters", "cl100k_base"]), st.sampled_from([13, 32, 40]))
 def test_with_maximum_text_no_chunk_is_over_it(text, counter, piece_size):
-    strict = chunker(counter=counter, maximum="text", max_size=40, piece_size=piece_size)
+    strict = chunker(counter=counter, size_of="text", size=40, piece_size=piece_size)
     assert strict.hard_maximum == 40
     chunks = strict.chunk(Document("d", text))
     assert all(strict.token_counter.count(chunk.text) <= 40 for chunk in chunks)
@@ -277,17 +277,17 @@ def test_with_maximum_text_no_chunk_is_over_it(text, counter, piece_size):
 
 
 def test_with_maximum_text_a_word_that_no_separator_splits_is_cut():
-    options = {"separators": (" ",), "counter": "characters", "max_size": 40, "piece_size": 40}
+    options = {"separators": (" ",), "counter": "characters", "size": 40, "piece_size": 40}
     text = "x" * 100 + " y"
     assert max(map(len, chunker(**options).split_text(text))) >= 100
-    assert max(map(len, chunker(maximum="text", **options).split_text(text))) <= 40
+    assert max(map(len, chunker(size_of="text", **options).split_text(text))) <= 40
 
 
 def test_with_maximum_text_the_white_space_inside_a_chunk_counts():
-    options = {"counter": "characters", "max_size": 40, "piece_size": 20}
+    options = {"counter": "characters", "size": 40, "piece_size": 20}
     text = ("x" * 15 + "\n" * 30) * 6
     assert max(map(len, chunker(**options).split_text(text))) == 60
-    assert max(map(len, chunker(maximum="text", **options).split_text(text))) == 15
+    assert max(map(len, chunker(size_of="text", **options).split_text(text))) == 15
 
 
 def test_the_model_is_asked_once_and_for_distinct_pieces_only():
@@ -322,12 +322,12 @@ def test_a_model_that_fails_once_is_asked_again():
     ("options", "message"),
     [
         ({"piece_size": 0}, "piece_size is at least 1"),
-        ({"piece_size": 61}, r"at most max_size \(60\), got 61"),
-        ({"max_size": 5}, r"at most max_size \(5\), got 12"),
+        ({"piece_size": 61}, r"at most size \(60\), got 61"),
+        ({"size": 5}, r"at most size \(5\), got 12"),
         ({"embedder": " "}, "embedder is the name of a model"),
         ({"embedder": 3}, "embedder"),
-        ({"max_size": "60"}, "max_size"),
-        ({"maximum": "tokens"}, "maximum"),
+        ({"size": "60"}, "size"),
+        ({"size_of": "tokens"}, "size_of"),
         ({"separators": ()}, "separators"),
         ({"mean": 1.01}, "mean is -1 to 1, or null for that of each text; got 1.01"),
         ({"mean": -1.01}, "mean is -1 to 1, or null for that of each text; got -1.01"),
@@ -340,7 +340,7 @@ def test_options_out_of_range_are_told(options, message):
 
 
 def test_a_configuration_round_trips_without_loading_a_model():
-    first = ClusterSemantic(max_size=200, embedder="no/such-model")
+    first = ClusterSemantic(size=200, embedder="no/such-model")
     data = first.to_dict()
     assert data["strategy"] == "cluster_semantic"
     assert data["embedder"] == "no/such-model"
@@ -350,11 +350,11 @@ def test_a_configuration_round_trips_without_loading_a_model():
 def test_another_model_is_another_fingerprint():
     assert chunker().fingerprint == chunker().fingerprint
     assert chunker().fingerprint != chunker(embedder=FakeEmbedder(16)).fingerprint
-    assert chunker().fingerprint != chunker(max_size=72).fingerprint
+    assert chunker().fingerprint != chunker(size=72).fingerprint
 
 
 def test_the_defaults_are_the_reports():
     default = ClusterSemantic()
-    assert (default.max_size, default.piece_size, default.counter.name) == (400, 50, "cl100k_base")
+    assert (default.size, default.piece_size, default.counter.name) == (200, 50, "cl100k_base")
     assert default.separators == ("\n\n", "\n", ".", "?", "!", " ", "")
     assert default.hard_maximum is None

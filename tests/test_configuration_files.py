@@ -189,7 +189,7 @@ def test_compare_takes_strategies_from_a_file_and_the_command_line(
     docs, questions = tmp_path / "a.txt", tmp_path / "questions.jsonl"
     docs.write_text("The fox naps. The dog runs. The cat purrs. " * 9 + "The owl hoots.")
     questions.write_text(json.dumps({"question": "Who hoots?", "evidence": ["The owl hoots."]}))
-    file.write_text("- recursive:size=20\n- strategy: cluster_semantic\n  max_size: 20\n  piece_size: 5\n")
+    file.write_text("- recursive:size=20\n- strategy: cluster_semantic\n  size: 20\n  piece_size: 5\n")
     arguments = ["compare", "--docs", str(docs), "--questions", str(questions), "--no-cache", "--resamples", "100"]
     arguments += ["-o", str(tmp_path / "report"), "--config", str(file), "-s", "fixed_token:size=20"]
     assert main(arguments) == 0
@@ -197,5 +197,5 @@ def test_compare_takes_strategies_from_a_file_and_the_command_line(
     assert [report.name for report in reports] == [
         "fixed_token:size=20",
         "recursive:size=20",
-        "cluster_semantic:max_size=20,piece_size=5",
+        "cluster_semantic:size=20,piece_size=5",
     ]

@@ -79,19 +79,19 @@ def test_clusters_are_those_of_scikit_learn_on_the_whole_matrix(seed, count, wei
     groups: dict[object, list[str]] = {}
     for number, label in enumerate(expected):
         groups.setdefault(label if label >= 0 else ("noise", number), []).append(f"Sentence {number}.")
-    chunks = scan(embedder=Given(), position_weight=weight, eps=eps, min_samples=least, max_size=None).split_text(text)
+    chunks = scan(embedder=Given(), position_weight=weight, eps=eps, min_samples=least, size=None).split_text(text)
     assert [" ".join(chunk.split()) for chunk in chunks] == [" ".join(group) for group in groups.values()]
 
 
 def test_a_cluster_over_the_maximum_is_packed_in_order():
     text = "0. 90. 0. 0 0. 0."
-    assert scan(position_weight=0.0, max_size=3).split_text(text) == ["0.\n0.", "90.", "0 0. 0."]
-    assert scan(position_weight=0.0, max_size=None).split_text(text) == ["0.\n0. 0 0. 0.", "90."]
+    assert scan(position_weight=0.0, size=3).split_text(text) == ["0.\n0.", "90.", "0 0. 0."]
+    assert scan(position_weight=0.0, size=None).split_text(text) == ["0.\n0. 0 0. 0.", "90."]
 
 
 @given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60))
 def test_no_chunk_is_over_the_maximum_and_nothing_is_lost(text, counter, most):
-    strategy = scan(counter=counter, max_size=most, embedder=FakeEmbedder())
+    strategy = scan(counter=counter, size=most, embedder=FakeEmbedder())
     chunks = strategy.chunk(Document("d", text))
     assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
     spans = sorted(span for chunk in chunks for span in chunk.spans)
@@ -135,7 +135,7 @@ def test_a_model_that_answers_nonsense_is_an_error(broken):
         ({"eps": 0.0}, "eps is over 0, got 0.0"),
         ({"min_samples": 0}, "min_samples is at least 1, got 0"),
         ({"position_weight": -0.1}, "position_weight is at least 0 and at most 1, got -0.1"),
-        ({"max_size": 0}, "max_size is at least 1, or null for none, got 0"),
+        ({"size": 0}, "size is at least 1, or null for none, got 0"),
     ],
 )
 def test_options_out_of_range_are_told(options, message):

@@ -22,7 +22,15 @@ from tests.test_breakpoint import REGEX, AngleEmbedder
 
 def dual(**options) -> DualSemantic:
     return DualSemantic(
-        **{"embedder": AngleEmbedder(), "splitter": REGEX, "k": 0.0, "counter": "words", "max_size": 20, **options}
+        **{
+            "embedder": AngleEmbedder(),
+            "splitter": REGEX,
+            "k": 0.0,
+            "counter": "words",
+            "size": 20,
+            "size_of": "text",
+            **options,
+        }
     )
 
 
@@ -76,34 +84,34 @@ def test_the_one_similarity_of_two_sentences_is_the_threshold_and_not_over_it(se
 def test_a_chunk_under_its_minimum_takes_the_next_block_whatever_it_is():
     text = "0. 90. 90. 0. 0."
     assert dual(d=1).split_text(text) == ["0.", "90. 90.", "0. 0."]
-    assert dual(d=1, min_size=2, maximum="pieces").split_text(text) == ["0. 90.", "90. 0.", "0."]
-    assert dual(d=1, min_size=2, max_size=2).split_text("0. 0 0. 0.") == ["0.", "0 0.", "0."]
-    assert dual(min_size=2).split_text("0. 90.") == ["0. 90."]
+    assert dual(d=1, minimum=2, size_of="pieces").split_text(text) == ["0. 90.", "90. 0.", "0."]
+    assert dual(d=1, minimum=2, size=2).split_text("0. 0 0. 0.") == ["0.", "0 0.", "0."]
+    assert dual(minimum=2).split_text("0. 90.") == ["0. 90."]
 
 
 def test_what_is_left_under_the_minimum_joins_its_neighbour_where_sizes_are_of_the_text():
-    assert dual(d=1, min_size=2).split_text("0. 90. 90. 0. 0.") == ["0. 90.", "90. 0. 0."]
+    assert dual(d=1, minimum=2).split_text("0. 90. 90. 0. 0.") == ["0. 90.", "90. 0. 0."]
     # The one before, however alike: with the one after it would be over the maximum, or it had joined it.
-    assert dual(d=1, min_size=2, max_size=4).split_text("0 0 0. 90. 90 90 90 90.") == ["0 0 0. 90.", "90 90 90 90."]
+    assert dual(d=1, minimum=2, size=4).split_text("0 0 0. 90. 90 90 90 90.") == ["0 0 0. 90.", "90 90 90 90."]
 
 
 def test_a_block_that_would_take_the_chunk_over_the_maximum_begins_the_next():
     text = "0. 0. 0. 0. 0. 90."
     assert dual(d=1).split_text(text) == ["0. 0. 0. 0. 0.", "90."]
-    assert dual(d=1, max_size=2).split_text(text) == ["0. 0.", "0. 0.", "0.", "90."]
+    assert dual(d=1, size=2).split_text(text) == ["0. 0.", "0. 0.", "0.", "90."]
 
 
 def test_sizes_are_of_the_text_or_sums_over_blocks():
     text = "aa." + " " * 9 + "bb. zz."
-    options = {"counter": "characters", "min_size": 7, "max_size": 8, "embedder": FakeEmbedder()}
-    assert dual(maximum="pieces", **options).split_text(text) == ["aa." + " " * 9 + "bb.", "zz."]
-    assert dual(maximum="text", **options).split_text(text) == ["aa.", "bb. zz."]
+    options = {"counter": "characters", "minimum": 7, "size": 8, "embedder": FakeEmbedder()}
+    assert dual(size_of="pieces", **options).split_text(text) == ["aa." + " " * 9 + "bb.", "zz."]
+    assert dual(size_of="text", **options).split_text(text) == ["aa.", "bb. zz."]
 
 
 def test_a_sentence_over_the_maximum_is_cut_at_words_or_kept_where_sizes_are_sums():
     text = "1 2 3 4 5. 180."
-    assert dual(max_size=3, d=1).split_text(text) == ["1 2 3", "4 5.", "180."]
-    assert dual(max_size=3, d=1, maximum="pieces").split_text(text) == ["1 2 3 4 5.", "180."]
+    assert dual(size=3, d=1).split_text(text) == ["1 2 3", "4 5.", "180."]
+    assert dual(size=3, d=1, size_of="pieces").split_text(text) == ["1 2 3 4 5.", "180."]
 
 
 def test_the_printed_root_of_the_deviation_is_another_threshold():
@@ -143,8 +151,8 @@ def test_the_chunks_are_those_of_the_plain_program(sentences, k, d, least, most)
     text = " ".join(" ".join([str(angle)] * words) + "." for angle, words in sentences)
     expected = [sum(sizes[block] for block in chunk) for chunk in plain_program(angles, sizes, k, d, least, most)]
     # Of the text, what is left under the minimum is joined besides.
-    for maximum in ("pieces", "text") if least == 0 else ("pieces",):
-        found = dual(k=k, d=d, min_size=least, max_size=most, maximum=maximum).split_text(text)
+    for size_of in ("pieces", "text") if least == 0 else ("pieces",):
+        found = dual(k=k, d=d, minimum=least, size=most, size_of=size_of).split_text(text)
         assert [len(chunk.split()) for chunk in found] == expected
 
 
@@ -152,7 +160,7 @@ def test_the_chunks_are_those_of_the_plain_program(sentences, k, d, least, most)
     hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([-2.0, 0.0, 1.0])
 )
 def test_no_chunk_is_over_the_maximum_and_nothing_is_lost(text, counter, most, k):
-    strategy = dual(counter=counter, max_size=most, k=k, embedder=FakeEmbedder())
+    strategy = dual(counter=counter, size=most, k=k, embedder=FakeEmbedder())
     chunks = strategy.chunk(Document("d", text))
     assert strategy.hard_maximum == most
     assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
@@ -182,10 +190,10 @@ def test_a_model_that_answers_nonsense_is_an_error(broken):
         dual(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
 
 
-def test_the_defaults_are_the_papers():
+def test_by_default_sizes_are_those_of_the_papers_code():
     default = DualSemantic()
-    assert (default.k, default.d, default.max_size, default.spread) == (3.0, 10, 100, "deviation")
-    assert dual(maximum="pieces").hard_maximum is None
+    assert (default.k, default.d, default.size, default.spread) == (3.0, 10, 200, "deviation")
+    assert default.hard_maximum is None
 
 
 @pytest.mark.parametrize(
@@ -193,9 +201,9 @@ def test_the_defaults_are_the_papers():
     [
         ({"k": float("inf")}, "k is a number of at most 9223372036854775807; got inf"),
         ({"d": 0}, "d is at least 1, got 0"),
-        ({"min_size": -1}, "min_size is at least 0"),
-        ({"max_size": 0}, "max_size is at least 1"),
-        ({"min_size": 30}, r"min_size \(30\), got 20"),
+        ({"minimum": -1}, "minimum is at least 0"),
+        ({"size": 0}, "size is at least 1"),
+        ({"minimum": 30}, r"minimum \(30\), got 20"),
         ({"spread": "variance"}, "spread is one of 'deviation', 'root'"),
         ({"embedder": ""}, "embedder is the name of a model"),
     ],

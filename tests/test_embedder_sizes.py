@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.chunkers.configuration import sized_options, sized_spec
+from chunkcore.chunkers.configuration import sized_options
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -27,7 +27,7 @@ from tests.test_late_chunking import FakeTokenEmbedder
 def test_a_size_that_was_left_out_is_60_percent_of_what_the_model_reads_in_its_own_tokens() -> None:
     model = FakeTokenEmbedder(max_tokens=256)
     assert sized_options("recursive", {}, model) == {"size": 153, "counter": "embedder"}
-    assert sized_options("cluster_semantic", {}, model) == {"max_size": 153, "counter": "embedder"}
+    assert sized_options("cluster_semantic", {}, model) == {"size": 153, "counter": "embedder"}
     assert sized_options("fixed_token", {"overlap": 20}, CachedEmbedder(model)) == {
         "overlap": 20,
         "size": 153,
@@ -54,20 +54,8 @@ def test_nothing_is_added_where_nothing_was_left_out() -> None:
 
 
 def test_a_model_of_few_tokens_gets_chunks_of_a_piece() -> None:
-    assert sized_options("cluster_semantic", {}, FakeTokenEmbedder(max_tokens=40))["max_size"] == 50
-    assert sized_options("cluster_semantic", {"piece_size": 10}, FakeTokenEmbedder(max_tokens=40))["max_size"] == 24
-
-
-def test_the_string_says_what_was_added_and_builds_it() -> None:
-    model = FakeTokenEmbedder(max_tokens=256)
-    assert sized_spec("recursive", model) == "recursive:size=153,counter=embedder"
-    assert sized_spec('recursive:separators=[",",""]', model) == (
-        'recursive:separators=[",",""],size=153,counter=embedder'
-    )
-    assert sized_spec("recursive:size=9", model) == "recursive:size=9"
-    assert sized_spec("fixed_sentences", model) == "fixed_sentences"
-    chunker = get_chunker(sized_spec("recursive", model))
-    assert chunker.counter == EmbedderCounter()
+    assert sized_options("cluster_semantic", {}, FakeTokenEmbedder(max_tokens=40))["size"] == 50
+    assert sized_options("cluster_semantic", {"piece_size": 10}, FakeTokenEmbedder(max_tokens=40))["size"] == 24
 
 
 @given(hard_text())
@@ -112,7 +100,7 @@ def benchmark() -> Benchmark:
 def test_a_run_counts_the_tokens_of_its_own_embedder_and_says_so(benchmark: Benchmark) -> None:
     model = FakeTokenEmbedder(max_tokens=20)
     (report,) = run_experiment(
-        Scorer(benchmark, counter="words"), [get_chunker(sized_spec("fixed_token", model))], model
+        Scorer(benchmark, counter="words"), [get_chunker("fixed_token:counter=embedder,size=12")], model
     )
     assert report.name == "fixed_token:counter=embedder,size=12"
     assert report.chunks is not None

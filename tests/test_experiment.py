@@ -35,7 +35,7 @@ SPECS = [
     "fixed_token:counter=words,size=12",
     "recursive:counter=words,size=20",
     "recursive:counter=words,size=20,overlap=5",
-    "cluster_semantic:counter=words,max_size=40,piece_size=8",
+    "cluster_semantic:counter=words,size=40,piece_size=8",
 ]
 
 
@@ -198,7 +198,7 @@ def test_what_was_written_about_a_chunk_is_embedded_with_it(
 @pytest.mark.parametrize("method", [Dense(), Dense(cluster_only=True)])
 def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, method: Dense) -> None:
     embedder = FakeEmbedder()
-    spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,max_size=60"
+    spec = "hierarchical:counter=words,segmenter=texttiling:1:0,k=0,max_segment=12,size=60"
     (report,) = run_experiment(Scorer(benchmark, counter="words"), chunkers(spec), embedder, retrievers=[method])
     chunks = [*replace(get_chunker(spec), embedder=embedder).chunk_many(benchmark.documents)]  # type: ignore[call-arg]
     assert any(len(chunk.segments) > 1 for chunk in chunks)
@@ -533,7 +533,7 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
 
 def test_a_text_that_is_a_piece_and_a_chunk_is_one_call(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
-    alone = "cluster_semantic:counter=words,max_size=8,piece_size=8"  # every chunk is one of its pieces
+    alone = "cluster_semantic:counter=words,size=8,piece_size=8"  # every chunk is one of its pieces
     (report,) = run_experiment(benchmark, chunkers(alone), CachedEmbedder(model, batch_size=1))
     assert report.cost is not None
     assert report.cost.embedder_calls == report.cost.embedded_texts == model.calls - len(benchmark.queries)

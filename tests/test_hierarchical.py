@@ -179,8 +179,8 @@ def test_a_segment_of_several_sentences_stays_alone():
 def test_no_merge_takes_a_chunk_over_its_maximum():
     text = "0. 0. 0. 0. 0."
     assert hierarchical(k=-5.0).split_text(text) == [text]
-    assert hierarchical(k=-5.0, max_size=3).split_text(text) == ["0. 0. 0.", "0. 0."]
-    assert hierarchical(k=-5.0, max_size=1).split_text(text) == ["0."] * 5
+    assert hierarchical(k=-5.0, size=3).split_text(text) == ["0. 0. 0.", "0. 0."]
+    assert hierarchical(k=-5.0, size=1).split_text(text) == ["0."] * 5
 
 
 def test_a_segment_over_its_maximum_is_halved_between_sentences_and_a_sentence_at_words():
@@ -188,14 +188,14 @@ def test_a_segment_over_its_maximum_is_halved_between_sentences_and_a_sentence_a
     assert segment_texts(hierarchical(segmenter=Given(1), max_segment=3, k=-5.0), text) == [
         ["1 2 3", "4. 5. 6.", "7. 8. 9."]
     ]
-    whole = hierarchical(segmenter=Given(1), max_segment=None, max_size=None, k=5.0)
+    whole = hierarchical(segmenter=Given(1), max_segment=None, size=None, k=5.0)
     assert segment_texts(whole, text) == [["1 2 3 4.", "5. 6. 7. 8. 9."]]
 
 
 @given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([-1.0, 0.5]))
 def test_segments_lie_in_their_chunk_and_maxima_hold(text, counter, most, k):
     strategy = hierarchical(
-        counter=counter, max_size=most, max_segment=40, k=k, segmenter="texttiling:2:0", embedder=FakeEmbedder()
+        counter=counter, size=most, max_segment=40, k=k, segmenter="texttiling:2:0", embedder=FakeEmbedder()
     )
     for chunk in strategy.chunk(Document("d", text)):
         assert strategy.token_counter.count(chunk.text) <= most
@@ -280,7 +280,7 @@ def test_by_default_the_trained_segmenter_finds_the_segments(monkeypatch):
     [
         ({"k": float("-inf")}, "k is a number of at most 9223372036854775807; got -inf"),
         ({"max_segment": 0}, "max_segment is at least 1, or null for none, got 0"),
-        ({"max_size": 0}, "max_size is at least 1, or null for none, got 0"),
+        ({"size": 0}, "size is at least 1, or null for none, got 0"),
         ({"segmenter": "tiling"}, "unknown segmenter 'tiling': expected"),
         ({"segmenter": "texttiling:0"}, "window is at least 1, got 0"),
         ({"segmenter": "texttiling:wide"}, "texttiling:wide"),

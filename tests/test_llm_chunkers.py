@@ -134,7 +134,7 @@ def test_the_model_is_told_which_numbers_there_are_and_that_one_is_needed():
 @pytest.mark.parametrize("split_after", [[10], [-1], [5, 3], [3, 3], ["3"], [2.5], 3, None, [[3]], [True]])
 def test_numbers_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(split_after):
     llm = answers({"split_after": split_after})
-    found = chunks(semantic(llm, max_size=12, retries=1))
+    found = chunks(semantic(llm, size=12, retries=1))
     assert [chunk.text for chunk in found] == [lines(0, 3), lines(4, 7), lines(8, 9)]
     for chunk in found:
         assert chunk.metadata["fallback"] == "cut by size"
@@ -151,7 +151,7 @@ def test_only_the_window_without_an_answer_falls_back():
 
 
 def test_a_section_over_the_maximum_is_cut_between_pieces():
-    assert texts(semantic(answers({"split_after": [7]}), max_size=10)) == [
+    assert texts(semantic(answers({"split_after": [7]}), size=10)) == [
         lines(0, 2),
         lines(3, 5),
         lines(6, 7),
@@ -170,14 +170,14 @@ class Squares(TokenCounter):
 
 def test_the_maximum_holds_also_where_pieces_count_more_together():
     llm = answers({"split_after": [2]}, {"split_after": []})
-    found = chunks(semantic(llm, counter=Squares(), piece_size=9, max_size=40))
+    found = chunks(semantic(llm, counter=Squares(), piece_size=9, size=40))
     assert max(chunk.token_count for chunk in found) == 36
     assert covered(found) == set()
 
 
 def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger_one_tells():
     llm = answers({"sections": [section(1, "A"), section(4, "B"), section(5, "C")]})
-    found = chunks(agentic(llm, min_size=4))
+    found = chunks(agentic(llm, minimum=4))
     assert [(chunk.text, chunk.metadata["section_title"]) for chunk in found] == [
         (lines(0, 3), "A"),
         (lines(4, 9), "C"),
@@ -186,7 +186,7 @@ def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger
 
 def test_a_section_under_the_minimum_stays_where_no_neighbour_has_room():
     llm = answers({"split_after": [3, 4]})
-    assert texts(semantic(llm, min_size=4, max_size=14)) == [lines(0, 3), lines(4, 4), lines(5, 8), lines(9, 9)]
+    assert texts(semantic(llm, minimum=4, size=14)) == [lines(0, 3), lines(4, 4), lines(5, 8), lines(9, 9)]
 
 
 def test_a_joined_chunk_says_that_a_part_of_it_is_not_the_models():
@@ -197,7 +197,7 @@ def test_a_joined_chunk_says_that_a_part_of_it_is_not_the_models():
         (lines(2, 3), None),
     ]
     llm = answers("no", {"sections": [section(1, "B")]})
-    whole = chunks(agentic(llm, window=6, max_size=30, retries=0, min_size=30))
+    whole = chunks(agentic(llm, window=6, size=30, retries=0, minimum=30))
     assert [(chunk.text, chunk.metadata["fallback"]) for chunk in whole] == [(TEXT, "cut by size")]
 
 
@@ -259,7 +259,7 @@ def test_a_paragraph_that_cannot_be_named_is_told(place):
 def test_a_paragraph_over_the_maximum_is_shown_in_parts_between_sentences():
     llm = answers({"first_changed": 2})
     text = "One two three. Four five. Six seven eight nine ten.\n\nEleven."
-    assert texts(lumber(llm, max_size=6), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
+    assert texts(lumber(llm, size=6), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
 
 
 def test_a_paragraph_that_just_fits_is_shown_whole():
@@ -268,7 +268,7 @@ def test_a_paragraph_that_just_fits_is_shown_whole():
     counter = get_counter("cl100k_base")
     assert counter.count("One two.\nThree four.") == 6 < counter.count("One two.") + counter.count("\nThree four.")
     llm = answers({"first_changed": 2})
-    assert texts(lumber(llm, max_size=6, counter=counter), text) == ["One two.\nThree four.", "Five."]
+    assert texts(lumber(llm, size=6, counter=counter), text) == ["One two.\nThree four.", "Five."]
 
 
 def test_what_parts_paragraphs_can_be_chosen():
@@ -302,7 +302,7 @@ def test_sections_have_their_names_and_reasons_in_the_metadata():
 
 def test_the_last_section_of_a_window_is_asked_about_again():
     llm = answers({"sections": [section(1, "A"), section(3, "B")]}, {"sections": [section(1, "C")]})
-    found = chunks(agentic(llm, window=12, max_size=12))
+    found = chunks(agentic(llm, window=12, size=12))
     assert [(chunk.text, chunk.metadata["section_title"]) for chunk in found] == [
         (lines(0, 1), "A"),
         (lines(2, 5), "C"),
@@ -336,7 +336,7 @@ def test_the_schema_of_sections_counts_pieces_from_one():
 )
 def test_sections_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(sections):
     llm = answers({"sections": sections})
-    found = chunks(agentic(llm, max_size=15))
+    found = chunks(agentic(llm, size=15))
     assert [chunk.text for chunk in found] == [lines(0, 4), lines(5, 9)]
     assert {chunk.metadata["fallback"] for chunk in found} == {"cut by size"}
     assert len(llm.asked) == 3
@@ -368,7 +368,7 @@ def test_each_fact_is_a_derived_chunk_whose_spans_are_its_passage():
 )
 def test_a_passage_without_a_valid_answer_is_its_own_chunk(propositions):
     llm = answers({"propositions": propositions})
-    found = chunks(Propositions(llm=llm, passage_size=5, max_size=5, counter="words", retries=0), "The fox is old.")
+    found = chunks(Propositions(llm=llm, passage_size=5, size=5, counter="words", retries=0), "The fox is old.")
     assert [(chunk.text, chunk.derived) for chunk in found] == [("The fox is old.", False)]
     assert found[0].metadata["fallback"] == "the passage itself"
     assert "expected" in found[0].metadata["fallback_reason"]
@@ -390,7 +390,7 @@ def test_passages_have_a_greatest_and_a_least_size_in_the_counters_unit():
 
 def test_one_proposition_is_enough_and_it_may_be_as_long_as_the_maximum():
     llm = answers({"propositions": ["Just five words are here."]})
-    found = chunks(Propositions(llm=llm, passage_size=5, max_size=5, counter="words"), "The fox is old.")
+    found = chunks(Propositions(llm=llm, passage_size=5, size=5, counter="words"), "The fox is old.")
     assert [chunk.text for chunk in found] == ["Just five words are here."]
     assert llm.schemas[0]["properties"]["propositions"]["minItems"] == 1
 
@@ -510,8 +510,8 @@ def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
 
 
 def test_the_other_strategys_maximum_holds_where_both_count_alike():
-    assert Contextual(llm=SPEC, chunker="recursive:size=50,maximum=text").hard_maximum == 50
-    assert Contextual(llm=SPEC, chunker="recursive:size=50,maximum=text", counter="words").hard_maximum is None
+    assert Contextual(llm=SPEC, chunker="recursive:size=50,size_of=text").hard_maximum == 50
+    assert Contextual(llm=SPEC, chunker="recursive:size=50,size_of=text", counter="words").hard_maximum is None
 
 
 def test_sentences_can_stand_over_another_models_chunks():
@@ -526,10 +526,10 @@ def test_sentences_can_stand_over_another_models_chunks():
 
 def build(strategy: str, llm, **options) -> Chunker:
     small = {
-        "llm_semantic": {"piece_size": 3, "window": 12, "max_size": 12},
-        "lumber": {"window": 12, "max_size": 12, "paragraph_end": r"\n"},
-        "agentic": {"piece_size": 3, "window": 12, "max_size": 12},
-        "propositions": {"passage_size": 6, "max_size": 9},
+        "llm_semantic": {"piece_size": 3, "window": 12, "size": 12},
+        "lumber": {"window": 12, "size": 12, "paragraph_end": r"\n"},
+        "agentic": {"piece_size": 3, "window": 12, "size": 12},
+        "propositions": {"passage_size": 6, "size": 9},
         "contextual": {"chunker": "recursive:size=9,counter=words", "context_size": 9},
     }
     return get_chunker(strategy, **{"llm": llm, "counter": "words", **small[strategy], **options})
@@ -578,10 +578,10 @@ def test_whatever_a_model_says_no_text_is_lost_or_altered(strategy, data):
 
 # In characters, so that one emoji of several still fits.
 ROOMY = {
-    "llm_semantic": {"piece_size": 30, "window": 90, "max_size": 60},
-    "lumber": {"window": 60, "max_size": 60},
-    "agentic": {"piece_size": 30, "window": 90, "max_size": 60},
-    "propositions": {"passage_size": 40, "max_size": 60},
+    "llm_semantic": {"piece_size": 30, "window": 90, "size": 60},
+    "lumber": {"window": 60, "size": 60},
+    "agentic": {"piece_size": 30, "window": 90, "size": 60},
+    "propositions": {"passage_size": 40, "size": 60},
     "contextual": {"chunker": "recursive:size=40,counter=characters"},
 }
 
@@ -714,14 +714,14 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
     ("options", "message"),
     [
         ({"strategy": "llm_semantic", "window": 0}, "window is at least 1, got 0"),
-        ({"strategy": "llm_semantic", "max_size": 0}, "max_size is at least 1, got 0"),
-        ({"strategy": "llm_semantic", "piece_size": 99, "max_size": 50}, r"at most max_size \(50\), got 99"),
+        ({"strategy": "llm_semantic", "size": 0}, "size is at least 1, got 0"),
+        ({"strategy": "llm_semantic", "piece_size": 99, "size": 50}, r"at most size \(50\), got 99"),
         ({"strategy": "agentic", "piece_size": 0}, "piece_size is at least 1"),
-        ({"strategy": "lumber", "min_size": 900}, r"min_size is at least 0 and at most max_size \(800\), got 900"),
-        ({"strategy": "agentic", "min_size": -1}, "min_size is at least 0"),
+        ({"strategy": "lumber", "minimum": 900}, r"minimum is at least 0 and at most size \(800\), got 900"),
+        ({"strategy": "agentic", "minimum": -1}, "minimum is at least 0"),
         ({"strategy": "propositions", "passage_minimum": 151}, r"at most a passage's size \(150\), got 151"),
         ({"strategy": "propositions", "passage_size": 0}, "passage_size is at least 1, got 0"),
-        ({"strategy": "propositions", "max_size": 0}, "max_size is at least 1, got 0"),
+        ({"strategy": "propositions", "size": 0}, "size is at least 1, got 0"),
         ({"strategy": "contextual", "context_size": 0}, "context_size is at least 1"),
         ({"strategy": "contextual", "document_size": 0}, "document_size is at least 1"),
         ({"strategy": "contextual", "chunker": "recursiv"}, "unknown strategy 'recursiv'"),

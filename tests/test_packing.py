@@ -28,7 +28,16 @@ from chunkcore.chunkers import (
 from chunkcore.chunkers.overlap import SemanticOverlap
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, fit_ranges, grapheme_parts, join_ranges, join_small, pack, running_sizes, trim
+from chunkcore.packing import (
+    grapheme_parts,
+    join_ranges,
+    join_small,
+    pack,
+    running_sizes,
+    split_ranges_to_maximum,
+    split_to_maximum,
+    trim,
+)
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
@@ -90,7 +99,7 @@ counters = st.sampled_from([get_counter(name) for name in ("cl100k_base", "o200k
 @given(hard_text(), counters, st.integers(1, 30), st.booleans())
 def test_parts_fit_and_lose_only_white_space(text: str, counter: TokenCounter, maximum: int, strip: bool) -> None:
     source = counter.tokenize(text)
-    parts = fit(source, 0, len(text), maximum, strip=strip)
+    parts = split_to_maximum(source, 0, len(text), maximum, strip=strip)
     assert all(counter.count(text[start:end]) > 0 or not strip for start, end in parts)
     assert all(counter.count(text[start:end]) <= maximum or end - start == 1 for start, end in parts)
     if strip:
@@ -103,14 +112,18 @@ def test_parts_fit_and_lose_only_white_space(text: str, counter: TokenCounter, m
 def test_of_ranges_those_over_the_maximum_are_cut() -> None:
     source = WordCounter().tokenize("One. And three words.")
     rows = np.array([[0, 4], [5, 21]])
-    assert fit_ranges(source, rows, 2).tolist() == [[0, 4], [5, 14], [15, 21]]
-    assert fit_ranges(source, rows, 3).tolist() == fit_ranges(source, rows, None).tolist() == rows.tolist()
+    assert split_ranges_to_maximum(source, rows, 2).tolist() == [[0, 4], [5, 14], [15, 21]]
+    assert (
+        split_ranges_to_maximum(source, rows, 3).tolist()
+        == split_ranges_to_maximum(source, rows, None).tolist()
+        == rows.tolist()
+    )
 
 
 def test_words_stay_whole_where_they_fit_and_graphemes_always() -> None:
     text = "one two extraordinarily 👩‍👩‍👧👩‍👩‍👧"
     source = CharacterCounter().tokenize(text)
-    assert [text[s:e] for s, e in fit(source, 0, len(text), 9)] == [
+    assert [text[s:e] for s, e in split_to_maximum(source, 0, len(text), 9)] == [
         "one two",
         "extraordi",
         "narily",
@@ -122,28 +135,28 @@ def test_words_stay_whole_where_they_fit_and_graphemes_always() -> None:
 @pytest.mark.parametrize("maximum", [1, 7, 100])
 def test_parts_hold_as_many_words_as_fit(maximum: int) -> None:
     text = " ".join(f"word{number}" for number in range(1000))
-    parts = fit(WordCounter().tokenize(text), 0, len(text), maximum)
+    parts = split_to_maximum(WordCounter().tokenize(text), 0, len(text), maximum)
     sizes = [len(text[start:end].split()) for start, end in parts]
     assert sizes == [min(maximum, 1000 - place) for place in range(0, 1000, maximum)]
 
 
 def test_a_long_word_after_a_short_one_begins_a_part() -> None:
     text = "ab " + "x" * 300
-    assert fit(CharacterCounter().tokenize(text), 0, 303, 200) == [(0, 2), (3, 203), (203, 303)]
+    assert split_to_maximum(CharacterCounter().tokenize(text), 0, 303, 200) == [(0, 2), (3, 203), (203, 303)]
 
 
 def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_kept() -> None:
     text = "ok 👩‍👩‍👧"
     source = TiktokenCounter("cl100k_base").tokenize(text)
-    assert [text[s:e] for s, e in fit(source, 0, 8, 3)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
+    assert [text[s:e] for s, e in split_to_maximum(source, 0, 8, 3)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
     assert grapheme_parts(source, np.array([[0, 2], [3, 4], [4, 8], [3, 8]])) == {(3, 4), (4, 8)}
     assert source.count(3, 4) == 3
-    assert [text[s:e] for s, e in fit(source, 0, 8, 1)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
+    assert [text[s:e] for s, e in split_to_maximum(source, 0, 8, 1)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
 
 
 def test_a_text_that_is_one_grapheme_is_cut_in_linear_time() -> None:
     source = CharacterCounter().tokenize("a" + "\u0301" * 200_000)
-    parts = fit(source, 0, 200_001, 50)
+    parts = split_to_maximum(source, 0, 200_001, 50)
     assert len(parts) == 4_001
     assert all(end - start <= 50 for start, end in parts)
 
@@ -165,7 +178,7 @@ class Recorder(WordCounter):
 def asked_for(words: int) -> int:
     counter = Recorder()
     text = "word " * words
-    parts = fit(counter.tokenize(text), 0, len(text), 10)
+    parts = split_to_maximum(counter.tokenize(text), 0, len(text), 10)
     assert len(parts) == words / 10
     return counter.asked
 
@@ -266,7 +279,7 @@ def test_every_packer_knows_the_soft_minimum() -> None:
     assert Recursive(size=4, **pieces).split_text(text)[1:] == ["Five.", "Six seven eight nine."]
     assert Recursive(size=4, minimum=2, **pieces).split_text(text)[1:] == ["Five. Six seven eight nine."]
     # With a hard maximum there is no room.
-    assert len(Recursive(size=4, minimum=2, maximum="text", **pieces).split_text(text)) == 3
+    assert len(Recursive(size=4, minimum=2, size_of="text", **pieces).split_text(text)) == 3
     sentences = FixedSentences(sentences=1, minimum=2, counter="words")
     assert sentences.split_text(text) == ["One two three four.", "Five. Six seven eight nine."]
 
@@ -274,11 +287,11 @@ def test_every_packer_knows_the_soft_minimum() -> None:
 def test_the_packers_by_meaning_join_the_more_similar_neighbour() -> None:
     text = "The cat sat on the mat. The cat ran. Rain fell over stone roofs. Rain fell over old stone roofs."
     model = FakeEmbedder(64)
-    cluster = ClusterSemantic(max_size=30, piece_size=6, counter="words", embedder=model, separators=[". "], mean=1.0)
+    cluster = ClusterSemantic(size=30, piece_size=6, counter="words", embedder=model, separators=[". "], mean=1.0)
     assert [len(each.split()) for each in cluster.split_text(text)] == [6, 4, 6, 7]
-    joined = replace(cluster, min_size=5).split_text(text)
+    joined = replace(cluster, minimum=5).split_text(text)
     assert [len(each.split()) for each in joined] == [9, 6, 7]
-    dual = DualSemantic(k=0.0, min_size=5, max_size=12, counter="words", embedder=model)
+    dual = DualSemantic(size_of="text", k=0.0, minimum=5, size=12, counter="words", embedder=model)
     assert all(size >= 5 for size in chunk_sizes(dual, text))
 
 
@@ -293,8 +306,8 @@ def test_a_minimum_over_the_target_is_refused(chunker: Any) -> None:
 def test_a_minimum_is_no_negative_number() -> None:
     with pytest.raises(OptionError, match="minimum is at least 0, got -1"):
         FixedSentences(minimum=-1)
-    with pytest.raises(OptionError, match=r"min_size is at least 0 and at most max_size \(400\), got 401"):
-        ClusterSemantic(min_size=401)
+    with pytest.raises(OptionError, match=r"minimum is at least 0 and at most size \(200\), got 401"):
+        ClusterSemantic(minimum=401)
 
 
 def test_overlap_can_be_another_for_each_piece() -> None:
@@ -381,7 +394,7 @@ def test_semantic_overlap_is_configured_by_a_string() -> None:
     assert chunker.overlap == SemanticOverlap(threshold=0.45, embedder="openvino:some/model")
     assert get_chunker(chunker.spec) == chunker
     assert Chunker.from_dict(chunker.to_dict()) == chunker
-    assert Recursive(overlap="semantic").label == "recursive:overlap=semantic"
+    assert Recursive(overlap="semantic").label == "recursive:size=200,overlap=semantic"
 
 
 @pytest.mark.parametrize("value", ["semantics", "semantic:x", "semantic:nan", "3"])

@@ -96,7 +96,7 @@ def test_the_groups_of_a_dropped_regular_expression_are_kept() -> None:
 @given(hard_text(), st.integers(1, 25), st.sampled_from(["cl100k_base", "words", "characters"]), st.booleans())
 def test_the_texts_maximum_holds_and_the_chunks_that_fit_stay(text: str, size: int, counter: str, strip: bool) -> None:
     mirrored = Recursive(size=size, counter=counter, strip=strip)
-    bounded = Recursive(size=size, counter=counter, strip=strip, maximum="text")
+    bounded = Recursive(size=size, counter=counter, strip=strip, size_of="text")
     count = mirrored.token_counter.count
     found = bounded.split_text(text)
     assert all(count(chunk) <= size or len(chunk) == 1 for chunk in found)
@@ -132,7 +132,7 @@ def test_a_minimum_joins_nothing_to_a_piece_that_is_too_large_already() -> None:
 
 def test_parts_of_a_chunk_that_was_cut_are_not_repeated() -> None:
     text = "aaaaaaaaaa bb cc"
-    found = Recursive(size=6, overlap=6, separators=["\n"], maximum="text", counter="characters").split_text(text)
+    found = Recursive(size=6, overlap=6, separators=["\n"], size_of="text", counter="characters").split_text(text)
     assert found == ["aaaaaa", "aaaa", "bb cc"]
 
 
@@ -151,7 +151,7 @@ class Recorder(CharacterCounter):
 
 
 @pytest.mark.parametrize("unit", ["word ", "x", "\n\n", "漢字。", "a\nb "])
-@pytest.mark.parametrize("options", [{}, {"overlap": 40}, {"keep": "drop"}, {"maximum": "text"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"overlap": 40}, {"keep": "drop"}, {"size_of": "text"}], ids=str)
 def test_each_character_is_measured_a_few_times_at_most(unit: str, options: dict) -> None:
     counter = Recorder()
     text = unit * (60_000 // len(unit))
@@ -192,7 +192,7 @@ def test_wrong_options_are_named_with_what_was_expected(options: dict, message: 
 
 
 def test_a_grapheme_over_the_maximum_is_cut_at_code_points() -> None:
-    assert split("👩‍👧", size=2, maximum="text", separators=["\n"]) == ["👩\u200d", "👧"]
+    assert split("👩‍👧", size=2, size_of="text", separators=["\n"]) == ["👩\u200d", "👧"]
 
 
 def test_chunks_that_begin_together_stay_in_order() -> None:

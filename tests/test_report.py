@@ -132,7 +132,7 @@ def test_a_markdown_cell_stays_one_cell_without_html(text):
 
 
 def test_a_strategys_name_reads_in_markdown_as_it_is_written():
-    assert markdown_cell("cluster_semantic:max_size=400,overlap=0") == "cluster_semantic:max_size=400,overlap=0"
+    assert markdown_cell("cluster_semantic:size=400,overlap=0") == "cluster_semantic:size=400,overlap=0"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "  =1", "\uff1d1", "\ufeff=1", "\u200b=1"])

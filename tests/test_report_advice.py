@@ -138,7 +138,7 @@ def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
 def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its_retriever_and_model() -> None:
     assert advise(report("our search", near(0.3, 1))).pasted == {}
     pasted = advise(
-        report("cluster_semantic:max_size=100 · bm25 · mine", near(0.3, 1)), embedders={"mine": "openvino:mine"}
+        report("cluster_semantic:size=100 · bm25 · mine", near(0.3, 1)), embedders={"mine": "openvino:mine"}
     ).pasted
     assert 'get_retriever("bm25")' in pasted["Retriever"]
     assert "embedder=openvino:mine" in pasted["LangChain"]

@@ -143,8 +143,8 @@ def test_clusters_need_not_be_contiguous_and_are_ordered_by_their_start():
 def test_a_merge_over_the_limit_is_not_done_and_a_later_one_that_fits_is():
     """All are alike, so the nearest are the next: 1 + 2 words, which the 4 cannot join, but the 1 can."""
     text = "0. 0 0. 0 0 0 0. 0."
-    assert linkage(max_size=4).split_text(text) == ["0. 0 0.\n0.", "0 0 0 0."]
-    assert linkage(max_size=3).split_text("0. 0 0. 0 0. 0.") == ["0. 0 0.", "0 0. 0."]
+    assert linkage(size=4).split_text(text) == ["0. 0 0.\n0.", "0 0 0 0."]
+    assert linkage(size=3).split_text("0. 0 0. 0 0. 0.") == ["0. 0 0.", "0 0. 0."]
 
 
 def test_the_number_of_chunks_limits_the_sentences_of_each():
@@ -156,7 +156,7 @@ def test_the_number_of_chunks_limits_the_sentences_of_each():
 @given(prose(max_sentences=30), st.integers(1, 12))
 def test_by_position_alone_the_chunks_are_those_of_fixed_sentences(text, chunks):
     """Section 2: with λ = 1 it mirrors the fixed-size chunker."""
-    options = {"chunks": chunks, "position_weight": 1.0, "max_size": None, "embedder": FakeEmbedder()}
+    options = {"chunks": chunks, "position_weight": 1.0, "size": None, "embedder": FakeEmbedder()}
     count = len(FixedSentences(sentences=1, splitter=REGEX).spans(text))
     size = -(-count // chunks)
     assert linkage(**options, stop=1.0).spans(text) == FixedSentences(sentences=size, splitter=REGEX).spans(text)
@@ -172,22 +172,22 @@ def test_over_the_stopping_distance_nothing_is_joined():
 def test_the_maximum_is_of_the_joined_text():
     """Two far parts of three characters are seven with the line end between them."""
     options = {"counter": "characters", "position_weight": 0.0}
-    assert linkage(max_size=7, **options).split_text("10. 90. 10.") == ["10.\n10.", "90."]
-    assert linkage(max_size=6, **options).split_text("10. 90. 10.") == ["10.", "90.", "10."]
+    assert linkage(size=7, **options).split_text("10. 90. 10.") == ["10.\n10.", "90."]
+    assert linkage(size=6, **options).split_text("10. 90. 10.") == ["10.", "90.", "10."]
 
 
 def test_white_space_that_makes_a_chunk_too_large_parts_it():
-    assert linkage(max_size=7, counter="characters").split_text("10. 10.") == ["10. 10."]
-    assert linkage(max_size=7, counter="characters").split_text("10.     10.") == ["10.", "10."]
+    assert linkage(size=7, counter="characters").split_text("10. 10.") == ["10. 10."]
+    assert linkage(size=7, counter="characters").split_text("10.     10.") == ["10.", "10."]
 
 
 def test_a_sentence_over_the_maximum_is_clustered_in_parts():
-    assert linkage(max_size=3).split_text("1 2 3 4 5. 180.") == ["1 2 3", "4 5.", "180."]
+    assert linkage(size=3).split_text("1 2 3 4 5. 180.") == ["1 2 3", "4 5.", "180."]
 
 
 @given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([0.0, 0.6]))
 def test_no_chunk_is_over_the_maximum_and_no_sentence_is_in_two(text, counter, most, weight):
-    strategy = linkage(counter=counter, max_size=most, position_weight=weight, embedder=FakeEmbedder())
+    strategy = linkage(counter=counter, size=most, position_weight=weight, embedder=FakeEmbedder())
     chunks = strategy.chunk(Document("d", text))
     assert strategy.hard_maximum == most
     assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
@@ -238,7 +238,7 @@ def test_the_stopping_distance_is_the_papers():
     [
         ({"position_weight": 1.5}, "position_weight is at least 0 and at most 1, got 1.5"),
         ({"stop": -0.1}, "stop is at least 0, got -0.1"),
-        ({"max_size": 0}, "max_size is at least 1, or null for none, got 0"),
+        ({"size": 0}, "size is at least 1, or null for none, got 0"),
         ({"chunks": 0}, "chunks is at least 1, or null for none, got 0"),
         ({"embedder": ""}, "embedder is the name of a model"),
         ({"splitter": "regex:("}, "no regular expression"),

@@ -320,7 +320,7 @@ def test_what_steers_a_terminal_is_escaped_and_comes_back(tmp_path):
 
 
 def test_a_grapheme_over_the_maximum_stops_nothing(tmp_path):
-    chunker = get_chunker('recursive:size=2,maximum=text,counter=characters,separators=[" "]')
+    chunker = get_chunker('recursive:size=2,size_of=text,counter=characters,separators=[" "]')
     folder = written(tmp_path, {"a": "abc", "b": "👩‍👩‍👧", "c": "def"})
     stream = Stream([folder], chunker, StreamOptions(errors="skip"))
     rows = [json.loads(line) for step in stream for some in step.lines for line in some.splitlines()]

@@ -31,36 +31,36 @@ def texts(chunks: tuple[Chunk, ...]) -> list[str]:
 
 
 def moves(planned: UpdatePlan) -> list[tuple[str, int, int]]:
-    return [(kept.new.text, kept.old.start, kept.new.start) for kept in planned.stay]
+    return [(kept.new.text, kept.old.start, kept.new.start) for kept in planned.kept]
 
 
 def test_what_is_the_same_stays_what_is_not_goes_and_comes() -> None:
     planned = plan("one two three", "one 2 three four")
     assert moves(planned) == [("one", 0, 0), ("three", 8, 6)]
-    assert texts(planned.go) == ["two"]
-    assert texts(planned.come) == ["2", "four"]
+    assert texts(planned.removed) == ["two"]
+    assert texts(planned.added) == ["2", "four"]
     assert [kept.new.text for kept in planned.moved] == ["three"]
 
 
 def test_nothing_is_to_do_where_nothing_changed() -> None:
     planned = plan("one two two", "one two two")
-    assert (planned.go, planned.come, planned.moved, planned.to_embed) == ((), (), (), ())
-    assert len(planned.stay) == 3
+    assert (planned.removed, planned.added, planned.moved, planned.to_embed) == ((), (), (), ())
+    assert len(planned.kept) == 3
 
 
 def test_a_document_that_is_new_or_emptied_comes_or_goes_as_a_whole() -> None:
-    assert texts(plan("", "one two").come) == ["one", "two"]
-    assert texts(plan("one two", " ").go) == ["one", "two"]
+    assert texts(plan("", "one two").added) == ["one", "two"]
+    assert texts(plan("one two", " ").removed) == ["one", "two"]
 
 
 def test_equal_chunks_stay_as_often_as_both_have_them() -> None:
     fewer = plan("a b a a", "a a c")
-    assert len(fewer.stay) == 2
-    assert texts(fewer.go) == ["b", "a"]
-    assert texts(fewer.come) == ["c"]
+    assert len(fewer.kept) == 2
+    assert texts(fewer.removed) == ["b", "a"]
+    assert texts(fewer.added) == ["c"]
     more = plan("a b", "a a c a c b")
     assert moves(more) == [("a", 0, 0), ("b", 2, 10)]
-    assert texts(more.come) == ["a", "c", "a", "c"]
+    assert texts(more.added) == ["a", "c", "a", "c"]
     assert [(chunk.text, chunk.start) for chunk in more.to_embed] == [("c", 4)]  # the vector of "a" is known
 
 
@@ -68,7 +68,7 @@ def test_of_equal_chunks_those_that_did_not_move_are_left_alone() -> None:
     planned = plan("a b a", "c b a")
     assert moves(planned) == [("b", 2, 2), ("a", 4, 4)]
     assert planned.moved == ()
-    assert [chunk.start for chunk in planned.go] == [0]
+    assert [chunk.start for chunk in planned.removed] == [0]
 
 
 def test_old_chunks_can_come_in_any_order() -> None:
@@ -76,20 +76,20 @@ def test_old_chunks_can_come_in_any_order() -> None:
     planned = plan_update(reversed(old), new, WORDS)
     assert planned == plan_update(old, new, WORDS)
     assert moves(planned) == [("a", 0, 2), ("b", 2, 4)]
-    assert [chunk.start for chunk in planned.go] == [4, 6]
+    assert [chunk.start for chunk in planned.removed] == [4, 6]
 
 
 def test_the_chunks_of_another_chunker_stay_where_they_are_the_same() -> None:
     other = Sentence(size=1, splitter="regex: ", counter="words")
     planned = plan_update(other.chunk(Document("d", "a b")), Document("d", "a c"), WORDS)
-    assert texts(tuple(kept.new for kept in planned.stay)) == ["a"]
+    assert texts(tuple(kept.new for kept in planned.kept)) == ["a"]
     assert texts(tuple(kept.new for kept in planned.moved)) == ["a"]  # its id is another
 
 
 def test_new_context_is_new_content() -> None:
     (old,) = WORDS.chunk(Document("d", "a"))
     planned = plan_update([replace(old, context="A title")], Document("d", "a"), WORDS)
-    assert (planned.stay, texts(planned.go), texts(planned.come)) == ((), ["a"], ["a"])
+    assert (planned.kept, texts(planned.removed), texts(planned.added)) == ((), ["a"], ["a"])
 
 
 def test_segments_are_part_of_the_content_wherever_the_chunk_stands() -> None:
@@ -103,8 +103,8 @@ def test_segments_are_part_of_the_content_wherever_the_chunk_stands() -> None:
         def chunk(self, document: Document) -> list[Chunk]:
             return [chunk(3, 20, cut=2)]
 
-    assert len(plan_update([chunk(0, 9, cut=2)], Document("d", ""), Fixed()).stay) == 1
-    assert len(plan_update([chunk(0, 9, cut=1)], Document("d", ""), Fixed()).come) == 1
+    assert len(plan_update([chunk(0, 9, cut=2)], Document("d", ""), Fixed()).kept) == 1
+    assert len(plan_update([chunk(0, 9, cut=1)], Document("d", ""), Fixed()).added) == 1
 
 
 def test_an_edit_reaches_as_far_as_the_strategy_lets_it() -> None:
@@ -114,10 +114,10 @@ def test_an_edit_reaches_as_far_as_the_strategy_lets_it() -> None:
     new = "\n\n".join(paragraphs)
     for chunker in (Recursive(size=20), Sentence(size=20)):
         planned = plan(old, new, chunker)
-        assert len(planned.go) <= 2
-        assert len(planned.stay) >= 36
+        assert len(planned.removed) <= 2
+        assert len(planned.kept) >= 36
         assert len(planned.moved) >= 18
-    assert len(plan(old, new, FixedToken(size=20)).stay) < 30
+    assert len(plan(old, new, FixedToken(size=20)).kept) < 30
 
 
 @pytest.mark.parametrize("chunks", [WORDS.chunk(Document("other", "a")), ["a"], [None]])
@@ -139,13 +139,13 @@ class Index:
     def apply(self, planned: UpdatePlan) -> None:
         """Follow a plan, by its word alone."""
         vectors = {chunk.content_hash: vector for chunk, vector in self.rows}
-        for chunk in planned.go:
+        for chunk in planned.removed:
             self.rows.remove((chunk, vectors[chunk.content_hash]))
         for old, new in planned.moved:
             self.rows[self.rows.index((old, vectors[old.content_hash]))] = (new, vectors[old.content_hash])
         asked = self.model.embed_documents([chunk.embedded_text for chunk in planned.to_embed])
         vectors |= {chunk.content_hash: row.tolist() for chunk, row in zip(planned.to_embed, asked, strict=True)}
-        self.rows += [(chunk, vectors[chunk.content_hash]) for chunk in planned.come]
+        self.rows += [(chunk, vectors[chunk.content_hash]) for chunk in planned.added]
 
 
 @st.composite
@@ -174,14 +174,14 @@ def test_an_updated_index_is_one_built_anew(chunker: Chunker, texts: tuple[str, 
     before, after = (Document("d", text) for text in texts)
     old, new = chunker.chunk(before), chunker.chunk(after)
     planned = plan_update(old, after, chunker)
-    assert sorted([*(kept.old.index for kept in planned.stay), *(chunk.index for chunk in planned.go)]) == [
+    assert sorted([*(kept.old.index for kept in planned.kept), *(chunk.index for chunk in planned.removed)]) == [
         *range(len(old))
     ]
-    assert sorted([*(kept.new for kept in planned.stay), *planned.come], key=lambda chunk: chunk.index) == new
-    assert all(kept.old.content_hash == kept.new.content_hash for kept in planned.stay)
+    assert sorted([*(kept.new for kept in planned.kept), *planned.added], key=lambda chunk: chunk.index) == new
+    assert all(kept.old.content_hash == kept.new.content_hash for kept in planned.kept)
     if not any(chunk.segments for chunk in [*old, *new]):
         both = Counter(chunk.content_hash for chunk in old) & Counter(chunk.content_hash for chunk in new)
-        assert len(planned.stay) == both.total()
+        assert len(planned.kept) == both.total()
 
     updated, anew = Index(), Index()
     updated.add(old)

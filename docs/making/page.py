@@ -230,7 +230,7 @@ def _maximum(name: str) -> str:
     chunker = _chunker(name)
     hints = get_type_hints(type(chunker))
     default = chunker.hard_maximum
-    for option in ("maximum", "max_size", "size", "goal"):
+    for option in ("size_of", "maximum", "size", "goal"):
         if option not in chunker.option_names():
             continue
         named = get_origin(hints[option]) is Literal

@@ -68,13 +68,13 @@ SHOWN = {
     ),
     "breakpoint": Shown(
         "breakpoint:amount=80",
-        "prose changes topic without headings; set `max_size`, or a chunk can be any length.",
+        "prose changes topic without headings; set `size`, or a chunk can be any length.",
         "one distance in five is over the 80th percentile; the table has no full stops and is one sentence.",
         "Qu et al. (2024)",
-        variants=(Variant("breakpoint:amount=80,max_size=80", "the same with a maximum."),),
+        variants=(Variant("breakpoint:amount=80,size=80", "the same with a maximum."),),
     ),
     "cluster_semantic": Shown(
-        "cluster_semantic:max_size=100,piece_size=20",
+        "cluster_semantic:size=100,piece_size=20",
         "meaning should decide the cuts, under a maximum and at linear cost.",
         "pieces of 20 tokens, in the segmentation with the most similarity.",
         "the Chroma report (2024)",
@@ -108,7 +108,7 @@ SHOWN = {
         extra="clustering",
     ),
     "dual_semantic": Shown(
-        "dual_semantic:k=0.5",
+        "dual_semantic:k=0.5,size=100,size_of=text",
         "answers are a phrase or a sentence, so that small chunks on one topic win.",
         "a sentence joins if it is similar to every sentence of the chunk.",
         "Toresan et al.",
@@ -130,7 +130,7 @@ SHOWN = {
         variants=(Variant("fixed_token:size=60,overlap=15", "neighbours share 15 tokens: both colours."),),
     ),
     "hierarchical": Shown(
-        "hierarchical:segmenter=texttiling:1:0.0,k=0.0,max_size=160",
+        "hierarchical:segmenter=texttiling:1:0.0,k=0.0,size=160",
         "search needs small parts and the reader needs the whole passage around them.",
         "dotted lines are segments: each is searched alone, and its chunk is found.",
         "Nguyen et al. (2025)",
@@ -208,7 +208,7 @@ SHOWN = {
         variants=(Variant("sentence:size=60,overlap_sentences=1", "neighbours share a sentence."),),
     ),
     "single_linkage": Shown(
-        "single_linkage:max_size=80,position_weight=0.2,stop=0.65",
+        "single_linkage:size=80,position_weight=0.2,stop=0.65",
         "one topic returns at several places of a short document, and chunks need a maximum; time is quadratic.",
         "the nearest sentences join first, neighbours or not; a chunk can have several spans.",
         "Qu et al. (2024)",

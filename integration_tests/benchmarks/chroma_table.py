@@ -53,8 +53,8 @@ STRATEGIES: dict[Key, str] = {
     ("TokenText", 250, 0): "fixed_token:size=250",
     ("Recursive", 200, 0): f"recursive:size=200,separators={_SEPARATORS}",
     ("TokenText", 200, 0): "fixed_token:size=200",
-    ("Cluster", 250, 0): "cluster_semantic:max_size=250",
-    ("Cluster", 200, 0): "cluster_semantic:max_size=200",
+    ("Cluster", 250, 0): "cluster_semantic:size=250",
+    ("Cluster", 200, 0): "cluster_semantic:size=200",
 }
 
 

@@ -35,9 +35,9 @@ STRATEGIES = {
     "Fixed": "fixed_token:size=100",
     "Recursive": "recursive:size=100",
     "Kamradt": "kamradt_modified:size=100,goal=mean,piece_size=50,buffer=3",
-    "Cluster": "cluster_semantic:max_size=100",
-    "DSC": "dual_semantic:k=3.0,d=10,max_size=100,splitter=default",
-    "DSC, spaCy": "dual_semantic:k=3.0,d=10,max_size=100,splitter=spacy:en_core_web_sm",
+    "Cluster": "cluster_semantic:size=100",
+    "DSC": "dual_semantic:k=3.0,d=10,size=100,size_of=text,splitter=default",
+    "DSC, spaCy": "dual_semantic:k=3.0,d=10,size=100,size_of=text,splitter=spacy:en_core_web_sm",
 }
 
 

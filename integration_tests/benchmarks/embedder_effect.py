@@ -23,7 +23,7 @@ from chunkcore.models.base import Vectors
 
 MEASURE = "Recall@1000tok"
 DIMENSIONS = (384, 96, 24)
-STRATEGIES = ("recursive:size=100", "recursive:size=200", "fixed_token:size=200", "cluster_semantic:max_size=200")
+STRATEGIES = ("recursive:size=100", "recursive:size=200", "fixed_token:size=200", "cluster_semantic:size=200")
 
 
 class Truncated:

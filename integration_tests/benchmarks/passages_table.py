@@ -59,7 +59,7 @@ Scores = dict[int, np.ndarray]  # by budget, of each question
 MAIN: Row = (UNITS, "passages")
 SIZES = (UNITS, "recursive:size=50", "recursive:size=100", "recursive:size=200", "recursive:size=400")
 CUT_BY_MEANING = ("lochmere", "chroma", "covid_qa")  # where these strategies' chunks are searched, too
-SEMANTIC = ("cluster_semantic:max_size=200", "dual_semantic")
+SEMANTIC = ("cluster_semantic:size=200", "dual_semantic:size=100,size_of=text")
 FAMILIES = {  # the lines of the picture
     "dense": ("dense",),
     "bm25": ("bm25", "bm25:words=first5"),

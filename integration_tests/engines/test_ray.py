@@ -60,7 +60,7 @@ def test_an_actor_loads_its_model_once(tmp_path: Path) -> None:
                 return load(*arguments, **options)
 
             loading.OpenVinoEmbedder = noted
-            self.cut = ArrowChunker("cluster_semantic:max_size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
+            self.cut = ArrowChunker("cluster_semantic:size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
 
         def __call__(self, batch: Any) -> Any:
             return self.cut(batch)

@@ -49,7 +49,7 @@ def test_two_workers_make_the_bytes_of_one_process(session: Any, tmp_path: Path,
 
 def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
     notes = tmp_path / "loads"
-    cut = ArrowChunker("cluster_semantic:max_size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
+    cut = ArrowChunker("cluster_semantic:size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
 
     def warn_on_truncation(batches: Iterable[Any]) -> Iterator[Any]:
         from chunkcore.models import loading

@@ -63,7 +63,7 @@ def core() -> None:
         assert chunkcore.get_chunker(strategy).split_text(TEXT)
     benchmark = chunkcore.load_dataset("lochmere")
     assert len(benchmark.documents) == 12
-    semantic = chunkcore.ClusterSemantic(piece_size=4, max_size=8, counter="words", embedder=Toy())
+    semantic = chunkcore.ClusterSemantic(piece_size=4, size=8, counter="words", embedder=Toy())
     assert len(semantic.split_text(TEXT)) > 1
 
 

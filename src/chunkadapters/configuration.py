@@ -23,7 +23,7 @@ DEFAULT_STRATEGY = "recursive"
 
 # The frameworks' names of options, and the strategies' names.
 _ALIASES = {
-    "chunk_size": ("size", "max_size"),
+    "chunk_size": ("size",),
     "chunk_overlap": ("overlap",),
     "keep_separator": ("keep",),
     "is_separator_regex": ("regex",),
@@ -77,7 +77,7 @@ class RecursiveOptions(TypedDict, total=False):
 
 
 class SemanticOptions(TypedDict, total=False):
-    """Options of ``breakpoint``; `chunk_size` is `max_size`."""
+    """Options of ``breakpoint``; `chunk_size` is `size`."""
 
     amount: float | None
     buffer: int
@@ -85,34 +85,34 @@ class SemanticOptions(TypedDict, total=False):
     counter: TokenCounter | str
     embedder: Any
     empty_end: bool
-    max_size: int | None
-    min_size: int
+    size: int | None
+    minimum: int
     splitter: str | Callable[[str], Any]
     threshold: str
 
 
 class ClusterSemanticOptions(TypedDict, total=False):
-    """Options of ``cluster_semantic``; `chunk_size` is `max_size`."""
+    """Options of ``cluster_semantic``; `chunk_size` is `size`."""
 
     chunk_size: int
     counter: TokenCounter | str
     embedder: Any
-    max_size: int | None
+    size: int | None
     maximum: int | str | None
     mean: float | None
-    min_size: int
+    minimum: int
     piece_size: int | None
     separators: Sequence[str]
 
 
 class LumberOptions(TypedDict, total=False):
-    """Options of ``lumber``; `chunk_size` is `max_size`."""
+    """Options of ``lumber``; `chunk_size` is `size`."""
 
     chunk_size: int
     counter: TokenCounter | str
     llm: Any
-    max_size: int | None
-    min_size: int
+    size: int | None
+    minimum: int
     paragraph_end: str
     retries: int
     strict: bool

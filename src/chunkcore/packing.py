@@ -1,4 +1,4 @@
-"""Packing: pieces into chunks (`pack`), a hard maximum (`fit`), a soft minimum (`join_small`), and `Overlap`."""
+"""Pieces into chunks (`pack`), a hard maximum (`split_to_maximum`), a soft minimum (`join_small`), and `Overlap`."""
 
 from __future__ import annotations
 
@@ -236,7 +236,9 @@ def join_ranges(
     return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]
 
 
-def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True) -> list[tuple[int, int]]:
+def split_to_maximum(
+    source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True
+) -> list[tuple[int, int]]:
     """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
     Each part ends after a word, inside a long word after a grapheme, or inside a long grapheme after a code point,
@@ -245,7 +247,7 @@ def fit(source: TokenizedText, start: int, end: int, maximum: int, *, strip: boo
 
     >>> from chunkcore.tokens import CharacterCounter
     >>> source = CharacterCounter().tokenize("five words, extraordinarily short")
-    >>> [source.text[a:b] for a, b in fit(source, 0, 33, 11)]
+    >>> [source.text[a:b] for a, b in split_to_maximum(source, 0, 33, 11)]
     ['five words,', 'extraordina', 'rily short']
     """
     text = source.text
@@ -291,11 +293,12 @@ def grapheme_parts(source: TokenizedText, ranges: Ranges) -> set[tuple[int, int]
     }
 
 
-def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
-    """The ranges in order, those over the maximum cut by `fit`. None for no maximum.
+def split_ranges_to_maximum(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
+    """The ranges in order, those over the maximum cut by `split_to_maximum`. None for no maximum.
 
     >>> from chunkcore.tokens import WordCounter
-    >>> fit_ranges(WordCounter().tokenize("One. And three words."), np.array([[0, 4], [5, 21]]), 2).tolist()
+    >>> source = WordCounter().tokenize("One. And three words.")
+    >>> split_ranges_to_maximum(source, np.array([[0, 4], [5, 21]]), 2).tolist()
     [[0, 4], [5, 14], [15, 21]]
     """
     if maximum is None or not len(ranges):
@@ -305,7 +308,7 @@ def fit_ranges(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ra
         return ranges
     parts: list[tuple[int, int]] = []
     for (start, end), is_over in zip(ranges.tolist(), over.tolist(), strict=True):
-        parts += fit(source, start, end, maximum) if is_over else [(start, end)]
+        parts += split_to_maximum(source, start, end, maximum) if is_over else [(start, end)]
     return np.array(parts, dtype=np.int64)
 
 

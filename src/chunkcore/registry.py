@@ -32,7 +32,7 @@ _LISTED = 12  # names that an error lists
 
 # What other libraries call an option: the first that a thing has is suggested.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "chunk_size": ("size", "max_size", "sentences"),
+    "chunk_size": ("size", "sentences"),
     "chunk_overlap": ("overlap",),
     "keep_separator": ("keep",),
     "is_separator_regex": ("regex",),
@@ -45,8 +45,8 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "embed_model": ("embedder",),
     "tokenizer": ("counter",),
     "separator": ("separators",),
-    "min_chunk_size": ("min_size", "minimum"),
-    "max_chunk_size": ("max_size", "maximum"),
+    "min_chunk_size": ("minimum",),
+    "max_chunk_size": ("maximum", "size"),
 }
 
 

@@ -53,12 +53,12 @@ def clip_ranges(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
     """The parts of each range inside of sorted disjoint ones, and the number of each part's range."""
     first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
     after = np.searchsorted(union[:, 0], ranges[:, 1], side="left")
-    owner, within = expand(first, np.maximum(after - first, 0))
+    owner, within = ragged_indices(first, np.maximum(after - first, 0))
     starts = np.maximum(ranges[owner, 0], union[within, 0])
     return np.column_stack((starts, np.minimum(ranges[owner, 1], union[within, 1]))), owner
 
 
-def expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+def ragged_indices(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
     """For each row i the numbers first[i] ... first[i] + counts[i] - 1, and i for each."""
     row = np.repeat(np.arange(len(first), dtype=np.int64), counts)
     within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -27,29 +27,29 @@ class UpdatePlan:
     """The changes that bring an index to the new document's chunks.
 
     Attributes:
-        stay: old and new chunks of equal content, in the new document's order.
-        go: old chunks to delete, in the old document's order.
-        come: new chunks to add, in the new document's order.
+        kept: old and new chunks of equal content, in the new document's order.
+        removed: old chunks to delete, in the old document's order.
+        added: new chunks to add, in the new document's order.
     """
 
-    stay: tuple[KeptChunk, ...]
-    go: tuple[Chunk, ...]
-    come: tuple[Chunk, ...]
+    kept: tuple[KeptChunk, ...]
+    removed: tuple[Chunk, ...]
+    added: tuple[Chunk, ...]
 
     @property
     def moved(self) -> tuple[KeptChunk, ...]:
         """Chunks that stay but changed place or metadata: overwrite `old` with `new`, keep the vectors."""
-        return tuple(kept for kept in self.stay if kept.old != kept.new)
+        return tuple(kept for kept in self.kept if kept.old != kept.new)
 
     @property
     def to_embed(self) -> tuple[Chunk, ...]:
-        """One chunk of `come` for each new content; only these need embedding.
+        """One chunk of `added` for each new content; only these need embedding.
 
-        The rest of `come` shares its content (`Chunk.content_hash` and segments) with one of these or with a kept
+        The rest of `added` shares its content (`Chunk.content_hash` and segments) with one of these or with a kept
         chunk.
         """
-        known = {_content(kept.new) for kept in self.stay}
-        new = {content: chunk for chunk in reversed(self.come) if (content := _content(chunk)) not in known}
+        known = {_content(kept.new) for kept in self.kept}
+        new = {content: chunk for chunk in reversed(self.added) if (content := _content(chunk)) not in known}
         return tuple(reversed(new.values()))
 
 
@@ -69,7 +69,7 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
     >>> chunker = Recursive(size=15, counter="characters")
     >>> old = chunker.chunk(Document("story.txt", "The fox naps. The dog naps."))
     >>> plan = plan_update(old, Document("story.txt", "A cat purrs. The fox naps. The dog sits."), chunker)
-    >>> [(kept.new.text, kept.old.start, kept.new.start) for kept in plan.stay]
+    >>> [(kept.new.text, kept.old.start, kept.new.start) for kept in plan.kept]
     [('The fox naps.', 0, 13)]
     """
     new = chunker.chunk(new_document)

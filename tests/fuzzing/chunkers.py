@@ -35,8 +35,6 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "minimum": _few,
     "maximum": st.none() | st.integers(1, 120),
     "overlap": _few | _few | _semantic,
-    "max_size": _some,
-    "min_size": _few,
     "piece_size": _some,
     "buffer": st.integers(0, 3),
     "splitter": _splitters,
@@ -79,19 +77,19 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "chunker": st.sampled_from(
         ["recursive:size=8", "sentence:size=30,overlap=9,counter=characters", "fixed_sentences:overlap=1,sentences=2"]
     ),
-    "recursive.maximum": st.sampled_from(["pieces", "text"]),
-    "dual_semantic.maximum": st.sampled_from(["pieces", "text"]),
-    "cluster_semantic.maximum": st.sampled_from(["pieces", "text"]),
+    "recursive.size_of": st.sampled_from(["pieces", "text"]),
+    "dual_semantic.size_of": st.sampled_from(["pieces", "text"]),
+    "cluster_semantic.size_of": st.sampled_from(["pieces", "text"]),
     "kamradt_modified.piece_size": st.none() | _some,
-    "breakpoint.max_size": st.none() | _some,
-    "kamradt.max_size": st.none() | _some,
-    "hierarchical.max_size": st.none() | _some,
-    "single_linkage.max_size": st.none() | _some,
-    "dbscan.max_size": st.none() | _some,
+    "breakpoint.size": st.none() | _some,
+    "kamradt.size": st.none() | _some,
+    "hierarchical.size": st.none() | _some,
+    "single_linkage.size": st.none() | _some,
+    "dbscan.size": st.none() | _some,
 }
 # What a strategy wants in ascending order; of two rows both hold.
-_ASCENDING = (("minimum", "size", "maximum"), ("overlap", "size"), ("min_size", "max_size"), ("piece_size", "max_size"),
-              ("min_size", "piece_size"), ("max_segment", "max_size"), ("passage_minimum", "passage_size", "max_size"),
+_ASCENDING = (("minimum", "size", "maximum"), ("overlap", "size"), ("piece_size", "size"),
+              ("minimum", "piece_size"), ("max_segment", "size"), ("passage_minimum", "passage_size", "size"),
               ("piece_size", "window"), ("piece_size", "size"))  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.packing import fit
+from chunkcore.packing import split_to_maximum
 from chunkcore.tokens import get_counter
 from tests.fuzzing.chunkers import counters
 from tests.fuzzing.targets import target
@@ -41,7 +41,9 @@ def pieces_count_as_if_they_stood_alone(text: str, counter: str, ends: list[int]
 def parts_fit_and_lose_only_white_space(text: str, counter: str, maximum: int, strip: bool) -> None:
     """The fallback from words to graphemes, under every strategy with a maximum."""
     measure = get_counter(counter)
-    pieces = [text[start:end] for start, end in fit(measure.tokenize(text), 0, len(text), maximum, strip=strip)]
+    pieces = [
+        text[start:end] for start, end in split_to_maximum(measure.tokenize(text), 0, len(text), maximum, strip=strip)
+    ]
     assert all(measure.count(piece) <= maximum or len(piece) == 1 for piece in pieces)
     if strip:
         assert "".join("".join(pieces).split()) == "".join(text.split())

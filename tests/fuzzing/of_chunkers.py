@@ -51,12 +51,14 @@ def an_updated_index_is_one_built_anew(chunker: Chunker, recipe: bytes, place: i
     changed = text_of(recipe[:place] + edit + recipe[place + len(edit) // 2 :])
     new = chunks_of(chunker, changed)
     plan = plan_update(old, Document("d", changed), chunker)
-    assert sorted([*(kept.new for kept in plan.stay), *plan.come], key=lambda chunk: chunk.index) == new
-    assert sorted([*(kept.old.index for kept in plan.stay), *(chunk.index for chunk in plan.go)]) == [*range(len(old))]
-    assert all(kept.old.content_hash == kept.new.content_hash for kept in plan.stay)
+    assert sorted([*(kept.new for kept in plan.kept), *plan.added], key=lambda chunk: chunk.index) == new
+    assert sorted([*(kept.old.index for kept in plan.kept), *(chunk.index for chunk in plan.removed)]) == [
+        *range(len(old))
+    ]
+    assert all(kept.old.content_hash == kept.new.content_hash for kept in plan.kept)
     if not any(chunk.segments for chunk in [*old, *new]):  # those first that stand where they stood
         stood = Counter(map(_place, old)) & Counter(map(_place, new))
-        assert sum(kept.old.spans == kept.new.spans for kept in plan.stay) == sum(stood.values())
+        assert sum(kept.old.spans == kept.new.spans for kept in plan.kept) == sum(stood.values())
 
 
 def _place(chunk: Chunk) -> tuple[str, tuple[Span, ...]]:

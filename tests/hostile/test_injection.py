@@ -25,9 +25,9 @@ LLM_STRATEGIES = sorted(name for name, cls in strategies.items() if "llm" in cls
 OPTIONS: dict[str, dict[str, Any]] = {
     "contextual": {"chunker": "recursive:size=40"},
     "propositions": {"passage_size": 60},
-    "llm_semantic": {"piece_size": 10, "window": 200, "max_size": 80},
-    "agentic": {"piece_size": 10, "window": 200, "max_size": 80},
-    "lumber": {"window": 200, "max_size": 80},
+    "llm_semantic": {"piece_size": 10, "window": 200, "size": 80},
+    "agentic": {"piece_size": 10, "window": 200, "size": 80},
+    "lumber": {"window": 200, "size": 80},
 }
 
 

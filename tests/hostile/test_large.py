@@ -12,8 +12,8 @@ from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.document import Document
 
 CHUNKERS: dict[str, dict[str, object]] = {
-    "recursive": {"maximum": "text"},
-    "recursive by patterns": {"regex": True, "separators": [r"(?<=[.?!])\s+", r"\s+", ""], "maximum": "text"},
+    "recursive": {"size_of": "text"},
+    "recursive by patterns": {"regex": True, "separators": [r"(?<=[.?!])\s+", r"\s+", ""], "size_of": "text"},
     "fixed_token": {},
     "sentence": {},
     "fixed_sentences": {},

@@ -123,7 +123,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         self._last: dict[str, tuple[str, int]] = {}
         # For LangChain's own code; the chunker is what cuts.
         super().__init__(
-            chunk_size=_whole(self._chunker, "size", "max_size") or 4000,
+            chunk_size=_whole(self._chunker, "size") or 4000,
             chunk_overlap=_whole(self._chunker, "overlap"),
             length_function=self._chunker.token_counter.count,
             add_start_index=add_start_index,
@@ -389,7 +389,7 @@ class SemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
 
 
 class ClusterSemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
-    """`ChunkcoreTextSplitter` with ``cluster_semantic``: the most similarity inside chunks of up to `max_size`."""
+    """`ChunkcoreTextSplitter` with ``cluster_semantic``: the most similarity inside chunks of up to `size`."""
 
     _own: ClassVar[str] = "cluster_semantic"
 

@@ -97,14 +97,14 @@ def _is_chunk(node: BaseNode) -> bool:
 # ---- Sizes that leave room for metadata, as LlamaIndex' own splitters do
 
 # Options that must not exceed the size, and shrink with it.
-_WITHIN_THE_SIZE = ("overlap", "minimum", "min_size", "piece_size", "passage_size", "passage_minimum", "max_segment")
+_WITHIN_THE_SIZE = ("overlap", "minimum", "piece_size", "passage_size", "passage_minimum", "max_segment")
 
 
-def _size_option(chunker: Chunker) -> str:
-    found = next((name for name in ("size", "max_size") if name in chunker.option_names()), "")
-    if not found or getattr(chunker, found) is None:
+def _size_of(chunker: Chunker) -> int:
+    size = getattr(chunker, "size", None)
+    if type(size) is not int:
         raise OptionError(f"metadata_aware needs a strategy with a size, and {chunker.name} has none: leave it out")
-    return found
+    return size
 
 
 def _chunk_beside_metadata(
@@ -125,14 +125,13 @@ def _chunk_beside_metadata(
 
 
 def _smaller(chunker: Chunker, taken: int) -> Chunker:
-    name = _size_option(chunker)
-    size = getattr(chunker, name) - taken
+    size = _size_of(chunker) - taken
     if size < 1:
         raise OptionError(
-            f"the metadata count {taken}, which leaves nothing of {name}={size + taken}: choose a larger {name}, or "
+            f"the metadata count {taken}, which leaves nothing of size={size + taken}: choose a larger size, or "
             "keep some metadata from the models by excluded_embed_metadata_keys and excluded_llm_metadata_keys"
         )
-    options: dict[str, Any] = {name: size}
+    options: dict[str, Any] = {"size": size}
     for other in _WITHIN_THE_SIZE:
         value = getattr(chunker, other, None)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -258,7 +257,7 @@ class ChunkcoreNodeParser(NodeParser):
         fit_to = embedder_of(fields.get("fit_to"), _as_model)
         chunker = build(fields.pop("chunker", None), fields.get("strategy"), fields.get("options"), fit_to, _as_model)
         if fields.get("metadata_aware"):
-            _size_option(chunker)
+            _size_of(chunker)
         parser: ChunkcoreNodeParser = handler({**fields, **_fields(chunker), "fit_to": fit_to and fit_to.name})
         parser._chunker = chunker
         parser._fit_to = fit_to
@@ -305,11 +304,11 @@ class ChunkcoreNodeParser(NodeParser):
     @property
     def chunk_size(self) -> int:
         """The strategy's size, for ``Settings.chunk_size``; AttributeError if it has none."""
-        return self._sized("size", "max_size")[1]
+        return self._sized("size")[1]
 
     @chunk_size.setter
     def chunk_size(self, size: int) -> None:
-        self._take_size(size, "size", "max_size")
+        self._take_size(size, "size")
 
     @property
     def chunk_overlap(self) -> int:
@@ -538,7 +537,7 @@ class SemanticNodeParser(_OneStrategyParser):
 
 
 class ClusterSemanticNodeParser(_OneStrategyParser):
-    """`ChunkcoreNodeParser` with ``cluster_semantic``: the most similarity inside chunks of up to `max_size`."""
+    """`ChunkcoreNodeParser` with ``cluster_semantic``: the most similarity inside chunks of up to `size`."""
 
     _own: ClassVar[str] = "cluster_semantic"
 

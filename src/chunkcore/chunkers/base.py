@@ -278,12 +278,15 @@ class Chunker:
 
     @property
     def label(self) -> str:
-        """The shortest such string: only the options that differ from their defaults.
+        """The shortest such string that says the size: `size`, and the options that differ from their defaults.
 
-        >>> get_chunker("recursive:overlap=20,size=200").label
-        'recursive:overlap=20'
+        >>> get_chunker("recursive:overlap=20").label
+        'recursive:size=200,overlap=20'
         """
-        return format_spec(self.name, plain_options(self, changed=True))
+        options = plain_options(self)
+        changed = plain_options(self, changed=True)
+        shown = {name: value for name, value in options.items() if name in changed or (name == "size" and value)}
+        return format_spec(self.name, shown)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -15,7 +15,7 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_small
+from chunkcore.packing import join_small, split_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
@@ -218,7 +218,7 @@ class _Packer:
         elif block.text == "lines":
             ranges = lines(self.source.text, block.start, block.end)
         else:
-            ranges = fit(self.source, block.start, block.end, self.maximum)
+            ranges = split_to_maximum(self.source, block.start, block.end, self.maximum)
         path, leads, level, header = block.path, block.leads, block.level, block.header
         return [
             Block(start=start, end=end, path=path, leads=leads, level=level, header=header, text="words")

@@ -14,7 +14,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit, join_ranges, pack, running_counts
+from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -54,8 +54,8 @@ class Breakpoint(SentenceChunker):
     | absolute_gradient | gradient of the distances | amount | 0.1 |
 
     The gradient is ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends. The originals have no size
-    bounds. Here a chunk over `max_size` is packed again from its sentences; a sentence over it is cut at words, else
-    graphemes. A chunk under `min_size` joins the neighbour nearer by distance, else the other one, if `max_size`
+    bounds. Here a chunk over `size` is packed again from its sentences; a sentence over it is cut at words, else
+    graphemes. A chunk under `minimum` joins the neighbour nearer by distance, else the other one, if `size`
     allows.
 
     Attributes:
@@ -63,8 +63,8 @@ class Breakpoint(SentenceChunker):
         threshold: "percentile", "standard_deviation", "interquartile", "gradient", "distance" or "absolute_gradient".
         amount: of the threshold, 0 to 100 for percentiles, 0 to 2 for a distance; None for 95, 3, 1.5, 95, 0.3 or 0.1,
             in the order above.
-        min_size: of a chunk's own text, in the counter's unit; a smaller chunk joins a neighbour.
-        max_size: of a chunk's own text, in the counter's unit; None for no maximum.
+        minimum: of a chunk's own text, in the counter's unit; a smaller chunk joins a neighbour.
+        size: of a chunk's own text, in the counter's unit; None for no maximum.
         empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
             ``re.split`` does. It changes percentiles and means a little.
 
@@ -75,25 +75,25 @@ class Breakpoint(SentenceChunker):
     buffer: int = 1
     threshold: Threshold = "percentile"
     amount: float | None = None
-    min_size: int = 0
-    max_size: int | None = None
+    minimum: int = 0
+    size: int | None = None
     empty_end: bool = False
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, buffer=0, min_size=0)
+        check_ranges(self, buffer=0, minimum=0)
         if self.amount is not None:
             least, most = _RANGES.get(self.threshold, (-_LARGEST, _LARGEST))
             if not least <= self.amount <= most:
                 raise OptionError(
                     f"amount of the threshold {self.threshold} is {least:g} to {most:g}, got {self.amount}"
                 )
-        if self.max_size is not None and self.max_size < max(1, self.min_size):
-            raise OptionError(f"max_size is at least 1 and min_size ({self.min_size}), got {self.max_size}")
+        if self.size is not None and self.size < max(1, self.minimum):
+            raise OptionError(f"size is at least 1 and minimum ({self.minimum}), got {self.size}")
 
     @property
     def hard_maximum(self) -> int | None:
-        return self.max_size
+        return self.size
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = sentence_ranges(source.text, self.splitter)
@@ -106,7 +106,7 @@ class Breakpoint(SentenceChunker):
         amount = _AMOUNTS[self.threshold] if self.amount is None else self.amount
         inside = max(0, len(pieces) - 1)
         cuts, distances = breakpoints(distances, self.threshold, amount)[:inside], distances[:inside]
-        return group_pieces(source, pieces, distances, cuts, minimum=self.min_size, maximum=self.max_size)
+        return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.size)
 
 
 def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
@@ -176,7 +176,7 @@ def group_pieces(
                 gaps.append(gap)
                 continue
             for begin, end in pack(sums, maximum, first=first, last=after):
-                bounds = fit(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
+                bounds = split_to_maximum(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
                 rows += bounds
                 gaps += [float(before[begin]), *[0.0] * len(bounds)][: len(bounds)]  # white space has no bounds
     return join_ranges(source, rows, minimum, maximum, gaps)

@@ -36,36 +36,36 @@ class ClusterSemantic(Chunker):
     Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
     "ClusterSemanticChunker". The recursive splitter cuts pieces of at most `piece_size` tokens. Each pair of pieces in
     a chunk scores its cosine similarity minus the mean over all pairs. The segmentation with the greatest sum wins,
-    with at most ``max_size // piece_size`` pieces a chunk; ties prefer longer chunks at the end.
+    with at most ``size // piece_size`` pieces a chunk; ties prefer longer chunks at the end.
 
-    As in the report's code, the maximum counts pieces: a chunk's own text can be slightly over `max_size`. One fault is
+    As in the report's code, the maximum counts pieces: a chunk's own text can be slightly over `size`. One fault is
     corrected: the report's code joins all pieces up to the first pair above the mean. Appended text can move any
     boundary, because the mean is of the whole text; a fixed `mean` (see `freeze_mean`) keeps nearly all of them.
 
     Attributes:
-        max_size: the greatest size of a chunk, in the counter's unit, as a number of pieces.
+        size: the greatest size of a chunk, in the counter's unit, as a number of pieces.
         piece_size: the greatest size of a piece, in the counter's unit.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of the piece after them.
-        maximum: "pieces": `max_size` counts pieces; "text": no chunk's own text is over it either.
-        min_size: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into
-            `max_size`.
+        size_of: "pieces": `size` counts pieces; "text": no chunk's own text is over it either.
+        minimum: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into
+            `size`.
         mean: the similarity from which pieces gain by being together, -1 to 1; None for the mean of each text.
 
     Cost: one call of the model for the distinct pieces; then O(n·w·d) time and O(n·d) memory for n pieces, w pieces a
     chunk and d dimensions.
     """
 
-    max_size: int = 400
+    size: int = 200
     piece_size: int = 50
     embedder: Embedder | str = DEFAULT_MODEL
     separators: tuple[str, ...] = PROSE_SEPARATORS
-    maximum: Literal["pieces", "text"] = "pieces"
+    size_of: Literal["pieces", "text"] = "pieces"
     mean: float | None = None
-    min_size: int = 0
+    minimum: int = 0
 
     def validate(self) -> None:
-        check_ranges(self, piece_size=(1, "max_size"), min_size=(0, "max_size"))
+        check_ranges(self, piece_size=(1, "size"), minimum=(0, "size"))
         check_embedder(self.embedder)
         if self.mean is not None and not -1 <= self.mean <= 1:
             raise OptionError(f"mean is -1 to 1, or null for that of each text; got {self.mean}")
@@ -73,11 +73,11 @@ class ClusterSemantic(Chunker):
 
     @property
     def hard_maximum(self) -> int | None:
-        return self.max_size if self.maximum == "text" else None
+        return self.size if self.size_of == "text" else None
 
     @cached_property
     def _splitter(self) -> Recursive:
-        sizes = {"size": self.piece_size, "maximum": self.maximum, "counter": self.counter}
+        sizes = {"size": self.piece_size, "size_of": self.size_of, "counter": self.counter}
         return Recursive(separators=self.separators, **sizes)  # type: ignore[arg-type]
 
     def models(self) -> Mapping[str, Any]:
@@ -106,22 +106,22 @@ class ClusterSemantic(Chunker):
         distances = np.empty(0)
         if len(pieces) > 1:
             vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in found])
-            most = min(self.max_size // self.piece_size, len(pieces))
-            fits = None if self.maximum == "pieces" else self._fitting(source, pieces, most)
+            most = min(self.size // self.piece_size, len(pieces))
+            fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
             lasts = np.cumsum(optimal_segmentation(vectors, most, mean=self.mean, fits=fits)) - 1
             firsts = np.concatenate(([0], lasts[:-1] + 1))
             pieces = np.column_stack((pieces[firsts, 0], pieces[lasts, 1]))
-            if self.min_size:
+            if self.minimum:
                 distances = neighbour_distances(vectors)[lasts[:-1]]
         rows = [(start, end) for start, end in pieces.tolist()]
-        return join_ranges(source, rows, self.min_size, self.max_size, [0.0, *distances.tolist()])
+        return join_ranges(source, rows, self.minimum, self.size, [0.0, *distances.tolist()])
 
     def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:
-        """For each piece: whether the last 1, 2, … `most` pieces up to it are within `max_size`."""
+        """For each piece: whether the last 1, 2, … `most` pieces up to it are within `size`."""
         fits = np.zeros((len(pieces), most), dtype=np.bool_)
         for before in range(most):
             counts = source.counts(pieces[: len(pieces) - before, 0], pieces[before:, 1])
-            fits[before:, before] = counts <= self.max_size
+            fits[before:, before] = counts <= self.size
         return fits
 
 

@@ -15,7 +15,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.files import read_text
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import tokenizing
-from chunkcore.registry import format_spec, split_spec
+from chunkcore.registry import format_spec
 
 _LARGEST = 1_000_000  # bytes
 _MOST = 100_000  # values
@@ -30,7 +30,7 @@ def get_chunkers(path: Path | str) -> list[Chunker]:
 
         - recursive:size=200
         - strategy: cluster_semantic
-          max_size: 200
+          size: 200
 
     Raises:
         OptionError: not YAML, or a wrong entry; with the line.
@@ -137,7 +137,6 @@ def _shown(value: Any) -> str:
 
 # The chunking survey, "Embedding Model Token Limits": 50 to 75 % of the limit.
 SHARE = 0.6
-_SIZES = ("size", "max_size")
 # Units in a token; the chunking survey, "Token Counting", has four characters.
 _PER_TOKEN = {"characters": 4.0, "words": 0.75}
 
@@ -156,29 +155,13 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     found = dict(options)
     cls = strategies.find(name)
     defaults = {field.name: field.default for field in fields(cls)} if cls else {}
-    option = next((each for each in _SIZES if type(defaults.get(each)) is int), "")
-    if not option or option in found or embedder.max_tokens is None:
+    if type(defaults.get("size")) is not int or "size" in found or embedder.max_tokens is None:
         return found
     counter = getattr(found.get("counter"), "name", found.get("counter"))
     size = int(SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
     # For short models: a chunk is at least one piece.
     piece = {**defaults, **found}.get("piece_size")
-    found[option] = max(1, size, piece if isinstance(piece, int) else 1)
+    found["size"] = max(1, size, piece if isinstance(piece, int) else 1)
     if counter is None and tokenizing(embedder) is not None:
         found["counter"] = "embedder"
     return found
-
-
-def sized_spec(spec: str, embedder: Embedder) -> str:
-    """A strategy's string with what `sized_options` adds. Raises `OptionError` for a malformed string.
-
-    >>> from types import SimpleNamespace
-    >>> sized_spec("fixed_token:overlap=20", SimpleNamespace(max_tokens=512))
-    'fixed_token:overlap=20,size=307'
-    """
-    name, options = split_spec(spec)
-    added = {key: value for key, value in sized_options(name, options, embedder).items() if key not in options}
-    if not added:
-        return spec
-    settings = format_spec("", added)[1:]
-    return f"{spec},{settings}" if options else f"{name}:{settings}"

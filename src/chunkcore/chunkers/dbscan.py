@@ -26,7 +26,7 @@ class Dbscan(SentenceClusters):
     Chunker") and appendix A: scikit-learn's DBSCAN (Ester et al., 1996) over the joint distance of `SingleLinkage`. A
     sentence with at least `min_samples` sentences within `eps`, itself included, is a core. Cores within `eps` form a
     cluster with the sentences within `eps` of them. A sentence without a cluster is a chunk. The paper has no maximum;
-    here a cluster over `max_size` is packed in order.
+    here a cluster over `size` is packed in order.
 
     Attributes:
         eps: the distance within which sentences are neighbours; over 0. The paper tried 0.1 to 0.5.

@@ -12,7 +12,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.errors import OptionError
-from chunkcore.packing import fit_ranges, join_ranges
+from chunkcore.packing import join_ranges, split_ranges_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -30,23 +30,23 @@ class DualSemantic(SentenceChunker):
     of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are taken in order (section 3.3,
     figure 3):
 
-    1. a block that would take the chunk over `max_size` begins the next chunk;
-    2. a block that finds the chunk under `min_size` joins it;
+    1. a block that would take the chunk over `size` begins the next chunk;
+    2. a block that finds the chunk under `minimum` joins it;
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next. The one
        similarity of two blocks is θ, which is not over it: two blocks are two chunks.
 
-    With ``maximum="text"`` a chunk still under `min_size` joins the one before, if `max_size` allows. Equation 1 prints
+    With ``size_of="text"`` a chunk still under `minimum` joins the one before, if `size` allows. Equation 1 prints
     ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the
     paper's code uses σ: see `spread`.
 
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
         d: how far apart, in blocks, the pairs are that make the threshold.
-        min_size: the least size of a chunk, in the counter's unit.
-        max_size: the greatest size of a chunk, in the counter's unit.
+        minimum: the least size of a chunk, in the counter's unit.
+        size: the greatest size of a chunk, in the counter's unit.
         spread: "deviation" (σ), or "root" for the printed formula taken literally (√σ).
-        maximum: "text": no chunk's own text is over `max_size`; "pieces": sizes are sums over the sentences, as in the
-            paper's code. A sentence over `max_size` is cut at words, else graphemes, or with "pieces" is a chunk.
+        size_of: "text": no chunk's own text is over `size`; "pieces": sizes are sums over the sentences, as in the
+            paper's code. A sentence over `size` is cut at words, else graphemes, or with "pieces" is a chunk.
         splitter: see `SentenceChunker`; the paper uses spaCy.
 
     Cost: one call of the model for the distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n blocks of D
@@ -55,32 +55,32 @@ class DualSemantic(SentenceChunker):
 
     k: float = 3.0
     d: int = 10
-    min_size: int = 0
-    max_size: int = 100
+    minimum: int = 0
+    size: int = 200
     spread: Literal["deviation", "root"] = "deviation"
-    maximum: Literal["pieces", "text"] = "text"
+    size_of: Literal["pieces", "text"] = "pieces"
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, d=1, min_size=0)
-        if self.max_size < max(1, self.min_size):
-            raise OptionError(f"max_size is at least 1 and min_size ({self.min_size}), got {self.max_size}")
+        check_ranges(self, d=1, minimum=0)
+        if self.size < max(1, self.minimum):
+            raise OptionError(f"size is at least 1 and minimum ({self.minimum}), got {self.size}")
 
     @property
     def hard_maximum(self) -> int | None:
-        return self.max_size if self.maximum == "text" else None
+        return self.size if self.size_of == "text" else None
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         blocks = sentence_ranges(source.text, self.splitter)
-        if self.maximum == "text":
-            blocks = fit_ranges(source, blocks, self.max_size)
+        if self.size_of == "text":
+            blocks = split_ranges_to_maximum(source, blocks, self.size)
         if len(blocks) < 2:
             return [(start, end) for start, end in blocks.tolist()]
         unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
         firsts = self._firsts(source, blocks, unit)
         lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
         rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
-        return join_ranges(source, rows, self.min_size, self.max_size) if self.maximum == "text" else rows
+        return join_ranges(source, rows, self.minimum, self.size) if self.size_of == "text" else rows
 
     def _threshold(self, unit: Floats) -> float:
         """Equation 2."""
@@ -94,12 +94,12 @@ class DualSemantic(SentenceChunker):
         bounds = blocks.tolist()
         firsts, first, size = [0], 0, sizes[0]
         for block in range(1, len(bounds)):
-            if self.maximum == "pieces":
+            if self.size_of == "pieces":
                 joined = size + sizes[block]
             else:
                 joined = source.count(bounds[first][0], bounds[block][1])
-            if joined <= self.max_size and (
-                size < self.min_size or bool((unit[first:block] @ unit[block] > threshold + _TIE).all())
+            if joined <= self.size and (
+                size < self.minimum or bool((unit[first:block] @ unit[block] > threshold + _TIE).all())
             ):
                 size = joined
             else:

@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Document, Span
 from chunkcore.models.loading import get_embedder
-from chunkcore.packing import fit_ranges
+from chunkcore.packing import split_ranges_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
@@ -52,9 +52,9 @@ class Hierarchical(SentenceChunker):
         segmenter: "tagger", the trained one (see `Tagger`), "tagger:" and a file of weights, "texttiling", the
             unsupervised one (see `TextTiling`), or a `Segmenter`: see `get_segmenter`.
         max_segment: a segment over this, in the counter's unit, is cut between sentences; a sentence over it at words,
-            else at graphemes. None, as in the paper, for no maximum but `max_size`. The default suits a model with a
+            else at graphemes. None, as in the paper, for no maximum but `size`. The default suits a model with a
             limit of 256 tokens.
-        max_size: no chunk's own text is over this: clusters that would be are not merged. None, as in the paper, for no
+        size: no chunk's own text is over this: clusters that would be are not merged. None, as in the paper, for no
             maximum.
         splitter: see `SentenceChunker`.
         embedder: see `SentenceChunker`; of sentences, if the segmenter uses it, and of segments.
@@ -69,16 +69,16 @@ class Hierarchical(SentenceChunker):
     segmenter: Segmenter | str = "tagger"
     k: float = 1.2
     max_segment: int | None = 200
-    max_size: int | None = 1024
+    size: int | None = 1024
 
     def validate(self) -> None:
         super().validate()
         check_segmenter(self.segmenter)
-        check_ranges(self, max_segment=1, max_size=1)
+        check_ranges(self, max_segment=1, size=1)
 
     @property
     def hard_maximum(self) -> int | None:
-        return self.max_size
+        return self.size
 
     def models(self) -> Mapping[str, Any]:
         return {**super().models(), "segmenter": get_segmenter(self.segmenter)}
@@ -92,7 +92,7 @@ class Hierarchical(SentenceChunker):
         return found
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
-        ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self._most)
+        ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self._most)
         texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
@@ -103,7 +103,7 @@ class Hierarchical(SentenceChunker):
 
     @property
     def _most(self) -> int | None:
-        return min((most for most in (self.max_segment, self.max_size) if most is not None), default=None)
+        return min((most for most in (self.max_segment, self.size) if most is not None), default=None)
 
     def _bounded(self, source: TokenizedText, ranges: Ranges, first: int, end: int) -> list[tuple[int, int]]:
         """A segment's sentences, halved until each part fits."""
@@ -130,7 +130,7 @@ class Hierarchical(SentenceChunker):
             return bool((unit[slice(*left)] @ unit[slice(*right)].T > threshold + _TIE).any())
 
         def fit_together(left: Cluster, right: Cluster) -> bool:
-            size = self.max_size
+            size = self.size
             return size is None or source.count(int(segments[left[0], 0]), int(segments[right[1] - 1, 1])) <= size
 
         clusters = merged_clusters(initial_clusters(len(segments), related, fit_together), related, fit_together)

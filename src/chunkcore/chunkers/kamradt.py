@@ -59,7 +59,7 @@ class KamradtModified(SentenceChunker):
     and O(n log n) for the search.
     """
 
-    size: int = 300
+    size: int = 200
     minimum: int = 0
     goal: Literal["maximum", "mean"] = "maximum"
     piece_size: int | None = None
@@ -77,7 +77,7 @@ class KamradtModified(SentenceChunker):
         if self.piece_size is None:
             pieces = sentence_ranges(source.text, self.splitter)
         else:
-            pieces = small_pieces(source, self.piece_size, maximum="pieces")
+            pieces = small_pieces(source, self.piece_size, size_of="pieces")
         distances = np.empty(0)
         if len(pieces) > 1:
             texts = [source.text[start:end] for start, end in pieces.tolist()]

@@ -17,7 +17,7 @@ from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
-from chunkcore.packing import fit, join_ranges, pack, running_counts
+from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -96,26 +96,26 @@ class WindowChunker(LLMChunker, ABC):
 
     Attributes:
         window: how much the model is shown at once, in the counter's unit; a larger piece is shown alone.
-        max_size: no chunk's own text is over it, in the counter's unit. A larger section is cut between pieces.
-        min_size: a smaller chunk joins the nearer neighbour, else the other one, if both fit into `max_size`. A joined
+        size: no chunk's own text is over it, in the counter's unit. A larger section is cut between pieces.
+        minimum: a smaller chunk joins the nearer neighbour, else the other one, if both fit into `size`. A joined
             chunk has the metadata of its largest part, and any part's `fallback`.
     """
 
     window: int = 800
-    max_size: int = 800
-    min_size: int = 0
+    size: int = 800
+    minimum: int = 0
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, window=1, max_size=1, min_size=(0, "max_size"))
+        check_ranges(self, window=1, size=1, minimum=(0, "size"))
 
     @property
     def hard_maximum(self) -> int:
-        return self.max_size
+        return self.size
 
     @abstractmethod
     def _pieces(self, source: TokenizedText) -> Ranges:
-        """Ranges in order, none over `max_size`, with only white space between them."""
+        """Ranges in order, none over `size`, with only white space between them."""
 
     @abstractmethod
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
@@ -155,13 +155,13 @@ class WindowChunker(LLMChunker, ABC):
 
     def _packed(self, source: TokenizedText, pieces: Ranges) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
-        for first, last in pack(running_counts(source, pieces), self.max_size):
-            found += fit(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.max_size)
+        for first, last in pack(running_counts(source, pieces), self.size):
+            found += split_to_maximum(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.size)
         return found
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
         spans = [draft.spans[0] for draft in drafts]
-        rows = join_ranges(source, [(span.start, span.end) for span in spans], self.min_size, self.max_size)
+        rows = join_ranges(source, [(span.start, span.end) for span in spans], self.minimum, self.size)
         ends = [end for _, end in rows]
         for place, group in groupby(drafts, key=lambda draft: bisect_left(ends, draft.spans[0].end)):
             parts = list(group)
@@ -176,14 +176,14 @@ class PieceChunker(WindowChunker, ABC):
     """A `WindowChunker` over small pieces of the recursive splitter.
 
     Attributes:
-        piece_size: the size of a piece, in the counter's unit; at most `max_size`.
+        piece_size: the size of a piece, in the counter's unit; at most `size`.
     """
 
     piece_size: int = 50
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, piece_size=(1, "max_size"))
+        check_ranges(self, piece_size=(1, "size"))
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         return small_pieces(source, self.piece_size)

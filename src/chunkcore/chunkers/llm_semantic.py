@@ -31,7 +31,7 @@ class LLMSemantic(PieceChunker):
     The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The model sees a window of pieces between
     numbered tags and answers with `split_after`. As in the report's code, every window but the last needs a split. The
     answer is a JSON object, which endpoints can enforce; the report's line "split_after: 3, 5" is read as well. The
-    report has no maximum; here it is `max_size`.
+    report has no maximum; here it is `size`.
 
     Attributes:
         window: see `WindowChunker`; the report's code has 800 tokens.
@@ -110,17 +110,17 @@ class Agentic(PieceChunker):
     each.
 
     Attributes:
-        max_size: see `WindowChunker`; the model is told how many pieces that is.
+        size: see `WindowChunker`; the model is told how many pieces that is.
 
     Cost: one call a window, one after another: about n / (window - a section's size) calls for n tokens. A call reads
     the window and about 5 tokens more a piece, and writes about 40 tokens a section. `estimate` assumes sections of
-    half of `max_size`, titles of 5 words and reasons of 15.
+    half of `size`, titles of 5 words and reasons of 15.
     """
 
     window: int = 4000
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        most = max(1, self.max_size // self.piece_size)
+        most = max(1, self.size // self.piece_size)
         numbered = "\n".join(f"[{number}] {text}" for number, text in enumerate(pieces, start=1))
         first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
         section = schema_of(first=first, title={"type": "string"}, reason={"type": "string"})

@@ -35,14 +35,14 @@ class Lumber(WindowChunker):
     LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describe it. The model sees paragraphs of about
     `window` tokens from the end of the last chunk. The paragraphs before the named one are a chunk, and the next
     question begins there. Beyond the paper, the model may answer that nothing changes: all paragraphs shown are then a
-    chunk. A paragraph over `max_size` is shown in parts, cut between sentences, else words, else graphemes.
+    chunk. A paragraph over `size` is shown in parts, cut between sentences, else words, else graphemes.
 
     Attributes:
         window: how much the model is shown, in the counter's unit: paragraphs up to the one that reaches it, at least
             two; the paper's 550 tokens.
         paragraph_end: a regular expression between paragraphs; a match is blank or belongs to the paragraph before it.
             The default is blank lines; ``\n`` is for texts with one paragraph on each line.
-        max_size: see `WindowChunker`; the paper has no maximum, and its chunks have 658 tokens on average.
+        size: see `WindowChunker`; the paper has no maximum, and its chunks have 658 tokens on average.
 
     Cost: one call a chunk, one after another, each reading about `window` tokens and writing a number. `estimate`
     assumes that the content changes halfway.
@@ -65,7 +65,7 @@ class Lumber(WindowChunker):
         edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
         rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
         whole = np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
-        over = source.counts(whole[:, 0], whole[:, 1]) > self.max_size
+        over = source.counts(whole[:, 0], whole[:, 1]) > self.size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
             if is_over:

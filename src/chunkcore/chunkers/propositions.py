@@ -34,14 +34,14 @@ class Propositions(LLMChunker):
     are the source passage, which retrieval returns and evaluation scores. Instructions replace the paper's fine-tuned
     model.
 
-    Passages are packed as by `Sentence`. Without a valid answer (none, an empty one, a proposition over `max_size`) the
+    Passages are packed as by `Sentence`. Without a valid answer (none, an empty one, a proposition over `size`) the
     passage itself is the chunk, and its metadata have `fallback`.
 
     Attributes:
-        passage_size: the size of a passage, in the counter's unit; at most `max_size`. The paper has 100 words.
+        passage_size: the size of a passage, in the counter's unit; at most `size`. The paper has 100 words.
         passage_minimum: a smaller passage joins the nearer neighbour, where the two are within `passage_size` together;
             at most `passage_size`.
-        max_size: no passage's and no proposition's text is over it, in the counter's unit.
+        size: no passage's and no proposition's text is over it, in the counter's unit.
 
     Cost: one call a passage, as many at once as the model takes; each reads the passage and about 140 tokens of
     instructions, and writes about as much as the passage. `estimate` assumes that the answer repeats the passage.
@@ -56,11 +56,11 @@ class Propositions(LLMChunker):
 
     passage_size: int = 150
     passage_minimum: int = 0
-    max_size: int = 200
+    size: int = 200
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, passage_size=1, max_size=1)
+        check_ranges(self, passage_size=1, size=1)
         if not 0 <= self.passage_minimum <= self._size:
             raise OptionError(
                 f"passage_minimum is at least 0 and at most a passage's size ({self._size}), got {self.passage_minimum}"
@@ -68,11 +68,11 @@ class Propositions(LLMChunker):
 
     @property
     def hard_maximum(self) -> int:
-        return self.max_size
+        return self.size
 
     @property
     def _size(self) -> int:
-        return min(self.passage_size, self.max_size)
+        return min(self.passage_size, self.size)
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter).split(source)
@@ -99,6 +99,6 @@ class Propositions(LLMChunker):
             raise BadAnswerError("expected 'propositions' to be a list of at least one text")
         found = list(dict.fromkeys(text_of(each, "propositions") for each in given))
         longest = int(self.token_counter.count_many(found).max())
-        if longest > self.max_size:
-            raise BadAnswerError(f"expected short propositions, got one of {longest} tokens; at most {self.max_size}")
+        if longest > self.size:
+            raise BadAnswerError(f"expected short propositions, got one of {longest} tokens; at most {self.size}")
         return found

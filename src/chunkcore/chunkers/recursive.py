@@ -14,7 +14,7 @@ import numpy as np
 from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, fit, join_ranges, pack, read_overlap, running_sizes, shareable, trim
+from chunkcore.packing import Overlap, join_ranges, pack, read_overlap, running_sizes, shareable, split_to_maximum, trim
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -36,7 +36,7 @@ class Recursive(Chunker):
     the chunk here spans the first piece to the last.
 
     Sizes are the original's: sums over the pieces and the dropped separators between them. So a chunk's own text can be
-    a few tokens over or under `size`, and a piece without a separator is kept whole. ``maximum="text"`` cuts each chunk
+    a few tokens over or under `size`, and a piece without a separator is kept whole. ``size_of="text"`` cuts each chunk
     whose own text is over `size` at words, else graphemes. Time is linear in the text and in `separators`.
 
     Attributes:
@@ -49,9 +49,9 @@ class Recursive(Chunker):
             pieces.
         regex: separators are regular expressions of Python's `re`, each with a time limit.
         strip: chunks lose the white space at their ends, and chunks of white space alone are left out.
-        maximum: "pieces": sizes are LangChain's sums over pieces; "text": no chunk's own text is over `size`.
+        size_of: "pieces": sizes are LangChain's sums over pieces; "text": no chunk's own text is over `size`.
         minimum: a chunk whose own text counts less joins the neighbour that is fewer characters away; ``0 <= minimum <=
-            size``. The two may be over `size` by less than `minimum`; with ``maximum="text"`` not at all, so a fragment
+            size``. The two may be over `size` by less than `minimum`; with ``size_of="text"`` not at all, so a fragment
             with no room beside it stays.
 
     Raises `DataError`: a regular expression takes too long on a text (`chunkcore.boundaries.separators`).
@@ -69,7 +69,7 @@ class Recursive(Chunker):
     keep: Keep = "start"
     regex: bool = False
     strip: bool = True
-    maximum: Literal["pieces", "text"] = "pieces"
+    size_of: Literal["pieces", "text"] = "pieces"
     minimum: int = 0
 
     def validate(self) -> None:
@@ -84,14 +84,14 @@ class Recursive(Chunker):
 
     @property
     def hard_maximum(self) -> int | None:
-        return self.size if self.maximum == "text" else None
+        return self.size if self.size_of == "text" else None
 
     def _pattern(self, separator: str) -> re.Pattern[str]:
         return compiled(separator, "the separator", "correct it, or set regex=false to take it literally")
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = self._chunks(source)
-        if self.maximum == "text":
+        if self.size_of == "text":
             return join_ranges(source, self._bounded(source, rows), self.minimum, self.size)
         return join_ranges(source, rows, self.minimum, self.size + self.minimum - 1)
 
@@ -177,7 +177,9 @@ class Recursive(Chunker):
         over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
         parts: list[tuple[int, int]] = []
         for (start, end), is_over in zip(rows, over.tolist(), strict=True):
-            parts.extend(fit(source, start, end, self.size, strip=self.strip) if is_over else [(start, end)])
+            parts.extend(
+                split_to_maximum(source, start, end, self.size, strip=self.strip) if is_over else [(start, end)]
+            )
         parts.sort()
         reached = [0, *accumulate((end for _, end in parts), max)]
         return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
@@ -268,9 +270,9 @@ def _uneven_words(source: BoundedText, texts: Ranges) -> list[tuple[int, int, in
     return [*zip(starts.tolist(), ends.tolist(), more.tolist(), strict=True), (beyond, beyond, 0)]
 
 
-def small_pieces(source: TokenizedText, size: int, maximum: Literal["pieces", "text"] = "text") -> Ranges:
+def small_pieces(source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text") -> Ranges:
     """Pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
-    splitter = Recursive(size=size, separators=PROSE_SEPARATORS, maximum=maximum, counter=source.counter)
+    splitter = Recursive(size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter)
     return _table(splitter.ranges(source))
 
 

@@ -17,7 +17,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.packing import fit_ranges, pack, running_sizes
+from chunkcore.packing import pack, running_sizes, split_ranges_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -110,35 +110,35 @@ class SentenceClusters(SentenceChunker, ABC):
     """A strategy whose chunks are clusters of sentences, which need not be neighbours.
 
     A subclass implements `clusters`. Neighbours in a cluster become one span. Chunks can have several spans and
-    interleave; they are ordered by start. A sentence over `max_size` is cut at words, else graphemes, and its parts are
+    interleave; they are ordered by start. A sentence over `size` is cut at words, else graphemes, and its parts are
     clustered.
 
     Attributes:
         splitter: see `SentenceChunker`; the paper uses spaCy.
         position_weight: λ of the paper, 0 (meaning alone) to 1 (position alone).
-        max_size: of a chunk's own text, in the counter's unit; None for no maximum.
+        size: of a chunk's own text, in the counter's unit; None for no maximum.
 
     Raises `DataError`: a text of more than 100,000 sentences: their comparison is quadratic.
     """
 
     splitter: str | Callable[[str], Any] = "default"
     position_weight: float = 0.5
-    max_size: int | None = 200
+    size: int | None = 200
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, position_weight=(0, 1), max_size=1)
+        check_ranges(self, position_weight=(0, 1), size=1)
 
     @property
     def hard_maximum(self) -> int | None:
-        return self.max_size
+        return self.size
 
     @abstractmethod
     def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
         """The number of each sentence's cluster, for at least two sentences."""
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        ranges = fit_ranges(source, sentence_ranges(source.text, self.splitter), self.max_size)
+        ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self.size)
         if len(ranges) < 2:
             return [(Span(start, end),) for start, end in ranges.tolist()]
         sizes = source.counts(ranges[:, 0], ranges[:, 1])
@@ -157,19 +157,19 @@ class SentenceClusters(SentenceChunker, ABC):
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
     ) -> list[list[int]]:
-        if self.max_size is None:
+        if self.size is None:
             return clusters
         gap = self._gap
         waiting = [
             cluster[begin:end]
             for cluster in clusters
-            for begin, end in pack(running_sizes(sizes[cluster], gap), self.max_size, gap=gap)
+            for begin, end in pack(running_sizes(sizes[cluster], gap), self.size, gap=gap)
         ]
         found: list[list[int]] = []
         while waiting:
             # The sum over sentences nearly always equals the size of the own text.
             counts = self.token_counter.count_many([self._text(source.text, _spans(ranges, each)) for each in waiting])
-            fits = (counts <= self.max_size).tolist()
+            fits = (counts <= self.size).tolist()
             found += [each for each, fitting in zip(waiting, fits, strict=True) if fitting]
             over = [each for each, fitting in zip(waiting, fits, strict=True) if not fitting]
             waiting = [half for each in over for half in (each[: len(each) // 2], each[len(each) // 2 :])]

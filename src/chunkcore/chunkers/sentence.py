@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, fit, join_ranges, read_overlap, running_counts
+from chunkcore.packing import Overlap, join_ranges, read_overlap, running_counts, split_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -117,12 +117,12 @@ class Sentence(Chunker):
                 reached = low
                 start, stop = starts[low], ends[high - 1]
                 if low + 1 == high and is_over:
-                    found.extend(fit(source, start, stop, self.hard_maximum))
+                    found.extend(split_to_maximum(source, start, stop, self.hard_maximum))
                 elif (is_over or low != begin) and source.count(start, stop) > self.hard_maximum:
                     middle = (low + high) // 2
                     waiting.extend([(middle, high), (low, middle)] if high - low > 1 else [])
                     if high - low == 1:
-                        found.extend(fit(source, start, stop, self.hard_maximum))
+                        found.extend(split_to_maximum(source, start, stop, self.hard_maximum))
                 else:
                     found.append((start, stop))
         return found

@@ -51,8 +51,8 @@ class SingleLinkage(SentenceClusters):
         count = len(sentences.ranges)
         limits = [count if self.chunks is None else -(-count // self.chunks)]
         weights = [np.ones(count, dtype=np.int64)]
-        if self.max_size is not None:
-            limits.append(self.max_size + self._gap)
+        if self.size is not None:
+            limits.append(self.size + self._gap)
             weights.append(sentences.sizes + self._gap)
         return link(sentences.unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop)
 

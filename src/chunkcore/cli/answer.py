@@ -56,7 +56,6 @@ def answer(
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
     from chunkcore.answers import answer_questions, score_answers
     from chunkcore.answers.answering import answerable, check_measures, judged, retrieve
-    from chunkcore.chunkers.configuration import sized_spec
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.measures import get_measure
     from chunkcore.models import CachedEmbedder, get_embedder
@@ -75,7 +74,7 @@ def answer(
     clusters = statistics.clusters(benchmark)
     model = get_embedder(embedder)
     check_measures(asked, names, bert_model=bert_model or model, judge=judging)
-    specs = [sized_spec(each.strip(), model) for each in strategy or DEFAULT_STRATEGIES]
+    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     chunkers = options.build_chunkers(specs, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):
         running.say(*running.estimates(chunkers, benchmark.documents, prices))

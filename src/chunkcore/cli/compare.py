@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ DEFAULT_STRATEGIES = (
     "recursive:size=200",
     "recursive:size=200,overlap=100",
     "recursive:size=400",
-    "cluster_semantic:max_size=200",
+    "cluster_semantic:size=200",
 )
 
 
@@ -62,8 +61,7 @@ def compare(
     A line of --questions is {"question": "...", "evidence": ["a verbatim excerpt"]}. Prints the table and the verdict;
     writes report.html, report.md, report.json, scores.csv and questions.csv. The last line is the path of report.html.
 
-    Without --strategy and --config compares <strategies>. A strategy without a size gets 60 % of the
-    embedder's token limit.
+    Without --strategy and --config compares <strategies>.
 
     With --require or --baseline the exit code is 1 if the whole 95 % interval of a score is below what is required.
 
@@ -71,7 +69,7 @@ def compare(
 
       chunkcore compare -s recursive:size=200 --require "HitRate@5>=0.70" --baseline earlier/report.json
     """
-    from chunkcore.chunkers.configuration import read_specs, sized_spec
+    from chunkcore.chunkers.configuration import read_specs
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
     from chunkcore.evaluation.measures import measures_at
@@ -98,9 +96,7 @@ def compare(
     given = [each.strip() for each in strategy or []] + (read_specs(config) if config is not None else [])
     store = costs.embeddings()
     models = [get_embedder(each) for each in embedder or ["all-MiniLM-L6-v2"]]
-    # With several models a size is for the one that reads least, so that strategies stay the same.
-    least = min(models, key=lambda model: model.max_tokens or math.inf)
-    specs = [sized_spec(each, least) for each in given or DEFAULT_STRATEGIES]
+    specs = given or list(DEFAULT_STRATEGIES)
     if len(models) == len(retrievers) == 1:
         gate.check_names(specs)
     # A strategy is shown as it was asked for, so that a size is seen though it is the strategy's default.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.segmentation import SegmentReport, SegmentUnit
     from chunkcore.training import Parts
 
-DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:max_size=200")
+DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score boundaries, and train a segmenter.")
 

@@ -22,7 +22,7 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures.base import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
-from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, clip_ranges, expand, union_ranges
+from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, clip_ranges, ragged_indices, union_ranges
 
 _MEMORY = 64 * 2**20  # bytes of an axis; a longer one goes to a temporary file
 
@@ -182,7 +182,7 @@ class SpanTable:
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
         """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
         first = self._first[pieces]
-        return expand(first, self._first[pieces + 1] - first)
+        return ragged_indices(first, self._first[pieces + 1] - first)
 
     @cached_property
     def _first(self) -> Numbers:
@@ -209,7 +209,7 @@ class RankedSpans:
     @classmethod
     def of(cls, pieces: SpanTable, piece: Numbers, counts: Numbers) -> RankedSpans:
         """`piece`: of each answer, by query and then by rank; `counts`: the answers of each query."""
-        query, rank = expand(np.zeros_like(counts), counts)
+        query, rank = ragged_indices(np.zeros_like(counts), counts)
         return cls(pieces, piece, query, rank)
 
     def per_query(self, queries: int) -> Numbers:
@@ -327,21 +327,21 @@ class Relevance:
 class UnitCounts:
     """Ranked spans against the evidence, in one unit: the `Counts` of measures.
 
-    `counted` is `spans.pieces` in this unit; `limit` is each query's depth. With `once`, a unit that several pieces
-    share counts once; unlocated text counts each time.
+    `counted` is `spans.pieces` in this unit; `limit` is each query's depth. With `deduplicate`, a unit that
+    several pieces share counts once; unlocated text counts each time.
     """
 
     def __init__(
-        self, relevance: Relevance, spans: RankedSpans, counted: UnitTable, limit: Numbers, *, once: bool = False
+        self, relevance: Relevance, spans: RankedSpans, counted: UnitTable, limit: Numbers, *, deduplicate: bool = False
     ) -> None:
         self.relevant = relevance.relevant
         self._relevance, self._spans, self._counted = relevance, spans, counted
-        self._limit, self._once = limit, once
+        self._limit, self._deduplicate = limit, deduplicate
 
     @cached_property
     def retrieved(self) -> Scores:
         sizes = self._sizes()
-        if not self._once:
+        if not self._deduplicate:
             return self._per_query(sizes)
         unplaced = np.isin(self._spans.piece, list(self._spans.pieces.texts))
         return self._per_query(np.where(unplaced, sizes, 0)) + self._relevance.lengths(self._union)
@@ -409,7 +409,7 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
         # Lengths are under 2**magnitude: spans that begin earlier before a window end before it.
         first = np.searchsorted(starts, windows[:, 0] - 2**magnitude, side="right")
         after = np.searchsorted(starts, windows[:, 1], side="left")
-        window, place = expand(first, np.maximum(after - first, 0))
+        window, place = ragged_indices(first, np.maximum(after - first, 0))
         span = members[place]
         meets = spans[span, 1] > windows[window, 0]
         found.append(np.stack((window[meets], span[meets])))

@@ -40,7 +40,7 @@ from chunkcore.evaluation.measures import (
 from chunkcore.evaluation.measures.base import running
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.run import MatchKind, PieceColumns, RankedRow, Retrieved, Run
-from chunkcore.spans import Numbers, expand
+from chunkcore.spans import Numbers, ragged_indices
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]
@@ -177,7 +177,7 @@ class Scorer:
         if len({id(each.answers) for each in rows}) == 1 and not others:
             answers = rows[0].answers
             starts = answers.starts[[each.row if isinstance(each, RankedRow) else 0 for each in results]]
-            return answers.pieces, answers.numbers[expand(starts, counts)[1]], counts
+            return answers.pieces, answers.numbers[ragged_indices(starts, counts)[1]], counts
         pieces = list(chain.from_iterable(results))
         return pieces, np.arange(len(pieces), dtype=np.int64), counts
 
@@ -256,7 +256,7 @@ class _RunCounts:
             assert spans is not None
             once = self._scorer.omega_rule == "once" if of_pool else unit == "part"
             counted = self._table(unit, spans.pieces)
-            self._counts[key] = UnitCounts(relevance, spans, counted, self._limit(k), once=once)
+            self._counts[key] = UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=once)
         return self._counts[key]
 
     def _select(self, k: Depth | None, unit: Unit) -> RankedSpans:

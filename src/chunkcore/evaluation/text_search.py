@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Span
-from chunkcore.spans import Numbers, expand
+from chunkcore.spans import Numbers, ragged_indices
 
 # All of Python's white space is at or below U+3000.
 _SPACE = np.array([chr(code).isspace() for code in range(0x3001)])
@@ -102,7 +102,7 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     folded = [reduce(chr(code)) for code in distinct.tolist()]
     sizes = np.array([len(each) for each in folded], dtype=np.int64)
     first = np.cumsum(sizes) - sizes
-    origins, places = expand(first[which], sizes[which])
+    origins, places = ragged_indices(first[which], sizes[which])
     letters = code_points("".join(folded))[places]
     return NormalizedText(letters.tobytes().decode("utf-32-le", "surrogatepass"), origins.astype(np.uint32))
 
@@ -179,7 +179,7 @@ class WindowHashes:
         known = np.flatnonzero(counts)
         known = known[np.argsort(counts[known], kind="stable")]
         known = known[np.cumsum(counts[known]) <= limit]
-        row, at = expand(first[known], counts[known])
+        row, at = ragged_indices(first[known], counts[known])
         offsets, places = known[row], self._places[at]
         low, high = self._range(number)
         inside = (places >= low) & (places < high)

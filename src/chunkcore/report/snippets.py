@@ -21,8 +21,8 @@ _ADAPTERS = {
 def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
     """The spec with the embedder added, if the strategy embeds and would default to another one.
 
-    >>> portable_spec("cluster_semantic:max_size=200", "openvino:models/mine")
-    'cluster_semantic:max_size=200,embedder=openvino:models/mine'
+    >>> portable_spec("cluster_semantic:size=200", "openvino:models/mine")
+    'cluster_semantic:size=200,embedder=openvino:models/mine'
     >>> portable_spec("recursive:size=200", "openvino:models/mine")
     'recursive:size=200'
     """

@@ -104,8 +104,8 @@ def _named(cell: Cell, width: int = _NAME) -> Text:
 def _wrapped(name: str, width: int) -> list[str]:
     """A strategy's name in lines of at most `width`, broken after a colon or a comma if possible.
 
-    >>> _wrapped("cluster_semantic:max_size=400,overlap=0", 20)
-    ['cluster_semantic:', 'max_size=400,', 'overlap=0']
+    >>> _wrapped("cluster_semantic:size=400,overlap=0", 20)
+    ['cluster_semantic:', 'size=400,', 'overlap=0']
     """
     lines = [""]
     for part in re.split(r"(?<=[:,])", name):

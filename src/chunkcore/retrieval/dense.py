@@ -15,7 +15,7 @@ from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Rows, row_lengths, top_k_owners
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers, Scores, expand
+from chunkcore.spans import Numbers, Scores, ragged_indices
 
 
 @retrievers.register("dense")
@@ -75,7 +75,7 @@ class _ByVectors(Index):
         vectors = self._vectors.queries(queries) if queries else ()
         for vector, own in zip(vectors, chunks, strict=True):
             first = np.searchsorted(self._owners, own)
-            owners, places = expand(first, np.searchsorted(self._owners, own, side="right") - first)
+            owners, places = ragged_indices(first, np.searchsorted(self._owners, own, side="right") - first)
             indices, scores = top_k_owners(vector[None], self._rows[places], owners, max(1, len(own)))
             yield own[indices[0]], scores[0].astype(np.float64)
 

@@ -62,7 +62,7 @@ class SemanticSplitter(OneStrategy, ChunkcoreDocumentSplitter):
 
 @component
 class ClusterSemanticSplitter(OneStrategy, ChunkcoreDocumentSplitter):
-    """`ChunkcoreDocumentSplitter` with ``cluster_semantic``: the most similarity inside chunks up to ``max_size``."""
+    """`ChunkcoreDocumentSplitter` with ``cluster_semantic``: the most similarity inside chunks up to ``size``."""
 
     _own: ClassVar[str] = "cluster_semantic"
 
