@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,7 +215,11 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_and_nothing_else(tmp_pat
     assert len(lines) > 40
 
 
-def test_vectors_are_read_by_memory_map(tmp_path: Path) -> None:
-    index = load_index(made("dense", DOCUMENTS).save(tmp_path / "i"), embedder=FakeEmbedder())
-    assert index.vectors is not None
-    assert isinstance(index.vectors.texts(index.corpus), np.memmap)
+def test_vectors_are_checked_when_they_are_read(tmp_path: Path) -> None:
+    folder = made("dense", DOCUMENTS).save(tmp_path / "i")
+    (file,) = folder.rglob("vectors.npy")
+    file.write_bytes(_flipped(file.read_bytes(), 300))
+    index = load_index(folder, embedder=FakeEmbedder())
+    for _ in range(2):
+        with pytest.raises(DataError, match="npy is damaged"):
+            index.retrieve("crow")

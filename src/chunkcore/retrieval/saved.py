@@ -26,7 +26,7 @@ from chunkcore.columns import BLOCK
 from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.files import installed_version, write_parts
-from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_embedder
 from chunkcore.retrieval.base import Index
 from chunkcore.retrieval.corpus import ChunkedCorpus
@@ -34,6 +34,7 @@ from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.spans import Numbers
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -171,7 +172,7 @@ class SavedVectors(TextVectors):
         self,
         embedder: Embedder | str,
         corpus: ChunkedCorpus,
-        rows: Vectors | _File,
+        rows: Rows,
         *,
         fingerprint: str | None = None,
         retriever: str = "",
@@ -182,12 +183,8 @@ class SavedVectors(TextVectors):
         self._fingerprint = fingerprint
         self._norms = retriever, norms or {}
 
-    @cached_property
-    def _matrix(self) -> Vectors:
-        return self._rows.array(mapped=True) if isinstance(self._rows, _File) else self._rows
-
     def texts(self, corpus: ChunkedCorpus) -> Rows:
-        return self._matrix if corpus is self._corpora[0] else super().texts(corpus)
+        return self._rows if corpus is self._corpora[0] else super().texts(corpus)
 
     def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
         name, norms = self._norms
@@ -339,16 +336,36 @@ class _File:
         self.check(data)
         return data
 
-    def array(self, *, mapped: bool = False) -> NDArray[Any]:
-        if not mapped:
-            return np.load(io.BytesIO(self.bytes()), allow_pickle=False)  # type: ignore[no-any-return]
-        if self.path.stat().st_size != self._expected["bytes"]:
-            raise _damaged(self.path)
-        self.check(np.memmap(self.path, dtype=np.uint8, mode="r"))
-        return np.load(self.path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    def array(self) -> NDArray[Any]:
+        return np.load(io.BytesIO(self.bytes()), allow_pickle=False)  # type: ignore[no-any-return]
 
     def rows(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.bytes().splitlines()]
+
+
+class _MappedRows:
+    """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
+
+    def __init__(self, file: _File) -> None:
+        self._file = file
+        self._rows = np.load(file.path, mmap_mode="r", allow_pickle=False)
+        self._checked = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._rows.shape
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: slice | Numbers) -> NDArray[np.floating]:
+        return self.__array__()[rows]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.floating]:
+        if not self._checked:
+            self._file.check(np.memmap(self._file.path, dtype=np.uint8, mode="r"))
+            self._checked = True
+        return self._rows if dtype is None else self._rows.astype(dtype)
 
 
 class _Opened:
@@ -380,7 +397,7 @@ class _Opened:
         vectors = SavedVectors(
             model["name"] if embedder is None else embedder,
             corpus,
-            self._file("vectors.npy"),
+            _MappedRows(self._file("vectors.npy")),
             fingerprint=model["fingerprint"],
             retriever=method.name,
             norms=norms,
