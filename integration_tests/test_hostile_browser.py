@@ -13,7 +13,7 @@ import pytest
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
-from chunkcore.evaluation.results import Cost
+from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.questions.filters import Dropped, Filtered, Similarities

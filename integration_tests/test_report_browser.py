@@ -15,7 +15,7 @@ import pytest
 from chunkcore.document import Document, Mark, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
-from chunkcore.evaluation.results import ChunkStatistics
+from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report

@@ -19,7 +19,8 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, Meter, run_experiment, with_run_embedder
+from chunkcore.evaluation.costs import Meter, ModelPrices
+from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment, with_run_embedder
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
@@ -557,13 +558,18 @@ def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:
 
 def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: Benchmark) -> None:
     reports = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=["dense", "bm25"])
-    dense, words = (each.cost.priced(embedding=2.0) for each in reports if each.cost is not None)
+    dense, words = (each.cost.priced(ModelPrices(embedding=2.0)) for each in reports if each.cost is not None)
     assert dense.embedded_tokens is not None
     assert dense.money == pytest.approx(2.0 * dense.embedded_tokens / 1e6)
     assert dense.money_per_million == pytest.approx(2.0 * dense.tokens_ratio)
     assert (words.money, words.embedded_texts, words.query_texts) == (0, 0, 0)
+    (paid,) = run_experiment(
+        benchmark, chunkers(SPECS[0]), FakeEmbedder(), prices=ModelPrices(embedding=2.0), measures=["Recall@1"]
+    )
+    assert paid.cost is not None
+    assert paid.cost.money == dense.money
     with pytest.raises(OptionError, match=r"a million tokens \(embedding\) is at least 0"):
-        dense.priced(embedding=-1.0)
+        ModelPrices(embedding=-1.0)
 
     llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
     asks = Contextual(llm=llm, chunker=SPECS[0], counter="words")
@@ -572,16 +578,16 @@ def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: B
     cost = report.cost
     assert cost is not None
     assert cost.embedded_tokens is not None
-    assert cost.priced(embedding=2.0).money is None
-    assert cost.priced(llm=prices).money is None
-    paid = 10 * cost.llm_input_tokens + 20 * cost.llm_output_tokens + 2 * cost.embedded_tokens
-    assert cost.priced(embedding=2.0, llm=prices).money == pytest.approx(paid / 1e6)
+    assert cost.priced(ModelPrices(embedding=2.0)).money is None
+    assert cost.priced(ModelPrices(llm=prices)).money is None
+    total = 10 * cost.llm_input_tokens + 20 * cost.llm_output_tokens + 2 * cost.embedded_tokens
+    assert cost.priced(ModelPrices(embedding=2.0, llm=prices)).money == pytest.approx(total / 1e6)
 
 
 def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
     (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder())
     assert report.cost is not None
-    report = replace(report, cost=report.cost.priced(embedding=2.0))
+    report = replace(report, cost=report.cost.priced(ModelPrices(embedding=2.0)))
     plain = json.loads(json.dumps(report.to_dict()))
     again = Report.from_dict(plain)
     assert again.cost == report.cost
@@ -645,8 +651,8 @@ def test_a_text_that_was_there_already_costs_what_it_cost(clock: Clock) -> None:
         meter.embed_documents(["a" * 10])
     with meter.measured() as second:
         meter.embed_documents(["a" * 10, "b" * 5])
-    assert (first.embedding, meter.seconds_of(first.texts)) == (10, 10)
-    assert (second.embedding, meter.seconds_of(second.texts)) == (5, 15)
+    assert (first.embedding, len(first.texts), meter.seconds_of(["a" * 10])) == (10, 1, 10)
+    assert (second.embedding, len(second.texts), meter.seconds_of(["a" * 10, "b" * 5])) == (5, 2, 15)
 
 
 def test_calls_from_threads_are_all_measured(clock: Clock) -> None:
@@ -657,7 +663,7 @@ def test_calls_from_threads_are_all_measured(clock: Clock) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert (spent.embedding, meter.seconds_of(spent.texts)) == (56, 56)
+    assert (spent.embedding, meter.seconds_of([str(i) * 7 for i in range(8)])) == (56, 56)
 
 
 def test_strategies_may_be_given_by_name(benchmark: Benchmark) -> None:

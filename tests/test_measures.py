@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.measures import (
     Measure,
     RetrievalMeasure,
@@ -28,7 +29,7 @@ from chunkcore.evaluation.measures import (
     measures_at,
     parse_depth,
 )
-from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import check_baseline, check_requirement, parse_requirement

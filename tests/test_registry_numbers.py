@@ -20,7 +20,7 @@ from chunkcore.chunkers import get_chunker, strategies
 from chunkcore.cli import app, main
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, OptionError
-from chunkcore.evaluation.results import Cost
+from chunkcore.evaluation.costs import ModelPrices
 from chunkcore.evaluation.segmentation import SegmentOptions
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models.llm import OpenAILLM, Prices
@@ -125,7 +125,7 @@ def test_numbers_of_functions_have_ranges():
     calls: list[Callable[[Any], object]] = [
         lambda n: compare([], "Recall@5", resamples=n),
         lambda n: compare([], "Recall@5", margin=n),
-        lambda n: Cost().priced(embedding=n),
+        lambda n: ModelPrices(embedding=n),
         lambda n: list(get_chunker("recursive").chunk_many([Document("d", TEXT)], workers=n)),
         *(
             lambda n, option=option: OpenAILLM("m", "http://x/v1", **{option: n})
@@ -139,7 +139,7 @@ def test_numbers_of_functions_have_ranges():
             with pytest.raises(OptionError, match=r"is at (least|most)|number"):
                 call(number)
     with pytest.raises(OptionError, match=r"price of a million tokens \(embedding\) is at least 0"):
-        Cost().priced(embedding=-1)
+        ModelPrices(embedding=-1)
 
 
 def every_command(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -24,8 +24,9 @@ from rich.console import Console
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
+from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics import comparison
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.files import installed_version, write_parts, write_text

@@ -1,4 +1,4 @@
-"""Data as columns: lazy sequences, numbers by text, arrays in temporary files."""
+"""Data as columns: lazy sequences, keys of texts, arrays in temporary files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ BLOCK = 16_384  # texts; enough that sorting by length pays, few enough to hold 
 T = TypeVar("T")
 R = TypeVar("R", covariant=True)
 Keys = NDArray[np.bytes_]  # 20 bytes each
-
-_RECENT = 2**16  # new keys are kept apart, so that adding a few does not move all
 
 
 class LazySequence(Sequence[R], Generic[T, R]):
@@ -127,56 +125,3 @@ def distinct(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     """
     place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     return list(place), np.array([place[text] for text in texts], dtype=np.int64)
-
-
-class NumberByText:
-    """A number for each text key; the first number given for a key stays. Not thread-safe.
-
-    Sorted arrays: a million texts take about 30 MB, against 200 MB in a `dict`.
-
-    >>> lengths = NumberByText(np.int64)
-    >>> lengths.add(text_keys(["sky", "oceans"]), np.array([3, 6]))
-    >>> [each.tolist() for each in lengths.of(text_keys(["oceans", "sea"]))]
-    [[6, 0], [True, False]]
-    """
-
-    def __init__(self, dtype: DTypeLike) -> None:
-        # Ascending keys and their numbers, then later additions; NumPy drops zeros at a key's end.
-        self._keys, self._values = text_keys([]), np.zeros(0, dtype=dtype)
-        self._recent: dict[bytes, Any] = {}
-
-    def of(self, keys: Keys) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Each key's number (0 if unknown), and whether it is known."""
-        values = np.zeros(len(keys), dtype=self._values.dtype)
-        known = np.zeros(len(keys), dtype=bool)
-        if len(self._keys):
-            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            known = self._keys[at] == keys
-            values[known] = self._values[at[known]]
-        if self._recent:
-            for place, key in enumerate(keys.tolist()):
-                if key in self._recent:
-                    values[place], known[place] = self._recent[key], True
-        return values, known
-
-    def add(self, keys: Keys, values: NDArray[Any]) -> None:
-        new = ~self.of(keys)[1]
-        for key, value in zip(keys[new].tolist(), values[new].tolist(), strict=True):
-            self._recent.setdefault(key, value)
-        if len(self._recent) > max(_RECENT, len(self._keys) // 8):
-            self._settle()
-
-    @property
-    def keys(self) -> Keys:
-        self._settle()
-        return self._keys
-
-    def _settle(self) -> None:
-        if not self._recent:
-            return
-        keys = np.array(list(self._recent), dtype=self._keys.dtype)
-        order = np.argsort(keys)
-        values = np.array(list(self._recent.values()), dtype=self._values.dtype)[order]
-        at = np.searchsorted(self._keys, keys[order])
-        self._keys, self._values = np.insert(self._keys, at, keys[order]), np.insert(self._values, at, values)
-        self._recent = {}

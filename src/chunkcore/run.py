@@ -9,7 +9,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from itertools import starmap
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from chunkcore.columns import LazySequence
 from chunkcore.document import Span
 from chunkcore.frames import Frame, FrameList, columns_of, html_table, marked, shortened
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, ragged_indices
 from chunkcore.tokens import get_counter
 
 MatchKind = Literal["spans", "exact", "whitespace", "folded", "order", "fuzzy", "part", "ambiguous", "unlocated"]
@@ -142,6 +142,14 @@ class RankedPieces(LazySequence[int, "RankedRow"]):
         self.pieces, self.counts, self.numbers, self.scores = pieces, counts, numbers, scores
         self.starts: Numbers = np.cumsum(counts) - counts
 
+    def of_rows(self, rows: Sequence[int]) -> RankedPieces:
+        """Some of the queries, in this order; no pieces for a row of -1."""
+        chosen = np.array(rows, dtype=np.int64)
+        counts = np.where(chosen < 0, 0, self.counts[chosen] if len(self.counts) else 0)
+        starts = self.starts[chosen] if len(self.starts) else np.zeros_like(chosen)
+        places = ragged_indices(starts, counts)[1]
+        return RankedPieces(self.pieces, counts, self.numbers[places], self.scores[places])
+
     @cached_property
     def read(self) -> dict[int, Retrieved]:
         """The pieces that are answers, by number."""
@@ -160,6 +168,37 @@ class RankedRow(LazySequence[int, Retrieved]):
     def _piece(self, place: int) -> Retrieved:
         answers = self.answers
         return answers.read[int(answers.numbers[place])].with_score(float(answers.scores[place]))
+
+
+class Answers(Mapping[str, Sequence[Retrieved]]):
+    """The pieces of every query, by its id, as columns: `ranked`, whose rows are in the order of `ids`.
+
+    >>> fox = Retrieved("fox.txt", (Span(4, 13),), 0.5, "fox naps.")
+    >>> Answers.of(["q1", "q2"], [[fox], []])["q1"][0].text
+    'fox naps.'
+    """
+
+    def __init__(self, ids: Sequence[str], ranked: RankedPieces) -> None:
+        self.rows = {name: row for row, name in enumerate(ids)}
+        self.ranked = ranked
+
+    @classmethod
+    def of(cls, ids: Sequence[str], results: Sequence[Sequence[Retrieved]]) -> Answers:
+        if isinstance(results, RankedPieces):
+            return cls(ids, results)
+        pieces = [piece for row in results for piece in row]
+        counts = np.array([len(row) for row in results], dtype=np.int64)
+        scores = np.array([piece.score for piece in pieces], dtype=np.float64)
+        return cls(ids, RankedPieces(pieces, counts, np.arange(len(pieces)), scores))
+
+    def __getitem__(self, query: str) -> Sequence[Retrieved]:
+        return self.ranked[self.rows[query]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 @runtime_checkable

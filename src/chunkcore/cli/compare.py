@@ -71,9 +71,9 @@ def compare(
     """
     from chunkcore.chunkers.configuration import read_specs
     from chunkcore.chunkers.llm import LLMChunker
+    from chunkcore.evaluation.costs import ModelPrices
     from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
     from chunkcore.evaluation.measures import measures_at
-    from chunkcore.evaluation.results import Cost
     from chunkcore.evaluation.scoring import Scorer
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.report import write_report
@@ -84,7 +84,7 @@ def compare(
     ks, verdict_by = scores.depths(tuple(map(str, DEFAULT_DEPTHS)))
     gate = scores.gate()
     prices = costs.prices()
-    Cost().priced(embedding=embed_price)  # raises before the work
+    model_prices = ModelPrices(embedding=embed_price, llm=prices)
     options.check_output(output)
     if save_runs_to is not None:
         options.check_folder(save_runs_to)
@@ -113,10 +113,6 @@ def compare(
         made.extend(own.values())
         return own
 
-    def keep(report: Report) -> None:
-        cost = report.cost and report.cost.priced(embedding=embed_price, llm=prices)
-        reports.append(replace(report, cost=cost))
-
     reports: list[Report] = []
     stopped, how_on = "", running.resume(store.path, answers)
     with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
@@ -128,7 +124,8 @@ def compare(
                 measures=[*measures_at(tuple(dict.fromkeys([*ks, *gate.ks]))), verdict_by, *gate.measures],
                 retrievers=retrievers,
                 progress=progress,
-                done=keep,
+                done=reports.append,
+                prices=model_prices,
             )
         except KeyboardInterrupt:
             if not reports:

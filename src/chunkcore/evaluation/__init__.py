@@ -2,7 +2,8 @@
 
 benchmarks/     documents, queries and their evidence; loaders of public layouts
 alignment.py    locates retrieved text in the documents; text_search.py finds candidates
-experiment.py   `run_experiment`: strategies x retrievers -> reports; `run_retriever`; what they cost
+experiment.py   `run_experiment`: chunkers x retrievers -> reports; `run_retriever`
+costs.py        what chunkers and searches cost: time, tokens, money
 run_files.py    runs and pools of chunks as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures/ turns them into scores
 scoring.py      `score`: a run to a report (results.py)
@@ -16,9 +17,10 @@ from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.alignment import Aligner as Aligner
+    from chunkcore.evaluation.costs import ChunkStatistics as ChunkStatistics
+    from chunkcore.evaluation.costs import Cost as Cost
+    from chunkcore.evaluation.costs import ModelPrices as ModelPrices
     from chunkcore.evaluation.measures import measures_at as measures_at
-    from chunkcore.evaluation.results import ChunkStatistics as ChunkStatistics
-    from chunkcore.evaluation.results import Cost as Cost
     from chunkcore.evaluation.run_files import read_pool as read_pool
     from chunkcore.evaluation.run_files import write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer

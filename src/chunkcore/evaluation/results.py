@@ -4,164 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError
 from chunkcore.escaping import plain_json
+from chunkcore.evaluation.costs import ChunkStatistics, Cost
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.frames import Frame, Markup, html_table
-from chunkcore.models.llm import Prices, Usage
-from chunkcore.registry import check_number
 from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
-from chunkcore.spans import Numbers
-
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """The model cost of indexing a benchmark's documents, for one strategy and one retriever, as if alone.
-
-    Cached texts count too; a text that a strategy embeds twice counts once. A strategy that embeds each sentence to
-    find boundaries pays the model a second time (Qu, Tu and Bao 2024, section 5).
-
-    Attributes:
-        source_tokens: tokens of all documents, by the counter that scores.
-        embedder_calls: batches given to the embedder.
-        embedded_texts: distinct chunks (or their segments), and the strategy's own texts for finding boundaries.
-        embedded_tokens: what the embedder reads of these texts; None if it does not say.
-        query_texts: distinct queries that are embedded; `query_tokens` as `embedded_tokens`.
-        llm_calls: of the strategy's language models, retries included.
-        llm_kept_answers: from a cache; their tokens and money are not counted.
-        llm_input_tokens: of the calls; `llm_cached_tokens` are those in the endpoint's cache.
-        seconds: of the embedder, measured; cached texts take almost none.
-        money: for the documents, without queries, in the prices' currency; None if a price is unknown.
-
-    >>> cost = Cost(source_tokens=2_000_000, embedded_tokens=3_000_000, money=0.06)
-    >>> round(cost.money_per_million, 3), cost.tokens_ratio
-    (0.03, 1.5)
-    """
-
-    source_tokens: int = 0
-    embedder_calls: int = 0
-    embedded_texts: int = 0
-    embedded_tokens: int | None = None
-    query_texts: int = 0
-    query_tokens: int | None = None
-    llm_calls: int = 0
-    llm_kept_answers: int = 0
-    llm_input_tokens: int = 0
-    llm_output_tokens: int = 0
-    llm_cached_tokens: int = 0
-    seconds: float = 0.0
-    money: float | None = None
-
-    def priced(self, *, embedding: float | None = None, llm: Prices | None = None) -> Cost:
-        """The cost with `money`, if all used models have prices; `embedding` is the price of a million read tokens.
-
-        Raises `OptionError`: a price is negative.
-        """
-        if embedding is not None:
-            check_number("the price of a million tokens (embedding)", embedding, whole=False)
-        if embedding is None and llm is None:
-            return self
-        money = 0.0
-        if self.embedded_texts:
-            if embedding is None or self.embedded_tokens is None:
-                return self
-            money += embedding * self.embedded_tokens / _MILLION
-        if self.llm_calls:
-            if llm is None:
-                return self
-            used = Usage(
-                input_tokens=self.llm_input_tokens,
-                cached_tokens=self.llm_cached_tokens,
-                output_tokens=self.llm_output_tokens,
-            )
-            money += used.cost(llm)
-        return replace(self, money=money)
-
-    @property
-    def money_per_million(self) -> float:
-        """Money per million source tokens; NaN without prices or tokens."""
-        return math.nan if self.money is None else self.money * _MILLION / (self.source_tokens or math.nan)
-
-    @property
-    def tokens_ratio(self) -> float:
-        """Embedded tokens per source token; NaN if unknown."""
-        return math.nan if self.embedded_tokens is None else self.embedded_tokens / (self.source_tokens or math.nan)
-
-    def to_dict(self) -> dict[str, Any]:
-        plain = asdict(self)
-        if not self.llm_cached_tokens:  # few endpoints report it
-            del plain["llm_cached_tokens"]
-        return plain
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Cost:
-        """The inverse of `to_dict`; unknown keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
-        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
-        for value in known.values():
-            if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
-                raise TypeError(f"a cost is a number, got {echo(value)}")
-            if value is not None and not 0 <= value < math.inf:
-                raise ValueError(f"a cost is at least 0, got {echo(value)}")
-        return cls(**known)
-
-
-@dataclass(frozen=True, eq=False)
-class ChunkStatistics:
-    """The chunks' lengths.
-
-    Attributes:
-        tokens: of each chunk, int64, shape (chunks,).
-        truncated: distinct chunk texts over the embedder's limit; 0 if unknown.
-        tokens_lost: the embedder's tokens cut off of them.
-
-    >>> lengths = ChunkStatistics(np.array([2, 4]))
-    >>> lengths.count, lengths.mean, lengths.maximum
-    (2, 3.0, 4)
-    """
-
-    tokens: Numbers
-    truncated: int = 0
-    tokens_lost: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", np.asarray(self.tokens, dtype=np.int64))
-
-    @property
-    def count(self) -> int:
-        return len(self.tokens)
-
-    @property
-    def total(self) -> int:
-        return int(self.tokens.sum())
-
-    @property
-    def mean(self) -> float:
-        return mean_std(self.tokens)[0]
-
-    @property
-    def std(self) -> float:
-        return mean_std(self.tokens)[1]
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.tokens)) if self.count else math.nan
-
-    @property
-    def minimum(self) -> int:
-        return int(self.tokens.min()) if self.count else 0
-
-    @property
-    def maximum(self) -> int:
-        return int(self.tokens.max(initial=0))
 
 
 def system_name(*parts: str) -> str:

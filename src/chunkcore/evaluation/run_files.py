@@ -16,7 +16,7 @@ from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
-from chunkcore.run import PieceColumns, RankedPieces, RankedRow, Retrieved, Run
+from chunkcore.run import Answers, PieceColumns, RankedPieces, Retrieved, Run
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
@@ -247,13 +247,13 @@ class _Hits:
         self._pieces.append(number)
         self._scores.append(0.0 if hit.score is None else hit.score)
 
-    def results(self) -> dict[str, RankedRow]:
+    def results(self) -> Answers:
         rows = np.array(self._rows, dtype=np.int64)
         order = np.argsort(rows, kind="stable")
         numbers, scores = np.array(self._pieces, dtype=np.int64), np.array(self._scores)
         counts = np.bincount(rows, minlength=len(self.rows))
-        found = RankedPieces(self._placed_hits.columns(), counts, numbers[order], scores[order])
-        return dict(zip(self.rows, found, strict=True))
+        ranked = RankedPieces(self._placed_hits.columns(), counts, numbers[order], scores[order])
+        return Answers(list(self.rows), ranked)
 
     def _placed(self, where: str, hit: _Hit) -> Retrieved:
         score = 0.0 if hit.score is None else hit.score

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
@@ -38,9 +39,9 @@ from chunkcore.evaluation.measures import (
     retrieval_measures,
 )
 from chunkcore.evaluation.measures.base import running
-from chunkcore.evaluation.results import ChunkStatistics, Report
-from chunkcore.run import MatchKind, PieceColumns, RankedRow, Retrieved, Run
-from chunkcore.spans import Numbers, ragged_indices
+from chunkcore.evaluation.results import Report
+from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
+from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]
@@ -114,40 +115,51 @@ class Scorer:
         self.min_rule = min_rule
         self.omega_rule = omega_rule
         self.axis = CharacterAxis(benchmark.documents)
-        evidence = [(number, each) for number, query in enumerate(benchmark.queries) for each in query.evidence]
-        pieces = [Retrieved(each.document_id, (each.span,)) for _, each in evidence]
+        evidence = [(number, part) for number, query in enumerate(benchmark.queries) for part in query.evidence]
+        pieces = [Retrieved(part.document_id, (part.span,)) for _, part in evidence]
         self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
         self._evidence_query = np.array([number for number, _ in evidence], dtype=np.int64)
         self._relevance: dict[Unit, Relevance] = {}
         self._token_counts: dict[str, int] = {}
+        self._last_pool: tuple[Sequence[Retrieved], SpanTable] | None = None
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
         began = time.perf_counter()
-        wanted = retrieval_measures(measures_at() if measures is None else measures)
-        pieces, answers, counts = self._answers(run)
-        chunks = None if run.pool is None else SpanTable.of(run.pool, self.axis, f"the pool of {run.name!r}")
-        table = chunks if pieces is run.pool else None
-        table = table or SpanTable.of(pieces, self.axis, f"the run {run.name!r}")
-        retrieved = RankedSpans.of(table, answers, counts)
-        holding = None if chunks is None else self._holding(chunks)
-        counted = _RunCounts(self, retrieved, holding)
-        scores: dict[Measure, Scores] = {measure: counted.scores(measure) for measure in wanted}
-        tokens = {measure.k: counted.tokens(measure.k) for measure in wanted if measure.k is not None}
+        chosen = retrieval_measures(measures_at() if measures is None else measures)
+        ranked = self._ranked(run)
+        pool = None if run.pool is None else self._pool_spans(run.pool, run.name)
+        spans = (
+            pool
+            if pool and ranked.pieces is run.pool
+            else SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
+        )
+        retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
+        counts = _RunCounts(self, retrieved, None if pool is None else self._holding(pool))
+        scores: dict[Measure, Scores] = {measure: counts.scores(measure) for measure in chosen}
+        report = self._report(run, scores, retrieved, ranked.pieces)
+        tokens = {measure.k: counts.tokens(measure.k) for measure in chosen if measure.k is not None}
+        return replace(
+            report,
+            retrieved_tokens={k: amounts for k, (amounts, _) in tokens.items()},
+            found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
+            chunks=None if pool is None else ChunkStatistics(self.relevance("token").count(pool).sizes),
+            seconds={**run.seconds, "score": time.perf_counter() - began},
+        )
+
+    def _report(
+        self, run: Run, scores: Mapping[Measure, Scores], retrieved: RankedSpans, pieces: Sequence[Retrieved]
+    ) -> Report:
         queries = self.benchmark.queries
         located, certainty = _located(pieces, retrieved)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
-            query_ids=tuple(each.id for each in queries),
-            collections=tuple(each.collection for each in queries),
+            query_ids=tuple(query.id for query in queries),
+            collections=tuple(query.collection for query in queries),
             scores=scores,
-            retrieved_tokens={k: retrieved for k, (retrieved, _) in tokens.items()},
-            found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
             located=located,
             certainty=certainty,
-            unanswered=tuple(each.id for each in queries if each.id not in run.results),
-            chunks=None if holding is None else ChunkStatistics(self.relevance("token").count(holding.pieces).sizes),
-            seconds={**run.seconds, "score": time.perf_counter() - began},
+            unanswered=tuple(query.id for query in queries if query.id not in run.results),
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
@@ -155,31 +167,29 @@ class Scorer:
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
         """The tokens of each piece as retrieved, int64."""
-        return self.relevance("token").count(SpanTable.of(pool, self.axis, "the pool")).sizes
+        return self.relevance("token").count(self._pool_spans(pool)).sizes
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64; `pool` is every chunk. A retriever must return that many."""
-        pieces = SpanTable.of(pool, self.axis, "the pool")
-        return self._holding(pieces).per_query(len(self.benchmark.queries))
+        return self._holding(self._pool_spans(pool)).per_query(len(self.benchmark.queries))
 
-    def _answers(self, run: Run) -> tuple[Sequence[Retrieved], Numbers, Numbers]:
-        """Pieces; the piece of each answer, by query and then by rank; the number of answers of each query."""
-        ids = {query.id for query in self.benchmark.queries}
-        if run.results and not ids & run.results.keys():
+    def _pool_spans(self, pool: Sequence[Retrieved], name: str = "") -> SpanTable:
+        """The table of the last pool is kept: one report asks for it several times."""
+        if self._last_pool is None or self._last_pool[0] is not pool:
+            self._last_pool = pool, SpanTable.of(pool, self.axis, f"the pool of {name!r}" if name else "the pool")
+        return self._last_pool[1]
+
+    def _ranked(self, run: Run) -> RankedPieces:
+        """The run's pieces, by the benchmark's queries and then by rank."""
+        ids = [query.id for query in self.benchmark.queries]
+        if run.results and not run.results.keys() & set(ids):
             raise DataError(
                 f"the run {run.name!r} answers none of the benchmark's queries: it has {next(iter(run.results))!r}, "
                 f"the benchmark {echo(next(iter(ids), 'none'))}"
             )
-        results = [run.results.get(query.id, ()) for query in self.benchmark.queries]
-        counts = np.array([len(each) for each in results], dtype=np.int64)
-        rows = [each for each in results if isinstance(each, RankedRow)]
-        others = any(len(each) for each in results if not isinstance(each, RankedRow))
-        if len({id(each.answers) for each in rows}) == 1 and not others:
-            answers = rows[0].answers
-            starts = answers.starts[[each.row if isinstance(each, RankedRow) else 0 for each in results]]
-            return answers.pieces, answers.numbers[ragged_indices(starts, counts)[1]], counts
-        pieces = list(chain.from_iterable(results))
-        return pieces, np.arange(len(pieces), dtype=np.int64), counts
+        if not isinstance(run.results, Answers):
+            return Answers.of(ids, [run.results.get(name, ()) for name in ids]).ranked
+        return run.results.ranked.of_rows([run.results.rows.get(name, -1) for name in ids])
 
     def _holding(self, pieces: SpanTable) -> RankedSpans:
         # One more character on each side, so that touching pieces overlap too.
@@ -290,20 +300,17 @@ def _located(
     """The answers of each kind of match, and their mean certainty."""
     kinds: dict[MatchKind, int] = {"spans": 0, "unlocated": 1}
     kind, doubt = np.zeros(len(pieces), dtype=np.int64), np.zeros(len(pieces))
-    others = np.flatnonzero(pieces.document < 0) if isinstance(pieces, PieceColumns) else np.arange(len(pieces))
-    read = [pieces[number] for number in others.tolist()] if isinstance(pieces, PieceColumns) else pieces
-    kind[others] = [kinds.setdefault(piece.match, len(kinds)) for piece in read]
-    doubt[others] = 1 - np.array([piece.certainty for piece in read], dtype=np.float64)
+    rows = np.flatnonzero(pieces.document < 0).tolist() if isinstance(pieces, PieceColumns) else range(len(pieces))
+    for number in rows:
+        piece = pieces[number]
+        kind[number], doubt[number] = kinds.setdefault(piece.match, len(kinds)), 1 - piece.certainty
     kind[list(retrieved.pieces.texts)] = kinds["unlocated"]
     kind, doubt = kind[retrieved.piece], doubt[retrieved.piece]
-    present, first = np.unique(kind, return_index=True)
-    names = list(kinds)
     counts: dict[MatchKind, int] = {}
     certainty: dict[MatchKind, float] = {}
-    for each in present[np.argsort(first)].tolist():
-        mine = doubt[kind == each]
-        counts[names[each]] = len(mine)
-        if names[each] != "unlocated":
-            # A running sum, as one answer after the other is added.
-            certainty[names[each]] = 1 - float(np.cumsum(mine)[-1]) / len(mine)
+    for name, number in kinds.items():
+        doubts = doubt[kind == number]
+        if len(doubts):
+            counts[name] = len(doubts)
+            certainty |= {} if name == "unlocated" else {name: 1 - math.fsum(doubts) / len(doubts)}
     return counts, certainty
