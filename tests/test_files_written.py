@@ -13,7 +13,7 @@ from chunkcore.files import REPORT_NAMES
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 
-GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json", "q.journal.jsonl", "q.filters.html")
+GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json", "q.filters.html")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: P
         ("scores.csv",),
         ("answers.jsonl",),
         ("a.jsonl", "a.trec"),
-        GENERATED[:3],
+        GENERATED[:2],
     ],
 )
 def test_a_name_alone_does_not_make_it_ours(docs: Path, names: tuple[str, ...]) -> None:

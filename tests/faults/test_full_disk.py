@@ -17,8 +17,7 @@ from chunkcore.columns import concatenate, text_key
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
-from chunkcore.models.llm import LLMCache, Reply
-from chunkcore.questions import Journal
+from chunkcore.models.llm import LLMCache
 from chunkcore.stored import store_documents
 from tests.fakes import FakeEmbedder
 from tests.faults.places import Disk, disk
@@ -116,21 +115,6 @@ def filled(disk: Disk, add) -> int:
     return next(numbers) - 1
 
 
-def test_a_journal_keeps_every_answer_up_to_the_one_that_had_no_room(disk: Disk) -> None:
-    path = disk.path / "kept.jsonl"
-    with Journal(path) as journal:
-
-        def add(number: int) -> None:
-            journal.ask(str(number), 10)
-            journal.answer(str(number), Reply("y" * 200))
-
-        added = filled(disk, add)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no line was torn
-        with Journal(path) as again:
-            assert [again.fetch(str(number)) is not None for number in range(added + 1)] == [True] * added + [False]
-
-
 def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(disk: Disk) -> None:
     path = disk.path / "kept.jsonl"
     with AnswersFile(path, "system") as kept:
@@ -139,7 +123,7 @@ def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(dis
         assert [again.fetch(f"{number}?" + " " * 200) for number in range(added + 1)] == [[]] * added + [None]
 
 
-@pytest.mark.parametrize("begin", [Journal, lambda path: AnswersFile(path, "s")])
+@pytest.mark.parametrize("begin", [lambda path: AnswersFile(path, "s")])
 def test_none_of_them_is_begun_by_halves(disk: Disk, begin) -> None:
     path = disk.path / "kept.jsonl"
     disk.fill()

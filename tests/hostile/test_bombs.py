@@ -18,7 +18,6 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.model_files import read_bert_folder
-from chunkcore.questions.generate import Journal
 from chunkcore.report import read_reports
 from chunkcore.tuning import TuneOptions, plan
 from tests.fakes import ScriptedLLM
@@ -43,7 +42,6 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "a run": ("run.jsonl", lambda path: read_run(path, BENCHMARK)),
     "a pool": ("run.chunks.jsonl", lambda path: read_pool(path, BENCHMARK)),
     "a report": ("report.json", read_reports),
-    "a journal": ("questions.journal.jsonl", Journal),
     "strategies": ("strategies.yaml", get_chunkers),
     "a model's folder": ("modules.json", lambda path: read_bert_folder(path.parent)),
 }

@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write que
 def generate(
     docs: options.Docs,
     llm: options.Llm,
-    costs: Annotated[options.Models, options.OmittedOptions("no_cache cache")],
+    costs: Annotated[options.Models, options.OmittedOptions("cache")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
     ] = Path("questions.jsonl"),
@@ -51,26 +51,23 @@ def generate(
     embedder: Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")] = (
         "all-MiniLM-L6-v2"
     ),
-    max_calls: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="At most, over all runs to --output.")
-    ] = None,
+    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most, in this run.")] = None,
     max_cost: Annotated[float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")] = None,
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.
 
-    A question whose excerpts are not in its passage word for word is rejected. The same command resumes: every call is
-    in questions.journal.jsonl. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer
+    A question whose excerpts are not in its passage word for word is rejected. Answers are kept in the user's cache:
+    the same command resumes. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer
     questions than wanted (docs/guides/questions.md).
 
       chunkcore questions generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
     from chunkcore.evaluation.benchmarks.layout import read_own
-    from chunkcore.models.llm import get_llm
+    from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
     from chunkcore.questions import (
         CallBudget,
         FilterThresholds,
         GenerationOptions,
-        Journal,
         estimate_generation,
         generate_benchmark,
     )
@@ -99,26 +96,27 @@ def generate(
         running.say(f"{model.name}: {running.spent(estimate_generation(documents, generation), prices)}")
         running.say(
             "Tokens are counted as cl100k_base. Each question is assumed to be kept at once, with an answer of about "
-            "200 tokens; rejections and answers that a journal holds are not foreseen. Nothing was asked."
+            "200 tokens; rejections and answers that the cache holds are not foreseen. Nothing was asked."
         )
         return
     vectors = None if embedder == "none" else options.cached_embedder(embedder)
-    how_on = f"what was answered is kept in {files.journal}: the same command goes on with it"
-    with running.reporting(sys.stderr) as progress, Journal(files.journal) as journal, running.stoppable(how_on):
+    if costs.answers is None:
+        how_on = "with --no-cache nothing is kept"
+    else:
+        how_on = "what was answered is in the cache: the same command goes on with it"
+        model = model if isinstance(model, CachedLLM) else CachedLLM(model, LLMCache(costs.answers))
+    with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
         made = generate_benchmark(
             documents,
             model,
             generation,
-            journal=journal,
             budget=budget,
             embedder=vectors,
             thresholds=thresholds,
             progress=progress,
         )
         write_generated(files, made)
-        unanswered = journal.unanswered
-    lost = f", {unanswered:,} of them without an answer" if unanswered else ""
-    used = f"{model.name}, all runs: {running.spent(made.usage, prices)}{lost}"
+    used = f"{model.name}: {running.spent(made.usage, prices)}"
     running.say(*_summary(made, len(documents), used, files))
     if made.stopped == INTERRUPTED:
         raise running.StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
@@ -138,7 +136,7 @@ def _threshold(name: str, text: str) -> Threshold:
 
 
 def _check_output(docs: Path, files: GenerationFiles) -> None:
-    if files.questions.exists() and not files.journal.exists():
+    if files.questions.exists() and not files.info.exists():
         raise OptionError(
             f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
         )
@@ -166,10 +164,7 @@ def _summary(made: Generated, documents: int, used: str, files: GenerationFiles)
         yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
     yield used
     if made.unfinished and made.stopped != INTERRUPTED:
-        yield (
-            f"Stopped: {made.stopped}. Raise it and run the same command: it goes on where it is, and what was "
-            f"answered is kept in {files.journal}"
-        )
+        yield f"Stopped: {made.stopped}. The same command goes on, as what was answered is in the cache"
     elif made.stopped and not made.unfinished:
         yield f"Fewer questions than wanted: {made.stopped}. {files.rejected} tells why"
     yield str(files.questions)

@@ -11,7 +11,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.questions.generate import CallBudget as CallBudget
     from chunkcore.questions.generate import Generated as Generated
     from chunkcore.questions.generate import GenerationOptions as GenerationOptions
-    from chunkcore.questions.generate import Journal as Journal
     from chunkcore.questions.generate import Rejection as Rejection
     from chunkcore.questions.generate import estimate_generation as estimate_generation
     from chunkcore.questions.generate import generate_benchmark as generate_benchmark

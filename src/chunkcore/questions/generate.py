@@ -1,20 +1,12 @@
-"""`generate_benchmark`: questions about the user's documents, with the places that answer them.
-
-The journal has each call on disk before it is made, each answer before it is used: JSON lines, append-only. A restarted
-run asks the same questions in the same order, and `JournaledLLM` replays the answers and failures. Failures of an
-endpoint that then ended the run are not replayed.
-"""
+"""`generate_benchmark`: questions about the user's documents, with the places that answer them."""
 
 from __future__ import annotations
 
 import threading
-import warnings
-from collections import Counter, defaultdict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,11 +17,12 @@ from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, documents_digest
 from chunkcore.evaluation.text_search import fold
-from chunkcore.files import AppendLog, installed_version
+from chunkcore.files import installed_version
 from chunkcore.models import Embedder
 from chunkcore.models.llm import (
     LLM,
     BadAnswerError,
+    CachedLLM,
     Estimator,
     Message,
     Prices,
@@ -39,7 +32,7 @@ from chunkcore.models.llm import (
     ask,
     get_llm,
 )
-from chunkcore.models.llm.base import awaited, count_message_tokens, question_key
+from chunkcore.models.llm.base import awaited, count_message_tokens
 from chunkcore.questions.filters import Dropped, Filtered, FilterThresholds, filter_questions
 from chunkcore.questions.prompts import (
     MODES,
@@ -174,9 +167,9 @@ class QuestionWriter:
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
         except BudgetError:
-            for each in waiting:  # answered meanwhile
+            for question in waiting:  # answered meanwhile
                 try:
-                    self._take(*each)
+                    self._take(*question)
                 except UnreachableError:  # calls that were never made reached the cap
                     raise
                 except ModelError:
@@ -197,13 +190,13 @@ class QuestionWriter:
         return [self._written[place][1] for place in sorted(chosen)]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
-        found = self._judge(name, sample, answer)
-        self.schedule.settle(sample, kept=isinstance(found, Kept))
-        if isinstance(found, Kept):
-            self.kept.append(found)
-            self._folded[fold(found.text).text] = name
+        outcome = self._judge(name, sample, answer)
+        self.schedule.settle(sample, kept=isinstance(outcome, Kept))
+        if isinstance(outcome, Kept):
+            self.kept.append(outcome)
+            self._folded[fold(outcome.text).text] = name
         else:
-            self.rejections.append(found)
+            self.rejections.append(outcome)
 
     def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> Kept | Rejection:
         try:
@@ -239,7 +232,7 @@ class Generated:
     Attributes:
         rows: one question each, as in a ``questions.jsonl``.
         rejections: in the order of asking.
-        usage: all calls of the journal, earlier runs included.
+        usage: calls of this run, and answers from the cache.
         filtered: what the filters did; None without an embedder.
         stopped: why there are too few questions; "" if there are enough.
         unfinished: a cap or Ctrl-C stopped the work; the same call with a higher cap resumes it.
@@ -265,7 +258,6 @@ def generate_benchmark(
     llm: LLM | str,
     options: GenerationOptions | None = None,
     *,
-    journal: Journal | Path | str | None = None,
     budget: CallBudget | None = None,
     embedder: Embedder | None = None,
     thresholds: FilterThresholds | None = None,
@@ -277,82 +269,80 @@ def generate_benchmark(
     questions, and writes a question and up to five excerpts. An excerpt that is not in the passage, apart from white
     space, rejects the question. Only the places of excerpts are kept, so the model can change no text.
 
-    The result depends only on the documents, the options and the model's answers. With a journal no answer is paid for
-    twice: a stopped run resumes, and the same call with more questions adds to them.
+    The result depends only on the documents, the options and the model's answers. With a `CachedLLM` a stopped run
+    resumes without asking again what was answered, and the same call with more questions adds to them.
 
     Args:
         documents: at least one that is not blank.
-        journal: the file of calls and answers; None keeps them in memory.
-        budget: caps all runs of the journal; the questions so far are then filtered and returned.
+        budget: caps the calls of this run; the questions so far are then filtered and returned.
         embedder: for the filters; None for none.
         thresholds: of the filters; None proposes them from the data.
-        progress: called with "questions", the number kept, and wanted.
+        progress: called with "questions", the number kept, and the number to make.
 
     Raises:
-        DataError: no document to ask about, two share an id, or the journal is damaged.
+        DataError: no document to ask about, or two share an id.
         ModelError: the model cannot be asked, or the embedder failed.
 
     >>> from chunkcore.models.llm import CallableLLM
-    >>> told = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'
-    >>> llm = CallableLLM(lambda messages, schema: told, name="always so")
-    >>> made = generate_benchmark([Document("fox.txt", "The fox naps.")], llm, GenerationOptions(questions=1))
-    >>> made.rows[0]["question"], made.rows[0]["evidence"]
+    >>> answer = '{"oath": "I will.", "question": "Who naps?", "excerpts": ["The fox naps."]}'
+    >>> llm = CallableLLM(lambda messages, schema: answer, name="always so")
+    >>> generated = generate_benchmark([Document("fox.txt", "The fox naps.")], llm, GenerationOptions(questions=1))
+    >>> generated.rows[0]["question"], generated.rows[0]["evidence"]
     ('Who naps?', [{'start': 0, 'end': 13, 'text': 'The fox naps.'}])
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    made = QuestionWriter(documents, options)
+    is_cached = isinstance(model, CachedLLM)
+    capped = CappedLLM(model.llm if isinstance(model, CachedLLM) else model, budget or CallBudget())
+    cached = CachedLLM(capped, model.cache) if isinstance(model, CachedLLM) else None
+    writer = QuestionWriter(documents, options)
     stopped, unfinished = "", False
-    with nullcontext(journal) if isinstance(journal, Journal) else Journal(journal) as kept_calls:
-        journaled = JournaledLLM(model, kept_calls, budget)
-        try:
-            made.run(journaled, journaled.concurrency, progress)
-        except BudgetError as error:
-            stopped, unfinished = str(error), True
-        except KeyboardInterrupt:
-            if not made.kept:
-                raise
-            stopped, unfinished = INTERRUPTED, True
-        except ModelError as error:
-            path = kept_calls.path
-            if path is None:
-                raise
-            raise ModelError(f"{error}. What was answered is kept in {path}: do the same again to go on") from error
-    if not stopped and len(made.kept) < options.questions:
+    try:
+        writer.run(cached or capped, capped.concurrency, progress)
+    except BudgetError as error:
+        stopped, unfinished = str(error), True
+    except KeyboardInterrupt:
+        if not writer.kept:
+            raise
+        stopped, unfinished = INTERRUPTED, True
+    except ModelError as error:
+        if not is_cached:
+            raise
+        raise ModelError(f"{error}. What was answered is in the cache: do the same again to go on") from error
+    if not stopped and len(writer.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
-    filtered, rejections = None, made.rejections
-    gone: dict[int, Dropped] = {}
-    if embedder is not None and made.kept:
-        filtered = filter_questions(
-            [each.text for each in made.kept],
-            [[Evidence(each.sample.document.id, span) for span in each.spans] for each in made.kept],
-            [each.excerpts for each in made.kept],
-            embedder,
-            thresholds or FilterThresholds(),
-        )
-        gone = {each.index: each for each in filtered.dropped}
-        more = [_rejection(made.kept[at], each.stage, each.reason) for at, each in gone.items()]
-        rejections = sorted([*rejections, *more], key=lambda each: int(each.id[1:]))
+    filtered = _filtered(writer.kept, embedder, thresholds) if embedder is not None and writer.kept else None
+    dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
+    rejections = [*writer.rejections, *(_rejection(writer.kept[at], drop) for at, drop in dropped.items())]
     return Generated(
         documents=documents,
-        rows=tuple(_row(each, options.mode) for at, each in enumerate(made.kept) if at not in gone),
-        rejections=tuple(rejections),
-        usage=kept_calls.usage,
+        rows=tuple(_row(kept, options.mode) for at, kept in enumerate(writer.kept) if at not in dropped),
+        rejections=tuple(sorted(rejections, key=lambda rejection: int(rejection.id[1:]))),
+        usage=(cached or capped).usage,
         filtered=filtered,
         stopped=stopped,
         unfinished=unfinished,
-        info=_info(documents, model, options, made, filtered, embedder),
+        info=_info(documents, model, writer, filtered, embedder),
+    )
+
+
+def _filtered(kept: Sequence[Kept], embedder: Embedder, thresholds: FilterThresholds | None) -> Filtered:
+    return filter_questions(
+        [question.text for question in kept],
+        [[Evidence(question.sample.document.id, span) for span in question.spans] for question in kept],
+        [question.excerpts for question in kept],
+        embedder,
+        thresholds or FilterThresholds(),
     )
 
 
 def estimate_generation(documents: Sequence[Document], options: GenerationOptions | None = None) -> Usage:
     """Calls and tokens (`cl100k_base`) that generating would take. Nothing is asked.
 
-    Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no journal.
+    Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no cache.
     """
     estimator = Estimator()
-    made = QuestionWriter(documents, options or GenerationOptions(), assumed=True)
-    made.run(estimator, 1, None)
+    QuestionWriter(documents, options or GenerationOptions(), assumed=True).run(estimator, 1, None)
     return estimator.usage
 
 
@@ -368,32 +358,33 @@ def _row(kept: Kept, mode: Mode) -> dict[str, Any]:
     }
 
 
-def _rejection(kept: Kept, stage: Stage, reason: str) -> Rejection:
-    where = kept.sample
-    return Rejection(kept.id, where.document.id, where.span, stage, reason, kept.text, tuple(kept.excerpts))
+def _rejection(kept: Kept, dropped: Dropped) -> Rejection:
+    sample = kept.sample
+    return Rejection(
+        kept.id, sample.document.id, sample.span, dropped.stage, dropped.reason, kept.text, tuple(kept.excerpts)
+    )
 
 
 def _info(
     documents: Sequence[Document],
     llm: LLM,
-    options: GenerationOptions,
-    made: QuestionWriter,
+    writer: QuestionWriter,
     filtered: Filtered | None,
     embedder: Embedder | None,
 ) -> dict[str, Any]:
-    represented = {kept.sample.document.id for kept in made.kept}
+    represented = {kept.sample.document.id for kept in writer.kept}
     return {
         "chunkcore": installed_version(),
         "model": llm.name,
         "model_fingerprint": llm.fingerprint,
-        "prompt": prompt_version(options.mode),
-        "seed": options.seed,
-        "options": asdict(options),
+        "prompt": prompt_version(writer.options.mode),
+        "seed": writer.options.seed,
+        "options": asdict(writer.options),
         "documents": len(documents),
         "documents_hash": documents_digest(documents),
-        "asked": made.asked,
-        "kept_before_filters": len(made.kept),
-        "without_question": [each.id for each in documents if each.id not in represented],
+        "asked": writer.asked,
+        "kept_before_filters": len(writer.kept),
+        "without_question": [document.id for document in documents if document.id not in represented],
         "embedder": embedder.name if embedder is not None else None,
         "duplicate_threshold": filtered.duplicate if filtered else None,
         "relevance_threshold": filtered.relevance if filtered else None,
@@ -402,7 +393,7 @@ def _info(
 
 @dataclass(frozen=True, kw_only=True)
 class CallBudget:
-    """A cap on all calls of a journal, earlier runs included.
+    """A cap on the calls of one run; answers from a cache are free.
 
     Attributes:
         max_calls: None for no limit.
@@ -431,210 +422,51 @@ class CallBudget:
             raise BudgetError(f"one more call could cost more than the cap of {self.max_cost:g}")
 
 
-_HEADER = {"journal": "chunkcore generate", "version": 1}
-FINISHES = ("stop", "length", "refusal")
 _IN_A_ROW = 10  # more failures in a row are the endpoint's, not a question's
 _ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCall:
-    """A call without a readable answer; `again` says whether the question may be repeated."""
+class CappedLLM:
+    """A language model whose calls a budget caps. Ten failures in a row are a `ModelError`.
 
-    reason: str
-    again: bool
+    A call counts before it is made, with 200 tokens for its unknown answer.
 
-    def error(self) -> Exception:
-        """The exception for `ask`."""
-        return BadAnswerError(self.reason) if self.again else NoAnswerError(self.reason)
-
-
-class Journal:
-    """Calls to models and their answers, in memory and, with a path, on disk.
-
-    One process at a time may have the file open. An unfinished last line is cut off.
-
-    Raises:
-        OptionError: another process has the file open.
-        DataError: the file is no journal, is damaged, or cannot be read or written.
-
-    >>> with Journal() as journal:
-    ...     journal.ask("k", 120)
-    ...     journal.answer("k", Reply("It is.", output_tokens=3))
-    ...     journal.fetch("k").text, journal.usage.calls, journal.usage.input_tokens
-    ('It is.', 1, 120)
+    Attributes:
+        usage: calls of this object, failed ones included; a failed call counts 200 tokens for its missing answer.
     """
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        self.path = None if path is None else Path(path)
-        self._lock = threading.RLock()
-        self._replies: dict[str, Reply] = {}
-        self._failures: dict[str, list[FailedCall]] = defaultdict(list)
-        self._unwritten: list[tuple[str, FailedCall]] = []
-        self._asked: dict[str, int] = {}  # question tokens by key
-        self._spent = Usage()
-        self._log: AppendLog | None = None
-        if self.path is not None:
-            self._log = AppendLog(self.path, _HEADER, what="journal of questions", advice="name another output")
-            if self._log.cut_off:
-                warnings.warn(f"{self.path}: the last line was not finished and is cut off", stacklevel=2)
-            for number, entry in self._log.entries:
-                try:
-                    self._take(entry)
-                except (ValueError, KeyError, TypeError) as error:
-                    self._log.close()
-                    raise DataError(
-                        f"{self.path}, line {number}: no line of a journal; delete it, and its call is made again"
-                    ) from error
-
-    def fetch(self, key: str) -> Reply | None:
-        """The recorded answer, or None."""
-        return self._replies.get(key)
-
-    def failures(self, key: str) -> Sequence[FailedCall]:
-        return tuple(self._failures.get(key, ()))
-
-    def ask(self, key: str, input_tokens: int, budget: CallBudget | None = None) -> None:
-        """Record a call before it is made; it is on disk on return. Raises `BudgetError` over the budget."""
-        with self._lock:
-            if budget is not None:
-                budget.check(self._spent + _unanswered(input_tokens))
-            self._record({"asked": key, "input_tokens": input_tokens})
-
-    def answer(self, key: str, reply: Reply) -> None:
-        """Record an answer; it is on disk on return."""
-        with self._lock:
-            self._note_answered(key, reply)
-            failed = [{"failed": name, **asdict(failure)} for name, failure in self._unwritten]
-            self._unwritten.clear()
-            self._append(*failed, {"answered": key, **asdict(reply)})
-
-    def withdraw(self, key: str) -> None:
-        """Record that a call was never made; it no longer counts."""
-        with self._lock:
-            self._record({"withdrawn": key})
-
-    def fail(self, key: str, failure: FailedCall) -> None:
-        """Note a failure, recorded with the next answer: a dead endpoint leaves no trace. Raises `ModelError` at 10 in
-        a row.
-        """
-        with self._lock:
-            self._failures[key].append(failure)
-            self._unwritten.append((key, failure))
-            if len(self._unwritten) >= _IN_A_ROW:
-                raise ModelError(f"{_IN_A_ROW} calls in a row failed, the last one: {failure.reason}")
-
-    @property
-    def usage(self) -> Usage:
-        """All calls, with those that failed or were interrupted.
-
-        `Usage.estimated_calls` are calls whose tokens are counted here; a missing answer counts 200.
-        """
-        return self._spent
-
-    @property
-    def unanswered(self) -> int:
-        """Calls that failed or were interrupted."""
-        return self._spent.calls - len(self._replies)
-
-    def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _note_answered(self, key: str, reply: Reply) -> None:
-        asked = self._asked.get(key, 0)
-        self._spent += Usage.of(asked, reply) - _unanswered(asked)
-        self._replies[key] = reply
-
-    def _append(self, *entries: Mapping[str, Any]) -> None:
-        if self._log is not None:
-            self._log.append(*entries)
-
-    def _record(self, entry: Mapping[str, Any]) -> None:
-        self._append(entry)
-        self._take(entry)
-
-    def _take(self, entry: Mapping[str, Any]) -> None:
-        if "asked" in entry:
-            count = self._asked[_text(entry["asked"])] = _count(entry["input_tokens"])
-            self._spent += _unanswered(count)
-        elif "withdrawn" in entry:
-            self._spent -= _unanswered(self._asked.pop(_text(entry["withdrawn"])))
-        elif "failed" in entry:
-            failure = FailedCall(_text(entry["reason"]), entry["again"] is True)
-            self._failures[_text(entry["failed"])].append(failure)
-        else:
-            if entry["finish"] not in FINISHES:
-                raise ValueError(entry["finish"])
-            read, written = (
-                None if entry[name] is None else _count(entry[name]) for name in ("input_tokens", "output_tokens")
-            )
-            reply = Reply(_text(entry["text"]), entry["finish"], read, written, _count(entry["cached_tokens"]))
-            self._note_answered(_text(entry["answered"]), reply)
-
-
-def _unanswered(input_tokens: int) -> Usage:
-    return Usage(calls=1, input_tokens=input_tokens, output_tokens=_ANSWER_TOKENS, estimated_calls=1)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(value)
-    return value
-
-
-class JournaledLLM:
-    """A language model that replays answers and failures from a journal."""
-
-    def __init__(self, llm: LLM, journal: Journal, budget: CallBudget | None = None) -> None:
+    def __init__(self, llm: LLM, budget: CallBudget) -> None:
         self.llm = llm
-        self.journal = journal
         self.budget = budget
         self.name = llm.name
         self.fingerprint = llm.fingerprint
         self.concurrency = max(1, int(getattr(llm, "concurrency", 1)))
-        self._tries: Counter[str] = Counter()  # failures replayed for each question
-        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._guard = threading.Lock()
+        self.usage = Usage()
+        self._failures = 0
+        self._lock = threading.Lock()
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
-        """The journal's answer, else the model's. Raises `BudgetError` if the budget is spent, or as the model does."""
-        key = f"{self.fingerprint}:{question_key(messages, schema).hex()}"
-        with self._guard:
-            lock = self._locks[key]
-        with lock:  # concurrent callers get this answer
-            failures = self.journal.failures(key)
-            if self._tries[key] < len(failures):
-                self._tries[key] += 1
-                raise failures[self._tries[key] - 1].error()
-            kept = self.journal.fetch(key)
-            if kept is not None:
-                return kept
-            self.journal.ask(key, count_message_tokens(messages), self.budget)
-            try:
-                answer = awaited(self.llm.complete(messages, schema))
-            except UnreachableError:
-                self.journal.withdraw(key)
-                raise
-            except (NoAnswerError, BadAnswerError, TimeoutError) as error:
-                self._tries[key] += 1
-                reason = "expected an answer in time, got none" if isinstance(error, TimeoutError) else str(error)
-                failure = FailedCall(reason, again=not isinstance(error, NoAnswerError))
-                self.journal.fail(key, failure)
-                raise failure.error() from error
-            reply = Reply(answer) if isinstance(answer, str) else answer
-            if isinstance(reply, Reply) and isinstance(reply.text, str) and reply.finish in FINISHES:
-                self.journal.answer(key, reply)
-            return answer
+        """The model's answer. Raises `BudgetError` if the budget is spent, or as the model does."""
+        tokens = count_message_tokens(messages)
+        expected = Usage(calls=1, input_tokens=tokens, output_tokens=_ANSWER_TOKENS, estimated_calls=1)
+        with self._lock:
+            self.budget.check(self.usage + expected)
+            self.usage += expected
+        try:
+            answer = awaited(self.llm.complete(messages, schema))
+        except UnreachableError:
+            with self._lock:
+                self.usage -= expected  # the question was not sent
+            raise
+        except (NoAnswerError, BadAnswerError, TimeoutError) as error:
+            with self._lock:
+                self._failures += 1
+                if self._failures >= _IN_A_ROW:
+                    raise ModelError(f"{_IN_A_ROW} calls in a row failed, the last one: {error}") from error
+            raise
+        reply = Reply(answer) if isinstance(answer, str) else answer
+        with self._lock:
+            self._failures = 0
+            if isinstance(reply, Reply) and isinstance(reply.text, str):
+                self.usage += Usage.of(tokens, reply) - expected
+        return answer

@@ -40,7 +40,7 @@ def filter_page(filtered: Filtered) -> str:
         f"<title>What the filters went by</title><style>{style}</style><body>",
         f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
         "<p>Look at the pairs next to the thresholds. Where another one suits better, run the same command with "
-        "<code>--relevance</code> or <code>--duplicate</code> and a number: no call to the model is made for that.</p>",
+        "<code>--relevance</code> or <code>--duplicate</code> and a number: the answers are in the cache, so the model is not called for that.</p>",
         "<h2>Are excerpts about their question?</h2>",
         f"<p>{_rule(filtered.relevance, 'A question with an excerpt under {} is dropped.')}</p>",
         '<p class="note">Bars: cosines of questions with their own excerpts. Outline, at its own scale: with the '
@@ -160,7 +160,6 @@ class GenerationFiles:
     questions: Path
     rejected: Path
     info: Path  # seed, model, prompt, options, documents, calls, thresholds
-    journal: Path  # every call and its answer
     page: Path  # the distributions behind the filters
 
 
@@ -176,13 +175,12 @@ def files_beside(questions: Path) -> GenerationFiles:
         questions=questions,
         rejected=questions.with_suffix(".rejected.jsonl"),
         info=questions.with_suffix(".info.json"),
-        journal=questions.with_suffix(".journal.jsonl"),
         page=questions.with_suffix(".filters.html"),
     )
 
 
 def write_generated(files: GenerationFiles, generated: Generated) -> None:
-    """Write all files but the journal, each atomically; the page only after filtering."""
+    """Write the files, each atomically; the page only after filtering."""
     rejected = ({**asdict(each), "sample": [each.sample.start, each.sample.end]} for each in generated.rejections)
     write_parts(files.rejected, map(utf8_line, rejected))
     if generated.filtered is not None:
