@@ -40,7 +40,8 @@ def filter_page(filtered: Filtered) -> str:
         f"<title>What the filters went by</title><style>{style}</style><body>",
         f"<h1>What the filters went by: {len(filtered.questions):,} questions, {len(filtered.dropped):,} dropped</h1>",
         "<p>Look at the pairs next to the thresholds. Where another one suits better, run the same command with "
-        "<code>--relevance</code> or <code>--duplicate</code> and a number: the answers are in the cache, so the model is not called for that.</p>",
+        "<code>--relevance</code> or <code>--duplicate</code> and a number: "
+        "Answers are cached, so the model is not called.</p>",
         "<h2>Are excerpts about their question?</h2>",
         f"<p>{_rule(filtered.relevance, 'A question with an excerpt under {} is dropped.')}</p>",
         '<p class="note">Bars: cosines of questions with their own excerpts. Outline, at its own scale: with the '
