@@ -27,6 +27,7 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
+    SizeUnitWarning,
     SourceWarning,
     aevaluate_retriever,
     arun_retriever,
@@ -523,26 +524,50 @@ def test_a_strategy_that_reads_metadata_is_given_the_documents():
     assert {chunk.metadata["strategy"] for chunk in chunks} == {"code"}
 
 
-def test_pieces_that_come_one_by_one_are_warned_of_too():
-    """As `ParentDocumentRetriever` gives them to its child splitter."""
-    text = " ".join(f"Sentence {number} is about tea. Refrain." for number in range(40))
-    document = Document(page_content=text, metadata={"source": "a.md"})
-    splitter = ChunkcoreTextSplitter("recursive:size=8")
-    for stated in (True, False):
-        pieces = RecursiveCharacterTextSplitter(
-            chunk_size=300, chunk_overlap=0, add_start_index=stated
-        ).split_documents([document])
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            warnings.simplefilter("ignore", ResourceWarning)  # of what another test has left
-            made = [splitter.split_documents([piece]) for piece in [document, document, *pieces, pieces[-1]]]
-        assert len(said) == (0 if stated else len(pieces))
-        numbers = [{chunk.metadata.get("source_part") for chunk in chunks} for chunks in made]
-        own = [{None}] * len(pieces) if stated else [{number + 1} for number in range(len(pieces))]
-        assert numbers == [{None}, {None}, *own, own[-1]]
-        if not stated:
-            assert len(merge_overlaps([made[2][0], made[3][1]])) == 2
-    assert "this text and that of the call before share the source 'a.md'" in str(said[0].message)
+def test_an_edited_document_is_split_as_if_it_were_the_first():
+    """Also by `index`, whose keys are made of the metadata."""
+    before = "One is here. Two is here. Three is here. Four is here. Five is here."
+    splitter = ChunkcoreTextSplitter("recursive:size=4")
+    records, store = InMemoryRecordManager("tea"), InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    records.create_schema()
+    counts = []
+    for text in (before, before.replace("Five", "Six")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            chunks = splitter.split_documents([Document(page_content=text, metadata={"source": "a.md"})])
+        assert not any("source_part" in chunk.metadata for chunk in chunks)
+        done = index(chunks, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
+        counts.append(done)
+    assert counts[0]["num_added"] == len(chunks)
+    assert (counts[1]["num_added"], counts[1]["num_deleted"]) == (1, 1)
+
+
+def test_the_white_space_after_a_chunk_makes_the_source_again():
+    text = "def f(x):\n    if x:\n        return 1\n\n\ndef g(y):\n    return y\n"
+    for counter in ("words", "characters"):
+        chunks = ChunkcoreTextSplitter("recursive", size=8, counter=counter).create_documents([text])
+        assert len(chunks) > 1
+        joined = "".join(chunk.page_content + chunk.metadata.get("white_space", "") for chunk in chunks)
+        assert joined == text
+
+
+def test_a_chunk_that_is_split_again_hands_its_white_space_to_its_last_piece():
+    text = "One two three four.\n\nFive six seven eight."
+    parents = ChunkcoreTextSplitter("recursive", size=4, counter="words").create_documents([text])
+    pieces = ChunkcoreTextSplitter("recursive", size=2, counter="words").split_documents(parents)
+    assert [piece.metadata.get("white_space") for piece in pieces] == [" ", "\n\n", " ", None]
+
+
+def test_chunk_size_says_that_it_counts_tokens():
+    with pytest.warns(SizeUnitWarning, match=r'tokens here .* counter="characters".* size=') as caught:
+        ChunkcoreTextSplitter(chunk_size=1000, chunk_overlap=200)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ChunkcoreTextSplitter(size=1000)
+        ChunkcoreTextSplitter(chunk_size=1000, counter="characters")
+        ChunkcoreTextSplitter(chunk_size=1000, length_function=len)
+        ChunkcoreTextSplitter.from_tiktoken_encoder(chunk_size=100)
 
 
 @pytest.mark.parametrize("known", [{"id": "own"}, {"metadata": {"source": "a.md", "page": 1}}, {"metadata": {}}])
@@ -555,15 +580,3 @@ def test_documents_that_can_be_told_apart_are_not_numbered(known):
         warnings.simplefilter("error")
         chunks = ChunkcoreTextSplitter("recursive").split_documents(documents)
     assert not any("source_part" in chunk.metadata for chunk in chunks)
-
-
-def test_chunks_are_what_langchains_own_constructor_makes() -> None:
-    given = Document(page_content="One two. Three four. Five six.", metadata={"source": "a", 3: None}, id="d")
-    chunks = ChunkcoreTextSplitter("recursive:size=2,counter=words").split_documents([given])
-    assert len(chunks) > 1
-    for chunk in chunks:
-        own = Document(page_content=chunk.page_content, metadata=chunk.metadata, id=chunk.id)
-        for held in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-            assert getattr(chunk, held) == getattr(own, held)
-        assert chunk == own == pickle.loads(pickle.dumps(chunk))
-        assert chunk.metadata is not given.metadata

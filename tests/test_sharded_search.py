@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chunkadapters.ray import RayMap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkadapters.ray import RayMap
 from chunkcore.chunkers import get_chunker
 from chunkcore.columns import blocks, concatenate
 from chunkcore.datasets import load_dataset

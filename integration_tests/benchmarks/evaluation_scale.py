@@ -1,7 +1,6 @@
 """Time and peak memory of each stage of a comparison of a million chunks and ten thousand questions.
 
     python -m integration_tests.benchmarks.evaluation_scale [--chunks 1000000] [--queries 10000] [--tokens 200]
-    python -m integration_tests.benchmarks.evaluation_scale --ray 2
     python -m integration_tests.benchmarks.evaluation_scale --files
     python -m integration_tests.benchmarks.evaluation_scale --command
 
@@ -42,7 +41,6 @@ from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import ReportPage, write_report
-from chunkcore.retrieval import Sharded
 from chunkcore.stored import store_documents
 from integration_tests.static_model import static_model
 
@@ -129,16 +127,6 @@ def by_command(benchmark: Benchmark, options: list[str]) -> None:
         print("\n".join((folder / "report" / "report.md").read_text(encoding="utf-8").splitlines()[:40]))
 
 
-def by_ray(workers: int, folder: str) -> Sharded:
-    """A search by Ray workers, which are told to hold little in their object store."""
-    import ray
-
-    from chunkadapters.ray import RayMap
-
-    ray.init(num_cpus=workers, include_dashboard=False, object_store_memory=500_000_000, logging_level="error")
-    return Sharded(mapper=RayMap(in_flight=2 * workers), folder=folder)
-
-
 TOKENS_PER_WORD = 2.85  # of these words, in cl100k_base
 
 
@@ -190,7 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-k", type=parse_depth, action="append", help="default: 5, 10 and min, as of compare")
     parser.add_argument("--files", action="store_true", help="read documents and excerpts from files, and end")
     parser.add_argument("--command", action="store_true", help="run chunkcore compare on files, and end")
-    parser.add_argument("--ray", type=int, help="embed and search with so many Ray workers; memory is the driver's")
     options = parser.parse_args(arguments)
     stage = Stages()
     with stage("draw documents and questions"):
@@ -215,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             [get_chunker(spec) for spec in specs],
             CachedEmbedder(WordHashes(vocabulary), cache),
             measures=measures_at(ks),
-            retrievers=[by_ray(options.ray, folder)] if options.ray else options.retriever or ["dense"],
+            retrievers=options.retriever or ["dense"],
             progress=stage.progress,
         )
         with stage("compare"):

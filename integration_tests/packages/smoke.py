@@ -313,12 +313,6 @@ def parquet() -> None:
         assert len(load_benchmark(file, layout="ragbench").queries) == 1
 
 
-def ray() -> None:
-    """Sends work to Ray's workers."""
-    adapter = importlib.import_module("chunkadapters.ray")
-    assert sorted(adapter.RayMap(in_flight=1)(abs, [-1, 2])) == [1, 2]
-
-
 # Each extra's promise; the packages whose presence makes it due; the extras that an error may name in its place.
 EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] = {
     "langchain": (langchain, ("langchain_core", "langchain_text_splitters"), ()),
@@ -339,7 +333,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "frames": (frames, ("pandas",), ()),
     "arrow": (arrow, ("pyarrow",), ()),
     "parquet": (parquet, ("pyarrow",), ()),
-    "ray": (ray, ("ray",), ()),
 }
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.document import Chunk
@@ -17,18 +18,17 @@ from chunkcore.tokens import TokenCounter
 
 if TYPE_CHECKING:  # a splitter without a model should not wait for the models' import
     from chunkcore.models import Embedder
-    from chunkcore.packing import Overlap
 
 DEFAULT_STRATEGY = "recursive"
 
 # The frameworks' names of options, and the strategies' names.
 _ALIASES = {
-    "chunk_size": ("size",),
-    "chunk_overlap": ("overlap",),
-    "keep_separator": ("keep",),
-    "is_separator_regex": ("regex",),
-    "strip_whitespace": ("strip",),
-    "length_function": ("counter",),
+    "chunk_size": "size",
+    "chunk_overlap": "overlap",
+    "keep_separator": "keep",
+    "is_separator_regex": "regex",
+    "strip_whitespace": "strip",
+    "length_function": "counter",
 }
 
 # Options of the frameworks' splitters that have no equal here: whose they are, and ours that is nearest.
@@ -46,102 +46,6 @@ _OTHERS = {
 
 # The beginnings of bridged models' names.
 _BRIDGED = ("langchain:", "llamaindex:", "haystack:")
-
-
-# ---- The strategies' options as type checkers see them. `get_chunker` checks what is in range.
-
-
-class RecursiveOptions(TypedDict, total=False):
-    """Options of ``recursive``, and LangChain's names of them.
-
-    `chunk_size` is `size`, `chunk_overlap` is `overlap`, `keep_separator` is `keep` (True: "start", False: "drop"),
-    `is_separator_regex` is `regex`, `strip_whitespace` is `strip`, and `length_function` is `counter`: `len`, or a
-    counter's ``count``.
-    """
-
-    chunk_overlap: int | str | Overlap
-    chunk_size: int
-    counter: TokenCounter | str
-    is_separator_regex: bool
-    keep: Literal["start", "end", "drop"]
-    keep_separator: bool | Literal["start", "end"]
-    length_function: Callable[[str], int]
-    maximum: int | str | None
-    minimum: int
-    overlap: int | str | Overlap
-    regex: bool
-    separators: Sequence[str]
-    size: int
-    strip: bool
-    strip_whitespace: bool
-
-
-class SemanticOptions(TypedDict, total=False):
-    """Options of ``breakpoint``; `chunk_size` is `size`."""
-
-    amount: float | None
-    buffer: int
-    chunk_size: int
-    counter: TokenCounter | str
-    embedder: Any
-    empty_end: bool
-    size: int | None
-    minimum: int
-    splitter: str | Callable[[str], Any]
-    threshold: str
-
-
-class ClusterSemanticOptions(TypedDict, total=False):
-    """Options of ``cluster_semantic``; `chunk_size` is `size`."""
-
-    chunk_size: int
-    counter: TokenCounter | str
-    embedder: Any
-    size: int | None
-    maximum: int | str | None
-    mean: float | None
-    minimum: int
-    piece_size: int | None
-    separators: Sequence[str]
-
-
-class LumberOptions(TypedDict, total=False):
-    """Options of ``lumber``; `chunk_size` is `size`."""
-
-    chunk_size: int
-    counter: TokenCounter | str
-    llm: Any
-    size: int | None
-    minimum: int
-    paragraph_end: str
-    retries: int
-    strict: bool
-    window: int
-
-
-class Options(RecursiveOptions, SemanticOptions, ClusterSemanticOptions, LumberOptions, total=False):
-    """Options of all strategies, but for the ``chunker`` of ``contextual``, which needs a specification string."""
-
-    chunks: int | None
-    content: str
-    context_size: int
-    d: int
-    document_size: int
-    eps: float
-    goal: str
-    heading_level: int
-    k: float
-    language: str
-    max_segment: int | None
-    min_samples: int
-    overlap_sentences: int
-    passage_minimum: int
-    passage_size: int
-    position_weight: float
-    segmenter: Any
-    sentences: int
-    spread: str
-    stop: float
 
 
 def build(
@@ -168,7 +72,6 @@ def build(
     >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
     50
     """
-    options = dict(options or {})
     if chunker is not None and strategy is not None:
         raise OptionError(f"give a chunker or a strategy, not both: got {chunker!r} and {strategy!r}")
     if isinstance(chunker, Chunker):
@@ -178,24 +81,13 @@ def build(
                 "give them to the chunker, or name the strategy instead"
             )
         return chunker
-    name = chunker if chunker is not None else strategy if strategy is not None else DEFAULT_STRATEGY
-    if not isinstance(name, str):
-        raise OptionError(
-            f"expected a chunker, a strategy's name or a spec string such as 'recursive:size=200', "
-            f"got {type(name).__name__}"
-        )
-    if ":" in name:
-        if options:
-            raise OptionError(
-                f"the spec {name!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
-                "or give the strategy's bare name"
-            )
-        name, options = split_spec(name)
+    first = next((name for name in (chunker, strategy) if name is not None), DEFAULT_STRATEGY)
+    name, options = _name_and_options(first, dict(options or {}))
     framework = name.partition("_")[0]
-    if framework in ("langchain", "llamaindex", "haystack"):  # a configuration may name a strategy of `exact`
+    if framework in ("langchain", "llamaindex"):  # a configuration may name a strategy of `exact`
         with suppress(ImportError):
             import_module(f"chunkadapters.exact.{framework}")
-    options = _own_names(name, options)
+    options = _translated(name, options)
     for option, value in options.items():
         if isinstance(value, str) and value.startswith(_BRIDGED):  # none can be built from it
             raise OptionError(
@@ -212,6 +104,23 @@ def build(
 
             options["counter"] = EmbedderCounter(fit_to)
     return get_chunker(name, **options)
+
+
+def _name_and_options(name: object, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The strategy's name and its options, from a name with options or from a spec string."""
+    if not isinstance(name, str):
+        raise OptionError(
+            f"expected a chunker, a strategy's name or a spec string such as 'recursive:size=200', "
+            f"got {type(name).__name__}"
+        )
+    if ":" not in name:
+        return name, options
+    if options:
+        raise OptionError(
+            f"the spec {name!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
+            "or give the strategy's bare name"
+        )
+    return split_spec(name)
 
 
 # Values of options that are no framework's models.
@@ -234,21 +143,6 @@ def embedder_of(model: Any, as_model: Callable[[Any], Any]) -> Embedder | None:
     return get_embedder(as_model(model))
 
 
-class OneStrategy:
-    """Put before a framework's splitter class: makes it a class of one strategy, which needs no naming."""
-
-    _own: ClassVar[str]
-
-    def __init__(self, *, strategy: str | None = None, **more: Any) -> None:
-        given = more.get("chunker", strategy)
-        if given not in (None, self._own):
-            raise OptionError(
-                f"{type(self).__name__} is the strategy {self._own!r}, and {given!r} was given: leave it out, or take "
-                "the class that takes any strategy"
-            )
-        super().__init__(strategy=self._own, **more)  # type: ignore[call-arg]  # the framework's class
-
-
 def is_bridged(value: Any) -> bool:
     """Whether it is a framework's model, also behind a cache, or a chunker with one."""
     if isinstance(value, Chunker):
@@ -257,28 +151,28 @@ def is_bridged(value: Any) -> bool:
     return isinstance(name, str) and name.startswith(_BRIDGED)
 
 
-def _own_names(name: str, options: dict[str, Any]) -> dict[str, Any]:
+def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options under the strategy's names."""
     cls = strategies.find(name)
     if cls is None:
         return options
-    known = cls.option_names()
-    for alias, names in _ALIASES.items():
-        own = next((each for each in names if each in known), None)
-        if alias not in options or alias in known or own is None:
+    accepted = cls.option_names()
+    for alias, option in _ALIASES.items():
+        if alias not in options or alias in accepted or option not in accepted:
             continue
-        if own in options:
-            raise OptionError(f"{alias} and {own} are the same option of {name}: give one of them")
-        options[own] = _own_value(alias, options.pop(alias))
-    for option, (whose, ours) in _OTHERS.items():
-        if option in options and option not in known:
+        if option in options:
+            raise OptionError(f"{alias} and {option} are the same option of {name}: give one of them")
+        options[option] = _translated_value(alias, options.pop(alias))
+    for option, (framework, equivalent) in _OTHERS.items():
+        if option in options and option not in accepted:
             raise OptionError(
-                f"{option} is an option of {whose}: exact(...) around that splitter keeps its cuts and states their "
-                f"places; here it is {ours}"
+                f"{option} is an option of {framework}: exact(...) around that splitter keeps its cuts and states "
+                f"their places; here it is {equivalent}"
             )
     return options
 
 
-def _own_value(alias: str, value: Any) -> Any:
+def _translated_value(alias: str, value: Any) -> Any:
     """LangChain's value as ours. Raises `OptionError`: it has no equal here."""
     if alias == "keep_separator":
         return ("start" if value else "drop") if isinstance(value, bool) else value
@@ -300,6 +194,25 @@ def workers_for(chunker: Chunker, documents: int) -> int:
     return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
 
 
+_INNER = (
+    "chunkadapters",
+    "chunkcore",
+    "haystack",
+    "haystack_integrations",
+    "langchain_core",
+    "langchain_text_splitters",
+)
+_INNER += ("llama_index", "llama_index_instrumentation", "pydantic", "concurrent", "threading", "asyncio")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside of this package and the frameworks that led here."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level if frame is not None else 2)
+
+
 class TruncationWarning(UserWarning):
     """Chunks are over the token limit of the model that will embed them: it would cut off their ends."""
 
@@ -310,23 +223,25 @@ def warn_on_truncation(chunked: Iterable[Sequence[Chunk]], embedder: Embedder | 
     It states the number of such chunks and of lost tokens, without metadata that a framework puts beside the text. No
     warning for an embedder without a limit, or without a count of its tokens.
     """
-    if embedder is not None:
-        from chunkcore.models import TokenCountingEmbedder
-    most = embedder.max_tokens if embedder is not None and isinstance(embedder, TokenCountingEmbedder) else None
-    if embedder is None or most is None:
+    if embedder is None:
+        yield from chunked
+        return
+    from chunkcore.models import TokenCountingEmbedder
+
+    most = embedder.max_tokens
+    if most is None or not isinstance(embedder, TokenCountingEmbedder):
         yield from chunked
         return
     total = cut = lost = 0
     for chunks in chunked:
-        counts = embedder.count_tokens([chunk.text for chunk in chunks])  # type: ignore[attr-defined]
+        counts = embedder.count_tokens([chunk.text for chunk in chunks])
         over = counts[counts > most] - most
         total, cut, lost = total + len(chunks), cut + len(over), lost + int(over.sum())
         yield chunks
     if cut:
-        warnings.warn(
+        warn_user(
             f"{cut:,} of {total:,} chunks are longer than the {most} tokens that {embedder.name} reads: {lost:,} of "
             "its tokens would be cut off and never be searched. Choose a smaller size, or leave size and counter out, "
             "so that fit_to chooses them",
             TruncationWarning,
-            stacklevel=3,
         )

@@ -41,12 +41,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from haystack_integrations.components.preprocessors.chunkadapters import (
         ChunkcoreIndexUpdater as ChunkcoreIndexUpdater,
     )
-    from haystack_integrations.components.preprocessors.chunkadapters import (
-        ClusterSemanticSplitter as ClusterSemanticSplitter,
-    )
-    from haystack_integrations.components.preprocessors.chunkadapters import LumberSplitter as LumberSplitter
-    from haystack_integrations.components.preprocessors.chunkadapters import RecursiveSplitter as RecursiveSplitter
-    from haystack_integrations.components.preprocessors.chunkadapters import SemanticSplitter as SemanticSplitter
     from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps as ChunkcoreMergeOverlaps
     from haystack_integrations.components.retrievers.chunkadapters import (
         ChunkcorePassageAssembler as ChunkcorePassageAssembler,

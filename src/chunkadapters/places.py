@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any, Literal
 
-from chunkcore.document import Chunk, ContiguousChunks, Document, Mark, Span, pages_of_all
+from chunkcore.document import Chunk, Document, Mark, Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.spans import merge_touching
 
@@ -23,9 +24,13 @@ PAGE_MARKS = "page_marks"
 SEGMENTS = "segments"
 SPANS = "spans"
 PARTS = "parts"  # of a passage
+LOCATED = "located"  # how `exact` found a piece; see `chunkcore.run.MatchKind`
+WHITE_SPACE = "white_space"  # the white space between a chunk and the next one
 
 # Metadata of chunks that no model should read.
-BOOKKEEPING = (SPANS, SEGMENTS, DERIVED, "fallback", "fallback_reason")
+BOOKKEEPING = (SPANS, SEGMENTS, DERIVED, LOCATED, WHITE_SPACE, "fallback", "fallback_reason")
+# Values of `located` without a certain place.
+UNKNOWN_PLACE = ("ambiguous", "unlocated")
 
 
 # ---- Ids
@@ -74,7 +79,7 @@ def decode_spans(value: object) -> tuple[Span, ...]:
     """
     try:
         if isinstance(value, str):
-            pairs = [each.split("-") for each in value.split(",")]
+            pairs = [pair.split("-") for pair in value.split(",")]
             return tuple(Span(int(start), int(end)) for start, end in pairs)
         if isinstance(value, list | tuple):
             return tuple(Span(start, end) for start, end in value)
@@ -98,8 +103,8 @@ def decode_segments(value: object) -> tuple[tuple[Span, ...], ...]:
     >>> decode_segments("0-12;20-31,40-44")[0]
     (Span(start=0, end=12),)
     """
-    found = tuple(map(decode_spans, value.split(";"))) if isinstance(value, str) else ()
-    return found if all(found) else ()
+    segments = tuple(map(decode_spans, value.split(";"))) if isinstance(value, str) else ()
+    return segments if all(segments) else ()
 
 
 # ---- Places
@@ -142,8 +147,9 @@ class Origin:
         a model: its place is the whole passage.
         """
         if derived:
-            known = start is not None and end is not None and 0 <= start < end
-            passage = tuple(spans) or ((Span(start, end),) if known else ())  # type: ignore[arg-type]
+            passage = tuple(spans)
+            if not passage and start is not None and end is not None and 0 <= start < end:
+                passage = (Span(start, end),)
             return cls(parts=None, passage=passage)
         if len(spans) > 1:
             return cls._joined(length, spans)
@@ -170,21 +176,21 @@ class Origin:
         if self.shift is not None:
             shift = self.shift
             return spans if shift == 0 else tuple(Span(span.start + shift, span.end + shift) for span in spans)
-        found = []
+        placed = []
         for span in spans:
             for offset, part in self.parts or ():
                 start, end = max(span.start, offset), min(span.end, offset + len(part))
                 if start < end:
-                    found.append(Span(part.start + start - offset, part.start + end - offset))
-        return merge_touching(found)
+                    placed.append(Span(part.start + start - offset, part.start + end - offset))
+        return merge_touching(placed)
 
 
 WHOLE = Origin.at(0)  # of a text that is its own source
 
 
 def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:
-    """The chunk's place in the source; () for a piece that `exact` did not find in its text."""
-    return () if chunk.metadata.get("located") == "unlocated" else origin.place(chunk.spans)
+    """The chunk's place in the source; () for a piece whose place `exact` does not know."""
+    return () if chunk.metadata.get(LOCATED) in UNKNOWN_PLACE else origin.place(chunk.spans)
 
 
 @dataclass(frozen=True)
@@ -212,43 +218,43 @@ class PlaceKeys:
         start, end = _ends(spans)
         return {self.start: start, self.end: end, self.spans: encode_spans(spans)}
 
-    def read(self, known: Mapping[Any, Any]) -> tuple[int | None, int | None, tuple[Span, ...]]:
+    def read(self, metadata: Mapping[Any, Any]) -> tuple[int | None, int | None, tuple[Span, ...]]:
         """The stated start, end and spans. Spans that a chunk inherited have other ends and are not its own: ()."""
-        start, end = known.get(self.start), known.get(self.end)
-        spans = decode_spans(known.get(self.spans))
+        start, end = metadata.get(self.start), metadata.get(self.end)
+        spans = decode_spans(metadata.get(self.spans))
         if spans and (start, end) not in ((None, None), _ends(spans)):
             spans = ()
         return start if type(start) is int else None, end if type(end) is int else None, spans
 
-    def spans_of(self, known: Mapping[Any, Any], text: str) -> tuple[Span, ...]:
+    def spans_of(self, metadata: Mapping[Any, Any], text: str) -> tuple[Span, ...]:
         """The spans that metadata states for `text`, which gives the end if only the start is stated."""
-        start, end, spans = self.read(known)
+        start, end, spans = self.read(metadata)
         if spans or start is None or start < 0:
             return spans
         end = start + len(text) if end is None else end
         return (Span(start, end),) if end > start else ()
 
-    def origin(self, known: Mapping[Any, Any], length: int) -> Origin:
+    def origin(self, metadata: Mapping[Any, Any], length: int) -> Origin:
         """Where a text of `length` code points stands, by its metadata."""
-        start, end, spans = self.read(known)
-        return Origin.stated(length, start, end, spans, derived=known.get(DERIVED) is True)
+        start, end, spans = self.read(metadata)
+        return Origin.stated(length, start, end, spans, derived=metadata.get(DERIVED) is True)
 
-    def write_pages(self, marks: Sequence[Mark], spans: Sequence[Span], given: Collection[Any]) -> dict[str, Any]:
+    def write_pages(self, marks: Sequence[Mark], spans: Sequence[Span], parent: Collection[Any]) -> dict[str, Any]:
         """The first page under the framework's own key, and all under ``pages``; {} without page marks.
 
         LangChain's ``page`` counts from 0, as its loaders do, and comes with ``page_label``; Haystack's ``page_number``
-        counts from 1; LlamaIndex' ``page_label`` is text. Keys that are `given` begin with ``chunk_``.
+        counts from 1; LlamaIndex' ``page_label`` is text. A key of the `parent` document gets the prefix ``chunk_``.
         """
         numbers = next(pages_of_all(marks, [spans])) if marks and spans else ()
         if not numbers:
             return {}
         labels = {mark.data["number"]: str(mark.data.get("label") or mark.data["number"]) for mark in marks}
         first = numbers[0]
-        own: dict[str, Any] = {"page_number": first} if self.page == "page_number" else {"page_label": labels[first]}
+        pages: dict[str, Any] = {"page_number": first} if self.page == "page_number" else {"page_label": labels[first]}
         if self.page == "page":
-            own["page"] = first - 1
-        own[PAGES] = ", ".join(map(str, numbers))
-        return {f"chunk_{key}" if key in given else key: value for key, value in own.items()}
+            pages["page"] = first - 1
+        pages[PAGES] = ", ".join(map(str, numbers))
+        return {f"chunk_{key}" if key in parent else key: value for key, value in pages.items()}
 
 
 def _ends(spans: Sequence[Span]) -> tuple[int, int]:
@@ -290,8 +296,8 @@ def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
 # ---- Everything else that a chunk says of itself
 
 
-def chunk_metadata(chunk: Chunk, given: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """What a chunk says of itself, flat. No key that its document was `given` is overwritten.
+def chunk_metadata(chunk: Chunk, parent: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
+    """What a chunk says of itself, flat. No key that its document (`parent`) has is overwritten.
 
     - the strategy's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
     - ``context``: the context written for the chunk;
@@ -303,77 +309,80 @@ def chunk_metadata(chunk: Chunk, given: Mapping[str, Any], origin: Origin) -> di
     >>> chunk_metadata(chunk, {"context": "mine"}, Origin.at(0))
     {'headings': 'A > B', 'chunk_context': 'Of drinks.'}
     """
-    found: dict[str, Any] = {}
-    if chunk.metadata or chunk.context:
-        for key, value in (*chunk.metadata.items(), (CONTEXT, chunk.context)):
-            if (flat := _flat(value)) not in (None, ""):
-                found[f"chunk_{key}" if key in given else key] = flat
+    metadata: dict[str, Any] = {}
+    for key, value in (*chunk.metadata.items(), (CONTEXT, chunk.context)):
+        if (flat := _flat(value)) not in (None, ""):
+            metadata[f"chunk_{key}" if key in parent else key] = flat
     if chunk.derived or origin.passage:
-        found[DERIVED] = True
+        metadata[DERIVED] = True
     if chunk.segments:
-        placed = [origin.place(segment) for segment in chunk.segments]
-        if all(placed):
-            found[SEGMENTS] = encode_segments(placed)
-    return found
-
-
-def chunk_records(
-    chunks: Sequence[Chunk],
-    origin: Origin,
-    given: Mapping[str, Any],
-    keys: PlaceKeys,
-    taken: set[str],
-    marks: Sequence[Mark] = (),
-    unknown: dict[str, Any] | None = None,
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each chunk's text, id, and own metadata: `chunk_metadata`, its place and its pages.
-
-    Args:
-        chunks: of one document.
-        origin: where the document's text stands in its source.
-        given: the document's metadata.
-        keys: the framework's.
-        taken: ids in use, to which the chunks' are added.
-        marks: of the source's pages.
-        unknown: the metadata of a chunk whose place is not known.
-    """
-    if isinstance(chunks, ContiguousChunks) and origin.shift is not None and not marks:
-        text, shift, first, last = chunks.document.text, origin.shift, keys.start, keys.end
-        for chunk_id, (start, end) in zip(chunks.ids(), chunks.ranges, strict=True):
-            yield text[start:end], unused_id(chunk_id, taken), {first: start + shift, last: end + shift}
-        return
-    for chunk in chunks:
-        place = chunk_place(chunk, origin)
-        own = chunk_metadata(chunk, given, origin) | (keys.write(place) or unknown or {})
-        yield chunk.text, unused_id(chunk.id, taken), own | keys.write_pages(marks, place, given)
+        segments = [origin.place(segment) for segment in chunk.segments]
+        if all(segments):
+            metadata[SEGMENTS] = encode_segments(segments)
+    return metadata
 
 
 def _flat(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return " > ".join(value)
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def white_space_after(text: str, chunks: Sequence[Chunk], following: str = "") -> Iterator[str]:
+    r"""For each chunk of a text, the white space up to the next chunk; "" if they overlap or other text is between.
+
+    `following` is the white space after the text itself, if the text is a chunk of a larger one.
+
+    >>> chunks = [Chunk("d", place, (Span(*span),), "", 0) for place, span in enumerate([(0, 1), (3, 4), (3, 4)])]
+    >>> list(white_space_after("a\n\nb ", chunks, "\n"))
+    ['\n\n', '', ' \n']
+    """
+    for chunk, next_chunk in zip_longest(chunks, chunks[1:]):
+        end = chunk.spans[-1].end
+        gap = text[end:] + following if next_chunk is None else text[end : next_chunk.spans[0].start]
+        yield gap if gap.isspace() and not chunk.derived else ""
+
+
+def chunk_records(
+    document: Document, chunks: Sequence[Chunk], origin: Origin, parent: Mapping[str, Any], keys: PlaceKeys
+) -> Iterator[dict[str, Any]]:
+    """Each chunk's metadata beside its document's: its place, `chunk_metadata`, its pages and the white space after it.
+
+    Args:
+        document: whose text was cut; its metadata may hold page marks.
+        chunks: of the document.
+        origin: where the document's text stands in its source.
+        parent: the metadata that chunks inherit.
+        keys: the framework's.
+    """
+    marks = page_marks(document.metadata)
+    following = document.metadata.get(WHITE_SPACE)
+    gaps = white_space_after(document.text, chunks, following if isinstance(following, str) else "")
+    for chunk, gap in zip(chunks, gaps, strict=True):
+        place = chunk_place(chunk, origin)
+        metadata = chunk_metadata(chunk, parent, origin) | keys.write(place) | keys.write_pages(marks, place, parent)
+        yield metadata | {WHITE_SPACE: gap} if gap else metadata
 
 
 def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()) -> dict[Any, Any]:
     """The metadata that a chunk inherits, as a copy.
 
-    From a chunk that is cut again, all but its own spans, segments and the keys to `drop`. From a source document, all
-    but its page marks;
-    ``spans``, ``segments`` and ``derived`` that read like a chunk's place become ``source_spans`` and so on.
+    From a chunk that is cut again: all but its own spans, segments, white space and the keys to `drop`. From a source
+    document: all but its page marks; ``spans``, ``segments`` and ``derived`` that read like a chunk's place become
+    ``source_spans`` and so on.
     """
-    if metadata.keys().isdisjoint((SPANS, SEGMENTS, DERIVED, PAGE_MARKS, *drop)):
-        return dict(metadata)
     if of_a_chunk:
-        return {key: value for key, value in metadata.items() if key not in (SPANS, SEGMENTS, PAGE_MARKS, *drop)}
-    own: dict[Any, Callable[[Any], object]] = {
+        place = (SPANS, SEGMENTS, WHITE_SPACE, PAGE_MARKS, *drop)
+        return {key: value for key, value in metadata.items() if key not in place}
+    reads_like_a_place: dict[Any, Callable[[Any], object]] = {
         SPANS: decode_spans,
         SEGMENTS: decode_segments,
         DERIVED: lambda value: value is True,
     }
     return {
-        f"source_{key}" if key in own and own[key](value) else key: value
+        f"source_{key}" if key in reads_like_a_place and reads_like_a_place[key](value) else key: value
         for key, value in metadata.items()
         if key != PAGE_MARKS
     }

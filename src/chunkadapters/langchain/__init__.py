@@ -29,10 +29,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.retrieval import run_retriever as run_retriever
     from chunkadapters.langchain.retrieval import segment_documents as segment_documents
     from chunkadapters.langchain.splitter import ChunkcoreTextSplitter as ChunkcoreTextSplitter
-    from chunkadapters.langchain.splitter import ClusterSemanticTextSplitter as ClusterSemanticTextSplitter
-    from chunkadapters.langchain.splitter import LumberTextSplitter as LumberTextSplitter
-    from chunkadapters.langchain.splitter import RecursiveTextSplitter as RecursiveTextSplitter
-    from chunkadapters.langchain.splitter import SemanticTextSplitter as SemanticTextSplitter
+    from chunkadapters.langchain.splitter import SizeUnitWarning as SizeUnitWarning
     from chunkadapters.langchain.splitter import SourceWarning as SourceWarning
     from chunkadapters.langchain.splitter import content_key as content_key
     from chunkadapters.langchain.splitter import from_document as from_document

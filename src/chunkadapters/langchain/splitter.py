@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import copy
 import json
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
-from typing_extensions import Unpack
 
-from chunkadapters.configuration import (
-    ClusterSemanticOptions,
-    LumberOptions,
-    OneStrategy,
-    Options,
-    RecursiveOptions,
-    SemanticOptions,
-    build,
-    embedder_of,
-    model_of,
-    warn_on_truncation,
-    workers_for,
-)
+from chunkadapters.configuration import build, embedder_of, model_of, warn_on_truncation, warn_user, workers_for
 from chunkadapters.places import (
     PAGES,
     SEGMENTS,
     SPANS,
+    WHITE_SPACE,
     WHOLE,
     Origin,
     PlaceKeys,
     chunk_records,
     digest,
     inherited,
-    page_marks,
+    unused_id,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
@@ -56,8 +44,6 @@ UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it f
 SOURCE_PART = "source_part"
 # Loaders make a document of each of these, and offsets refer to that.
 _PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id", SOURCE_PART)
-# Values that a shallow copy shares without harm.
-_IMMUTABLE = (str, int, float, bool, type(None))
 _Model: TypeAlias = "Embedder | Embeddings | str | None"
 
 _as_model = partial(model_of, "langchain")
@@ -65,6 +51,10 @@ _as_model = partial(model_of, "langchain")
 
 class SourceWarning(UserWarning):
     """Documents share a source without ids or pages: offsets are in each of them, not in the source."""
+
+
+class SizeUnitWarning(UserWarning):
+    """``chunk_size`` without a counter: sizes are tokens here, and characters in LangChain's own splitters."""
 
 
 class ChunkcoreTextSplitter(TextSplitter):
@@ -80,14 +70,15 @@ class ChunkcoreTextSplitter(TextSplitter):
     - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
       has the key, the chunk's gets the prefix ``chunk_``.
+    - ``white_space``: the white space between the chunk and the next one, if there is any.
     - ``derived``: true if a model wrote the text; the place is then the passage it was written from.
     - of a document from `from_document` with pages: ``page`` (from 0) and ``page_label`` of the first, and ``pages``
       (``"3, 4"``, from 1).
 
     A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
-    altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents in a
-    row share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
+    altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents of
+    one call share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
     ``source_part`` numbers them.
 
     Args:
@@ -98,8 +89,9 @@ class ChunkcoreTextSplitter(TextSplitter):
             a missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut
             off.
         options: the strategy's options; LangChain's ``chunk_size``, ``chunk_overlap``, ``keep_separator``,
-            ``is_separator_regex``, ``strip_whitespace`` and ``length_function`` work too. LangChain's embeddings and
-            chat models work as options: ``embedder=OpenAIEmbeddings()``.
+            ``is_separator_regex``, ``strip_whitespace`` and ``length_function`` work too. Sizes are tokens: for
+            ``chunk_size`` without a counter a `SizeUnitWarning` says so. LangChain's embeddings and chat models work as
+            options: ``embedder=OpenAIEmbeddings()``.
 
     Raises:
         ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.
@@ -116,11 +108,17 @@ class ChunkcoreTextSplitter(TextSplitter):
         strategy: str | None = None,
         add_start_index: bool = True,
         fit_to: _Model = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> None:
         self._fit_to = embedder_of(fit_to, _as_model)
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
-        self._last: dict[str, tuple[str, int]] = {}
+        if "chunk_size" in options and not {"counter", "length_function"} & options.keys() and fit_to is None:
+            warn_user(
+                f"chunk_size={options['chunk_size']} is in tokens here ({self._chunker.token_counter.name}), where "
+                'LangChain\'s splitters count characters: add counter="characters" to keep the size that you had, or '
+                "write size= for tokens",
+                SizeUnitWarning,
+            )
         # For LangChain's own code; the chunker is what cuts.
         super().__init__(
             chunk_size=_whole(self._chunker, "size") or 4000,
@@ -137,13 +135,13 @@ class ChunkcoreTextSplitter(TextSplitter):
         return f"{type(self).__name__}({self._chunker!r})"
 
     @classmethod
-    def from_tiktoken_encoder(  # type: ignore[override]  # whose keywords are of any kind
+    def from_tiktoken_encoder(
         cls,
         encoding_name: str = "cl100k_base",
         model_name: str | None = None,
         allowed_special: Literal["all"] | AbstractSet[str] | None = None,
         disallowed_special: Any = "all",
-        **options: Unpack[Options],
+        **options: Any,
     ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a tiktoken encoding.
 
@@ -160,9 +158,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         return cls(**options)
 
     @classmethod
-    def from_huggingface_tokenizer(  # type: ignore[override]
-        cls, tokenizer: Any, **options: Unpack[Options]
-    ) -> ChunkcoreTextSplitter:
+    def from_huggingface_tokenizer(cls, tokenizer: Any, **options: Any) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a fast Hugging Face tokenizer. Raises `ValueError` for any other."""
         options["counter"] = _TokenizerCounter(tokenizer)
         return cls(**options)
@@ -172,75 +168,66 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     def create_documents(self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None) -> list[Document]:
         listed = None if isinstance(texts, str) else _listed(texts, "texts")
-        if listed is None or not all(isinstance(each, str) for each in listed):
+        if listed is None or not all(isinstance(text, str) for text in listed):
             raise DataError("create_documents expects a list of texts; split_text takes one text")
-        given = _listed(metadatas or [{} for _ in listed], "metadata dictionaries")
-        if len(given) != len(listed):
-            raise DataError(f"expected one metadata dictionary a text, got {len(given)} for {len(listed)} texts")
-        if wrong := [type(each).__name__ for each in given if not isinstance(each, dict)]:
+        metadata = _listed(metadatas or [{} for _ in listed], "metadata dictionaries")
+        if len(metadata) != len(listed):
+            raise DataError(f"expected one metadata dictionary a text, got {len(metadata)} for {len(listed)} texts")
+        if wrong := [type(row).__name__ for row in metadata if not isinstance(row, dict)]:
             raise DataError(f"expected one metadata dictionary a text, got {wrong[0]}")
-        return self._split([None] * len(listed), listed, given)
+        return self._split([_Source(None, text, row) for text, row in zip(listed, metadata, strict=True)])
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         if isinstance(documents, Document):  # which is iterable, of its fields
             raise DataError("split_documents expects a list of documents, got one: put it into a list")
         listed = _listed(documents, "documents")
-        if wrong := [type(each).__name__ for each in listed if not isinstance(each, Document)]:
+        if wrong := [type(row).__name__ for row in listed if not isinstance(row, Document)]:
             raise DataError(f"split_documents expects LangChain documents, got {wrong[0]}; see create_documents")
-        return self._split(
-            [each.id for each in listed], [each.page_content for each in listed], [each.metadata for each in listed]
-        )
+        return self._split([_Source(document.id, document.page_content, document.metadata) for document in listed])
 
-    def _split(
-        self, ids: Sequence[str | None], texts: Sequence[str], metadatas: Sequence[dict[Any, Any]]
-    ) -> list[Document]:
-        parts = _unnamed_parts(ids, texts, metadatas, self._last)
-        # Made as they are wanted: objects that live long cost runs of the garbage collector.
-        documents = map(_core_document, ids, texts, metadatas)
-        chunked = self._chunker.chunks_per_document(documents, workers=workers_for(self._chunker, len(texts)))
-        made: list[Document] = []
+    def _split(self, sources: Sequence[_Source]) -> list[Document]:
+        parts = _unnamed_parts(sources)
+        texts = (source.document for source in sources)
+        chunked = self._chunker.chunks_per_document(texts, workers=workers_for(self._chunker, len(sources)))
+        documents: list[Document] = []
         taken: set[str] = set()
-        rows = zip(ids, texts, metadatas, warn_on_truncation(chunked, self._fit_to), strict=True)
-        for own_id, text, metadata, chunks in rows:
-            made += _documents(own_id, text, metadata, chunks, taken, parts)
-        return made
+        for source, chunks in zip(sources, warn_on_truncation(chunked, self._fit_to), strict=True):
+            documents += _documents(source, list(chunks), taken, parts.get((source.id, source.text)))
+        return documents
 
 
-def _core_document(own_id: str | None, text: str, metadata: dict[Any, Any]) -> CoreDocument:
-    # Documents without an id are told apart by their text: the pages of one source share its name.
-    return CoreDocument(own_id or f"{source_of(None, text, metadata)[0]}#{digest(text)}", text, metadata)
+class _Source:
+    """A text to split: its metadata, the id of the document that offsets refer to, and its place in that document."""
+
+    def __init__(self, document_id: str | None, text: str, metadata: dict[Any, Any]) -> None:
+        self.document_id = document_id
+        self.text = text
+        self.metadata = metadata
+        self.is_chunk = type(metadata.get("start_index")) is int
+        self.id, self.origin = source_of(document_id, text, metadata)
+
+    @property
+    def document(self) -> CoreDocument:
+        # Documents without an id differ by their text: the pages of one source share its name.
+        return CoreDocument(self.document_id or f"{self.id}#{digest(self.text)}", self.text, self.metadata)
 
 
-# What pydantic's constructor calls, without LangChain's three in front of it: the same object in half of the time.
-_validate = Document.__pydantic_validator__.validate_python
-
-
-def _documents(
-    own_id: str | None,
-    text: str,
-    metadata: dict[Any, Any],
-    chunks: Sequence[Chunk],
-    taken: set[str],
-    parts: Mapping[tuple[str, str], int],
-) -> Iterator[Document]:
-    source_id, origin = source_of(own_id, text, metadata)
-    given = inherited(metadata, of_a_chunk=_is_chunk(metadata))
-    marks = page_marks(metadata)
-    shallow = all(type(value) in _IMMUTABLE for value in given.values())
-    part = parts.get((source_id, text)) if parts else None
-    new = Document.__new__
-    for piece, name, more in chunk_records(chunks, origin, given, KEYS, taken, marks, UNKNOWN):
-        own = given.copy() if shallow else copy.deepcopy(given)
-        own |= more
-        own["source_id"] = source_id
+def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str], part: int | None) -> list[Document]:
+    parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
+    documents = []
+    for chunk, record in zip(chunks, chunk_records(source.document, chunks, source.origin, parent, KEYS), strict=True):
+        metadata = copy.deepcopy(parent) | ({} if KEYS.start in record else UNKNOWN) | record
+        metadata["source_id"] = source.id
         if part is not None:
-            own[SOURCE_PART] = part
-        yield _validate({"page_content": piece, "metadata": own, "id": name}, self_instance=new(Document))
+            metadata[SOURCE_PART] = part
+        documents.append(Document(page_content=chunk.text, metadata=metadata, id=unused_id(chunk.id, taken)))
+    return documents
 
 
 def document_of(document: Document, chunk: Chunk) -> Document:
     """A chunk of a document as `ChunkcoreTextSplitter` makes it."""
-    return next(_documents(document.id, document.page_content, document.metadata, [chunk], set(), {}))
+    source = _Source(document.id, document.page_content, document.metadata)
+    return _documents(source, [chunk], set(), None)[0]
 
 
 def from_document(document: CoreDocument) -> Document:
@@ -265,66 +252,39 @@ def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
     return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
-def _unnamed_parts(
-    ids: Iterable[str | None],
-    texts: Iterable[str],
-    metadatas: Iterable[dict[Any, Any]],
-    last: dict[str, tuple[str, int]],
-) -> dict[tuple[str, str], int]:
+def _unnamed_parts(sources: Iterable[_Source]) -> dict[tuple[str, str], int]:
     """Numbers, by (source, text), the documents that differ from others of their source only by text.
 
-    They may be parts of a file, or pieces without stated places: offsets are in each of them. `last` holds the last
-    source of the call before, a digest of its text and its number: `ParentDocumentRetriever` gives one piece a call.
+    They may be parts of a file, or pieces without stated places: offsets are in each of them.
     """
-    found: dict[str, dict[str, int]] = {}
-    for own_id, text, metadata in zip(ids, texts, metadatas, strict=True):
-        if own_id is None and not _is_chunk(metadata):
-            source_id, _ = source_of(None, text, metadata)
-            if part_of(source_id, metadata) == source_id:
-                known = found.setdefault(source_id, {})
-                known.setdefault(text, len(known))
-    parts: dict[tuple[str, str], int] = {}
-    said = ""
-    for source, known in found.items():
-        seen, first = last.get(source, ("", 0))
-        again = bool(seen) and seen not in map(digest, known)
-        if again or len(known) > 1:
-            what = "this text and that of the call before" if again else f"{len(known)} documents"
-            said = said or f"{what} share the source {source!r}"
-        if again or first or len(known) > 1:
-            parts |= {(source, text): first + again + place for text, place in known.items()}
-    if said:
-        warnings.warn(
-            f"{said}, and neither an id nor a page tells them apart: offsets are in each of them, which the metadata "
-            f"{SOURCE_PART!r} numbers. If a splitter cut them, give it add_start_index=True; else give the documents "
-            "ids",
+    texts_by_source: dict[str, dict[str, int]] = defaultdict(dict)
+    for source in sources:
+        if source.document_id is None and not source.is_chunk and part_of(source.id, source.metadata) == source.id:
+            texts = texts_by_source[source.id]
+            texts.setdefault(source.text, len(texts))
+    shared = {name: texts for name, texts in texts_by_source.items() if len(texts) > 1}
+    for name, texts in list(shared.items())[:1]:
+        warn_user(
+            f"{len(texts)} documents share the source {name!r}, and neither an id nor a page tells them apart: offsets "
+            f"are in each of them, which the metadata {SOURCE_PART!r} numbers. If a splitter cut them, give it "
+            "add_start_index=True; else give the documents ids",
             SourceWarning,
-            stacklevel=4,
         )
-    last.clear()
-    if found:
-        source, known = found.popitem()
-        text = next(reversed(known))
-        last[source] = digest(text), parts.get((source, text), 0)
-    return parts
+    return {(name, text): number for name, texts in shared.items() for text, number in texts.items()}
 
 
-def _is_chunk(metadata: dict[Any, Any]) -> bool:
-    return type(metadata.get("start_index")) is int
-
-
-def source_of(own_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
+def source_of(document_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
-    chained = _is_chunk(metadata)
-    named = metadata.get("source_id") if chained else None
+    is_chunk = type(metadata.get("start_index")) is int
     source = metadata.get("source")
-    source_id = str(named or own_id or (source if isinstance(source, str) else "") or digest(text))
-    return source_id, KEYS.origin(metadata, len(text)) if chained else WHOLE
+    parent_id = metadata.get("source_id") if is_chunk else None
+    source_id = str(parent_id or document_id or (source if isinstance(source, str) else "") or digest(text))
+    return source_id, KEYS.origin(metadata, len(text)) if is_chunk else WHOLE
 
 
-def _whole(chunker: Chunker, *names: str) -> int:
-    values = (getattr(chunker, name, None) for name in names)
-    return next((value for value in values if isinstance(value, int)), 0)
+def _whole(chunker: Chunker, name: str) -> int:
+    value = getattr(chunker, name, 0)
+    return value if isinstance(value, int) else 0
 
 
 def _encoding_of(model_name: str) -> str:
@@ -361,55 +321,6 @@ class _TokenizerCounter(HuggingFaceCounter):
         return self._tokenizer
 
 
-class RecursiveTextSplitter(OneStrategy, ChunkcoreTextSplitter):
-    """`ChunkcoreTextSplitter` with the strategy ``recursive``: separators from large to small.
-
-    >>> splitter = RecursiveTextSplitter(chunk_size=9, chunk_overlap=0, counter="characters")
-    >>> splitter.split_text("one two. one two.")
-    ['one two.', 'one two.']
-    """
-
-    _own: ClassVar[str] = "recursive"
-
-    def __init__(
-        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[RecursiveOptions]
-    ) -> None:
-        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
-
-
-class SemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
-    """`ChunkcoreTextSplitter` with ``breakpoint`` (SemanticChunker): cuts where neighbouring sentences differ most."""
-
-    _own: ClassVar[str] = "breakpoint"
-
-    def __init__(
-        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[SemanticOptions]
-    ) -> None:
-        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
-
-
-class ClusterSemanticTextSplitter(OneStrategy, ChunkcoreTextSplitter):
-    """`ChunkcoreTextSplitter` with ``cluster_semantic``: the most similarity inside chunks of up to `size`."""
-
-    _own: ClassVar[str] = "cluster_semantic"
-
-    def __init__(
-        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[ClusterSemanticOptions]
-    ) -> None:
-        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
-
-
-class LumberTextSplitter(OneStrategy, ChunkcoreTextSplitter):
-    """`ChunkcoreTextSplitter` with ``lumber`` (LumberChunker): a language model says where the content changes."""
-
-    _own: ClassVar[str] = "lumber"
-
-    def __init__(
-        self, *, add_start_index: bool = True, fit_to: _Model = None, **options: Unpack[LumberOptions]
-    ) -> None:
-        super().__init__(add_start_index=add_start_index, fit_to=fit_to, **options)
-
-
 def content_key(document: Document) -> str:
     """A key of a chunk's source, text and metadata, without its place.
 
@@ -423,6 +334,6 @@ def content_key(document: Document) -> str:
     >>> content_key(moved[0]) == content_key(moved[1])
     True
     """
-    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, SOURCE_PART)
+    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, SOURCE_PART, WHITE_SPACE)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
     return digest(json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr))

@@ -17,10 +17,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.models import as_embedder as as_embedder
     from chunkadapters.llamaindex.models import as_llm as as_llm
     from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser as ChunkcoreNodeParser
-    from chunkadapters.llamaindex.node_parser import ClusterSemanticNodeParser as ClusterSemanticNodeParser
-    from chunkadapters.llamaindex.node_parser import LumberNodeParser as LumberNodeParser
-    from chunkadapters.llamaindex.node_parser import RecursiveNodeParser as RecursiveNodeParser
-    from chunkadapters.llamaindex.node_parser import SemanticNodeParser as SemanticNodeParser
     from chunkadapters.llamaindex.node_parser import chunk_id_func as chunk_id_func
     from chunkadapters.llamaindex.node_parser import from_document as from_document
     from chunkadapters.llamaindex.passages import PassagePostprocessor as PassagePostprocessor

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer, field_validator, model_validator
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
-from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
-from typing_extensions import Self, Unpack
+from typing_extensions import Self
 
 from chunkadapters.configuration import (
     DEFAULT_STRATEGY,
-    ClusterSemanticOptions,
-    LumberOptions,
-    OneStrategy,
-    Options,
-    RecursiveOptions,
-    SemanticOptions,
     build,
     embedder_of,
     model_of,
     warn_on_truncation,
+    warn_user,
     workers_for,
 )
 from chunkadapters.places import (
@@ -42,7 +37,7 @@ from chunkadapters.places import (
     PlaceKeys,
     chunk_records,
     inherited,
-    page_marks,
+    unused_id,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker, strategies
@@ -156,8 +151,7 @@ def chunk_id_func(i: int, doc: BaseNode) -> str:
     return f"{doc.node_id}-{i}"
 
 
-_IdFunc = Callable[[int, BaseNode], str] | Mapping[str, str] | None
-_ID_FUNCS = {each.__name__: each for each in (chunk_id_func, default_id_func)}
+_ID_FUNCS = {function.__name__: function for function in (chunk_id_func, default_id_func)}
 
 
 class ChunkcoreNodeParser(NodeParser):
@@ -170,8 +164,9 @@ class ChunkcoreNodeParser(NodeParser):
 
     Other metadata: ``context``, text written about the chunk, which models read with the text; ``headings``
     (``"Tea > Green tea"``), ``language`` and the like, which only the language model reads; ``segments``
-    (``"0-12;12-30"``), ``fallback`` with its reason, and ``derived`` (a model wrote the text, from the passage at its
-    place), which no model reads. If the document has the key, the chunk's gets the prefix ``chunk_``.
+    (``"0-12;12-30"``), ``fallback`` with its reason, ``derived`` (a model wrote the text, from the passage at its
+    place) and ``white_space`` (between the chunk and the next one), which no model reads. If the document has the key,
+    the chunk's gets the prefix ``chunk_``.
 
     Unlike with LlamaIndex' own parsers, node ids are the same in every run (if documents have ids of their own), and
     nodes of a chained parser are linked in both directions.
@@ -230,10 +225,10 @@ class ChunkcoreNodeParser(NodeParser):
         include_metadata: bool = True,
         include_prev_next_rel: bool = True,
         callback_manager: CallbackManager | None = None,
-        id_func: _IdFunc = None,
-        **more: Unpack[Options],
+        id_func: Callable[[int, BaseNode], str] | Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
-        more.pop("fingerprint", None)  # type: ignore[typeddict-item]  # of dictionaries and pickles; it is computed anew
+        more.pop("fingerprint", None)  # of dictionaries and pickles; it is computed anew
         fields: dict[str, Any] = {
             "chunker": chunker,
             "strategy": strategy,
@@ -270,10 +265,10 @@ class ChunkcoreNodeParser(NodeParser):
         if isinstance(value, Mapping):
             name = value.get("id_func_name")
             if name not in _ID_FUNCS:
-                warnings.warn(
+                warn_user(
                     f"the id_func {name!r} cannot be built from its name and is replaced by "
                     f"{chunk_id_func.__name__}; pass it as from_dict(data, id_func=...)",
-                    stacklevel=2,
+                    UserWarning,
                 )
             return _ID_FUNCS.get(str(name), chunk_id_func)
         return chunk_id_func if value is None else value
@@ -304,30 +299,30 @@ class ChunkcoreNodeParser(NodeParser):
     @property
     def chunk_size(self) -> int:
         """The strategy's size, for ``Settings.chunk_size``; AttributeError if it has none."""
-        return self._sized("size")[1]
+        return self._number("size")
 
     @chunk_size.setter
     def chunk_size(self, size: int) -> None:
-        self._take_size(size, "size")
+        self._take(replace(self._chunker, **self._changed("size", size)))
 
     @property
     def chunk_overlap(self) -> int:
         """The strategy's overlap, for ``Settings.chunk_overlap``; AttributeError if it has none."""
-        return self._sized("overlap")[1]
+        return self._number("overlap")
 
     @chunk_overlap.setter
     def chunk_overlap(self, overlap: int) -> None:
-        self._take_size(overlap, "overlap")
+        self._take(replace(self._chunker, **self._changed("overlap", overlap)))
 
-    def _sized(self, *names: str) -> tuple[str, int]:
-        for name in names:
-            if type(value := getattr(self._chunker, name, None)) is int:
-                return name, value
-        raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {names[0]}")
+    def _number(self, name: str) -> int:
+        value = getattr(self._chunker, name, None)
+        if type(value) is not int:
+            raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {name}")
+        return value
 
-    def _take_size(self, value: int, *names: str) -> None:
-        changes: dict[str, Any] = {self._sized(*names)[0]: value}
-        self._take(replace(self._chunker, **changes))
+    def _changed(self, name: str, value: int) -> dict[str, Any]:
+        self._number(name)
+        return {name: value}
 
     def _take(self, chunker: Chunker) -> None:
         self._chunker = chunker
@@ -340,32 +335,28 @@ class ChunkcoreNodeParser(NodeParser):
             if "fit_to" in update:
                 copied._fit_to = embedder_of(update["fit_to"], _as_model)
                 vars(copied)["fit_to"] = copied._fit_to and copied._fit_to.name
-            known = self.options if copied.strategy == self.strategy else {}
+            before = self.options if copied.strategy == self.strategy else {}
             # Among the options a model is a name: keep the object.
             options = {
-                name: getattr(self._chunker, name) if name in known and known[name] == value else value
-                for name, value in update.get("options", known).items()
+                name: getattr(self._chunker, name) if name in before and before[name] == value else value
+                for name, value in update.get("options", before).items()
             }
             copied._take(build(None, copied.strategy, options, copied._fit_to, _as_model))
         return copied
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        chunker = self._chunker  # private attributes of a pydantic model are slow to read
-        texts = [incoming.get_content(metadata_mode=MetadataMode.NONE) for incoming in nodes]
-        # Made as they are wanted: objects that live long cost runs of the garbage collector.
-        documents = (CoreDocument(each.node_id, text, each.metadata) for each, text in zip(nodes, texts, strict=True))
+        chunker = self._chunker
+        documents = map(_core_document, nodes)
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
             chunked = chunker.chunks_per_document(documents, workers=workers_for(chunker, len(nodes)))
-        made: list[BaseNode] = []
+        chunk_nodes: list[BaseNode] = []
         taken: set[str] = set()
-        incoming_nodes = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
-        watching = warn_on_truncation(chunked, self._fit_to)
-        for incoming, text, chunks in zip(incoming_nodes, texts, watching, strict=True):
-            if chunks:
-                made.extend(self._build(incoming, chunks, origin_of(incoming, text), taken))
-        return made
+        parents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
+        for parent, chunks in zip(parents, warn_on_truncation(chunked, self._fit_to), strict=True):
+            chunk_nodes += self._build(parent, list(chunks), taken) if chunks else []
+        return chunk_nodes
 
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
@@ -373,53 +364,52 @@ class ChunkcoreNodeParser(NodeParser):
         # LlamaIndex' default would cut on the event loop and block it.
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
 
-    def _build(self, incoming: BaseNode, chunks: Sequence[Chunk], origin: Origin, taken: set[str]) -> list[TextNode]:
-        """The nodes of one document, as copies of a pattern: validating each node takes longer than chunking."""
-        pattern = _pattern(incoming)
-        pattern.model_fields_set.update(("metadata", KEYS.start, KEYS.end))  # and so of its copies
-        given = inherited(incoming.metadata, of_a_chunk=_is_chunk(incoming)) if self.include_metadata else {}
-        marks = page_marks(incoming.metadata)
+    def _build(self, parent: BaseNode, chunks: Sequence[Chunk], taken: set[str]) -> list[TextNode]:
+        """The nodes of one document."""
+        pattern = _pattern(parent)
+        metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent)) if self.include_metadata else {}
+        document = _core_document(parent)
+        records = chunk_records(document, chunks, origin_of(parent, document.text), metadata, KEYS)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
-        for i, (text, name, own) in enumerate(chunk_records(chunks, origin, given, KEYS, taken, marks)):
+        for number, (chunk, record) in enumerate(zip(chunks, records, strict=True)):
+            chunk_id = unused_id(chunk.id, taken)
             values = {
-                KEYS.start: own.pop(KEYS.start, None),
-                KEYS.end: own.pop(KEYS.end, None),
-                "id_": id_func(i, incoming) if id_func else name,
-                "text": text,
-                "metadata": given | own,
+                KEYS.start: record.pop(KEYS.start, None),
+                KEYS.end: record.pop(KEYS.end, None),
+                "id_": id_func(number, parent) if id_func else chunk_id,
+                "text": chunk.text,
+                "metadata": metadata | record,
                 "relationships": pattern.relationships.copy(),
-                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, own, _not_context),
-                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, own, _is_bookkeeping),
+                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, record, _not_context),
+                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, record, _is_bookkeeping),
             }
-            nodes.append(_twin(pattern, values))
+            nodes.append(pattern.model_copy(update=values))
         return nodes
 
     def node_of(self, document: BaseNode, chunk: Chunk) -> TextNode:
         """A chunk of a document as a node, without neighbours."""
-        text = document.get_content(metadata_mode=MetadataMode.NONE)
-        (node,) = self._build(document, [chunk], origin_of(document, text), set())
-        return node
+        return self._build(document, [chunk], set())[0]
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
         """Link nodes to sources and neighbours, without the base class.
 
         It would search each text again, overwrite the offsets, and link chained nodes backwards only.
         """
-        sources = []
-        stated = source = None  # the nodes of a document share them
         for node in nodes:
-            if (own := node.relationships.get(NodeRelationship.SOURCE)) is not stated:
-                stated = source = own
-                parent = parent_doc_map.get(node.source_node.node_id) if node.source_node else None
-                if parent is not None and parent.source_node is not None:
-                    source = parent.source_node
-            if source is not stated and source is not None:
-                node.relationships[NodeRelationship.SOURCE] = source
-            sources.append(getattr(source, "node_id", None))
+            parent = parent_doc_map.get(node.source_node.node_id) if node.source_node else None
+            if parent is not None and parent.source_node is not None:
+                node.relationships[NodeRelationship.SOURCE] = parent.source_node
         if self.include_prev_next_rel:
-            _link(nodes, sources)
+            for before, after in pairwise(nodes):
+                if before.source_node and after.source_node and before.source_node.node_id == after.source_node.node_id:
+                    before.relationships[NodeRelationship.NEXT] = after.as_related_node_info()
+                    after.relationships[NodeRelationship.PREVIOUS] = before.as_related_node_info()
         return nodes
+
+
+def _core_document(node: BaseNode) -> CoreDocument:
+    return CoreDocument(node.node_id, node.get_content(metadata_mode=MetadataMode.NONE), node.metadata)
 
 
 def _fields(chunker: Chunker) -> dict[str, Any]:
@@ -444,32 +434,9 @@ def _pattern(incoming: BaseNode) -> TextNode:
         return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[0]
 
 
-def _twin(pattern: TextNode, values: dict[str, Any]) -> TextNode:
-    """As pydantic's ``model_copy(update=values)``, in a fifth of its time."""
-    twin, write = object.__new__(type(pattern)), object.__setattr__
-    write(twin, "__dict__", vars(pattern) | values)
-    write(twin, "__pydantic_fields_set__", pattern.__pydantic_fields_set__.copy())
-    write(twin, "__pydantic_extra__", pattern.__pydantic_extra__ and pattern.__pydantic_extra__.copy())
-    write(twin, "__pydantic_private__", pattern.__pydantic_private__ and pattern.__pydantic_private__.copy())
-    return twin
-
-
-def _link(nodes: Sequence[BaseNode], sources: Sequence[str | None]) -> None:
-    before: RelatedNodeInfo | None = None
-    for i in range(1, len(nodes)):
-        if sources[i] is None or sources[i] != sources[i - 1]:
-            before = None
-            continue
-        before = before or nodes[i - 1].as_related_node_info()
-        after = nodes[i].as_related_node_info()
-        nodes[i].relationships[NodeRelationship.PREVIOUS] = before
-        nodes[i - 1].relationships[NodeRelationship.NEXT] = after
-        before = after
-
-
-def _excluded(keys: list[str], own: Mapping[str, Any], unread: Callable[[str], bool]) -> list[str]:
-    """The keys that a model does not read: the document's, and the chunk's `own` that are `unread`."""
-    return [*keys, *(key for key in own if unread(key) and key not in keys)] if own else keys.copy()
+def _excluded(keys: list[str], record: Mapping[str, Any], unread: Callable[[str], bool]) -> list[str]:
+    """The keys that a model does not read: the document's, and those of the chunk's `record` that are `unread`."""
+    return [*keys, *(key for key in record if unread(key) and key not in keys)]
 
 
 def _is_bookkeeping(key: str) -> bool:
@@ -479,76 +446,3 @@ def _is_bookkeeping(key: str) -> bool:
 def _not_context(key: str) -> bool:
     # So the model embeds `Chunk.embedded_text` and the document's own metadata.
     return key.removeprefix("chunk_") != CONTEXT
-
-
-# ---- Parsers of one strategy
-
-
-class _Beside(TypedDict, total=False):
-    options: Mapping[str, Any] | None
-    fit_to: Embedder | BaseEmbedding | str | None
-    metadata_aware: bool
-    include_metadata: bool
-    include_prev_next_rel: bool
-    callback_manager: CallbackManager | None
-    id_func: _IdFunc
-
-
-class _Recursive(_Beside, RecursiveOptions): ...
-
-
-class _Semantic(_Beside, SemanticOptions): ...
-
-
-class _ClusterSemantic(_Beside, ClusterSemanticOptions): ...
-
-
-class _Lumber(_Beside, LumberOptions): ...
-
-
-class _OneStrategyParser(OneStrategy, ChunkcoreNodeParser):  # type checkers see a constructor that pydantic makes
-    @classmethod
-    def class_name(cls) -> str:
-        return cls.__name__
-
-
-class RecursiveNodeParser(_OneStrategyParser):
-    """`ChunkcoreNodeParser` with the strategy ``recursive``: separators from large to small.
-
-    >>> from llama_index.core import Document
-    >>> parser = RecursiveNodeParser(chunk_size=9, chunk_overlap=0, counter="characters")
-    >>> [node.start_char_idx for node in parser.get_nodes_from_documents([Document(text="one two. one two.")])]
-    [0, 9]
-    """
-
-    _own: ClassVar[str] = "recursive"
-
-    def __init__(self, **options: Unpack[_Recursive]) -> None:
-        OneStrategy.__init__(self, **options)
-
-
-class SemanticNodeParser(_OneStrategyParser):
-    """`ChunkcoreNodeParser` with ``breakpoint`` (SemanticSplitter): cuts where neighbouring sentences differ most."""
-
-    _own: ClassVar[str] = "breakpoint"
-
-    def __init__(self, **options: Unpack[_Semantic]) -> None:
-        OneStrategy.__init__(self, **options)
-
-
-class ClusterSemanticNodeParser(_OneStrategyParser):
-    """`ChunkcoreNodeParser` with ``cluster_semantic``: the most similarity inside chunks of up to `size`."""
-
-    _own: ClassVar[str] = "cluster_semantic"
-
-    def __init__(self, **options: Unpack[_ClusterSemantic]) -> None:
-        OneStrategy.__init__(self, **options)
-
-
-class LumberNodeParser(_OneStrategyParser):
-    """`ChunkcoreNodeParser` with ``lumber`` (LumberChunker): a language model says where the content changes."""
-
-    _own: ClassVar[str] = "lumber"
-
-    def __init__(self, **options: Unpack[_Lumber]) -> None:
-        OneStrategy.__init__(self, **options)

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any
 
 from haystack import Document, component, logging
-from typing_extensions import Unpack
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
-from chunkadapters.configuration import Options, build, embedder_of, warn_on_truncation, workers_for
+from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
 from chunkadapters.places import (
     SPANS,
     WHOLE,
@@ -28,9 +27,11 @@ from chunkadapters.places import (
     chunk_records,
     inherited,
     page_marks,
+    unused_id,
+    white_space_after,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, ContiguousChunks, Span
+from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.spans import intersect
@@ -59,6 +60,7 @@ class ChunkcoreDocumentSplitter(Serialized):
     - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``; ``segments`` (``"0-12;12-30"``),
       parts that are searched on their own. If the document has the key, the chunk's gets the prefix ``chunk_``.
+    - ``white_space``: the white space between the chunk and the next one, if the content does not end with it.
     - ``derived``: true if a model wrote the text; the offsets are then those of the passage it was written from, and
       no overlap is stated.
     - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): the place in the first document of
@@ -93,18 +95,18 @@ class ChunkcoreDocumentSplitter(Serialized):
         chunker: Chunker | str | None = None,
         *,
         strategy: str | None = None,
-        options: Options | None = None,
+        options: Mapping[str, Any] | None = None,
         fit_to: Any = None,
         keep_white_space: bool = True,
-        **more: Unpack[Options],
+        **more: Any,
     ) -> None:
-        if not isinstance(options, dict | None):
+        if not isinstance(options, Mapping | None):
             raise OptionError(f"options is a dictionary, got {type(options).__name__}: {{'name': value, ...}}")
         if both := sorted((options or {}).keys() & more.keys()):
             raise OptionError(f"{', '.join(both)}: given in options and as a keyword: give it once")
         self._fit_to = embedder_of(restored(fit_to), as_model)
-        given = {name: restored(value) for name, value in {**(options or {}), **more}.items()}
-        self._chunker = build(chunker, strategy, given, self._fit_to, as_model)
+        values = {name: restored(value) for name, value in {**(options or {}), **more}.items()}
+        self._chunker = build(chunker, strategy, values, self._fit_to, as_model)
         self.keep_white_space = keep_white_space
         self._warm = False
 
@@ -172,58 +174,46 @@ class ChunkcoreDocumentSplitter(Serialized):
                 )
         self.warm_up()
         kept = [document for document in documents if _has_text(document)]
-        # Made as they are wanted: objects that live long cost runs of the garbage collector.
-        sources = (CoreDocument(document.id, document.content or "", document.meta) for document in kept)
+        sources = map(_core_document, kept)
         chunked = self.chunker.chunks_per_document(sources, workers=workers_for(self.chunker, len(kept)))
-        pairs = zip(kept, warn_on_truncation(chunked, self._fit_to), strict=True)
         taken: set[str] = set()
-        return {"documents": [each for document, chunks in pairs for each in self._documents(document, chunks, taken)]}
+        split: list[Document] = []
+        for document, chunks in zip(kept, warn_on_truncation(chunked, self._fit_to), strict=True):
+            split += self._documents(document, list(chunks), taken)
+        return {"documents": split}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
         return await asyncio.to_thread(self.run, documents)
 
     def _documents(self, document: Document, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
+        source = _core_document(document)
         if self.keep_white_space:
-            chunks = _with_white_space(document.content or "", chunks)
-        given = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
-        parent_meta = _copier(given)
-        chained = _root(document.meta, len(document.content or ""))
-        root_id, root_origin = chained or (document.id, WHOLE)
+            chunks = _with_white_space(source.text, chunks)
+        parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
+        chain = _root(document.meta, len(source.text))
+        root_id, root_origin = chain or (document.id, WHOLE)
         marks = page_marks(document.meta)
-        contexts: Iterable[str] = repeat("")
-        roots: Iterable[tuple[Span, ...]] = repeat(())
-        if chained or marks or not isinstance(chunks, ContiguousChunks):
-            chunks = list(chunks)
-            contexts = [chunk.context for chunk in chunks]
-            roots = [chunk_place(chunk, root_origin) for chunk in chunks]
-        told = list(chunk_records(chunks, WHOLE, given, KEYS, taken))
-        ids = [_id(name, context, text) for (text, name, _), context in zip(told, contexts, strict=False)]
-        pages = _pages(document, chunks)
-        overlaps = _overlaps(self.chunker, chunks, ids)
-        found = []
-        rows = zip(told, ids, pages, overlaps, roots, strict=False)
-        for number, ((text, _, own), name, page, overlap, root) in enumerate(rows):
-            meta = parent_meta()
-            meta |= own
-            meta["source_id"] = document.id
-            meta["split_id"] = number
-            meta["page_number"] = page
+        ids = [_id(unused_id(chunk.id, taken), chunk) for chunk in chunks]
+        records = chunk_records(source, chunks, WHOLE, parent, KEYS)
+        rows = zip(chunks, ids, records, _pages(document, chunks), _overlaps(self.chunker, chunks, ids), strict=True)
+        split = []
+        for number, (chunk, chunk_id, record, page, overlap) in enumerate(rows):
+            meta = deepcopy(parent) | record
+            meta |= {"source_id": document.id, "split_id": number, "page_number": page}
+            root = chunk_place(chunk, root_origin)
             if root:
                 meta |= KEYS.write_pages(marks, root, ())
             if overlap is not None:
                 meta["_split_overlap"] = overlap
-            if root and (chained or len(root) > 1):
+            if root and (chain or len(root) > 1):
                 meta |= {"root_source_id": root_id, **ROOT.write(root)}
-            # As Haystack's constructor, which looks at each attribute that it sets, in a fifth of its time.
-            made = _new(Document)
-            vars(made).update(_PATTERN, id=name, content=text, meta=meta)
-            found.append(made)
-        return found
+            split.append(Document(id=chunk_id, content=chunk.text, meta=meta))
+        return split
 
 
-_new = object.__new__
-_PATTERN = vars(Document(id="pattern"))  # every field that a chunk does not set
+def _core_document(document: Document) -> CoreDocument:
+    return CoreDocument(document.id, document.content or "", document.meta)
 
 
 def _root(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None:
@@ -249,41 +239,24 @@ def _has_text(document: Document) -> bool:
 
 def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the white space up to the next one; the first one also with leading white space."""
-    if isinstance(chunks, ContiguousChunks):
-        return ContiguousChunks(chunks.document, _stretched(text, chunks.ranges), chunks.counts, chunks.fingerprint)
-    ranges = _stretched(text, [(chunk.spans[0].start, chunk.spans[0].end) for chunk in chunks])
-    return [
-        chunk
-        if len(chunk.spans) > 1 or chunk.derived
-        else replace(chunk, spans=(Span(start, end),), text=text[start:end])
-        for chunk, (start, end) in zip(chunks, ranges, strict=True)
-    ]
+    extended = []
+    for place, (chunk, gap) in enumerate(zip(chunks, white_space_after(text, chunks), strict=True)):
+        start, end = chunk.spans[0].start, chunk.spans[0].end + len(gap)
+        if len(chunk.spans) == 1 and not chunk.derived:
+            start = 0 if place == 0 and text[:start].isspace() else start
+            chunk = replace(chunk, spans=(Span(start, end),), text=text[start:end])
+        extended.append(chunk)
+    return extended
 
 
-def _stretched(text: str, ranges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    found = []
-    for place, (start, end) in enumerate(ranges):
-        following = ranges[place + 1][0] if place + 1 < len(ranges) else len(text)
-        begin = 0 if place == 0 and text[:start].isspace() else start
-        found.append((begin, following if text[end:following].isspace() else end))
-    return found
-
-
-def _id(chunk_id: str, context: str, text: str) -> str:
+def _id(chunk_id: str, chunk: Chunk) -> str:
     """64 hexadecimal digits, like Haystack's ids, of the chunk's id, context and text.
 
     Haystack's ids fail on unpaired surrogates, and differ between runs if metadata hold a set or an object. The text
     counts because a store that skips duplicates would keep the old text of an edited document.
     """
-    named = f"{chunk_id}{len(context)}:{context}{text}"
-    return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
-
-
-def _copier(meta: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    """A function that copies a parent's metadata: deeply, or shallowly if nothing inside is mutable."""
-    if all(value is None or isinstance(value, str | int | float) for value in meta.values()):
-        return meta.copy
-    return lambda: deepcopy(meta)
+    parts = f"{chunk_id}{len(chunk.context)}:{chunk.context}{chunk.text}"
+    return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
 def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
@@ -313,27 +286,15 @@ def _leading_breaks(text: str) -> int:
 
 def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> Sequence[list[dict[str, Any]] | None]:
     """Each chunk's ``_split_overlap``; all None if the strategy does not overlap."""
-    configured = getattr(chunker, "overlap", 0) != 0  # a number, or a semantic one
-    if not configured and _apart(chunks):
-        return [None] * len(chunks)
-    chunks = list(chunks)
-    found: list[list[dict[str, Any]]] = [[] for _ in chunks]
-    for i in range(1, len(chunks)):
-        if chunks[i - 1].derived or chunks[i].derived:
+    overlaps: list[list[dict[str, Any]]] = [[] for _ in chunks]
+    for i, (left, right) in enumerate(pairwise(chunks)):
+        if left.derived or right.derived:
             continue  # its characters are not the source's
-        for before, here in shared(chunks[i - 1].spans, chunks[i].spans, len(chunker.separator)):
-            found[i].append({"doc_id": ids[i - 1], "range": before})
-            found[i - 1].append({"doc_id": ids[i], "range": here})
-    return found if configured or any(found) else [None] * len(chunks)
-
-
-def _apart(chunks: Sequence[Chunk]) -> bool:
-    if isinstance(chunks, ContiguousChunks):
-        return all(left[1] <= right[0] for left, right in pairwise(chunks.ranges))
-    spans = [chunk.spans for chunk in chunks]
-    return all(len(each) == 1 for each in spans) and all(
-        left[0].end <= right[0].start for left, right in pairwise(spans)
-    )
+        for range_left, range_right in shared(left.spans, right.spans, len(chunker.separator)):
+            overlaps[i + 1].append({"doc_id": ids[i], "range": range_left})
+            overlaps[i].append({"doc_id": ids[i + 1], "range": range_right})
+    configured = getattr(chunker, "overlap", 0) != 0  # a number, or a semantic one
+    return overlaps if configured or any(overlaps) else [None] * len(chunks)
 
 
 Range = tuple[int, int]
@@ -352,19 +313,19 @@ def shared(left: Sequence[Span], right: Sequence[Span], gap: int) -> list[tuple[
             return []
     elif not intersect(left, right):
         return []
-    found = []
+    ranges = []
     for a, a_shift in _shifts(left, gap):
         for b, b_shift in _shifts(right, gap):
             start, end = max(a.start, b.start), min(a.end, b.end)
             if start < end:
-                found.append(((start - a_shift, end - a_shift), (start - b_shift, end - b_shift)))
-    return found
+                ranges.append(((start - a_shift, end - a_shift), (start - b_shift, end - b_shift)))
+    return ranges
 
 
 def _shifts(spans: Sequence[Span], gap: int) -> list[tuple[Span, int]]:
     """Each span, and its offset in the source minus that in the chunk's text."""
-    found, position = [], 0
+    shifts, position = [], 0
     for span in spans:
-        found.append((span, span.start - position))
+        shifts.append((span, span.start - position))
         position += len(span) + gap
-    return found
+    return shifts
