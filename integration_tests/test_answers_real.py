@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore import Recursive, get_llm, load_benchmark, load_dataset
+from chunkcore import get_llm, load_benchmark, load_dataset
 from chunkcore.answers import Answer, AnswerRun, answer_questions, bert_scores, exact_match, score_answers, squad_f1
 from chunkcore.answers.answering import retrieve
+from chunkcore.chunkers import Recursive
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.models import get_token_embedder
 from chunkcore.models.llm import CachedLLM

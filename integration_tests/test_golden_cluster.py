@@ -18,7 +18,7 @@ CORPORA = ("state_of_the_union", "wikitexts", "chatlogs")
 @pytest.mark.parametrize("case", cases("cluster_semantic"))
 def test_every_boundary_is_the_released_codes(case: Case) -> None:
     assert case["options"]["piece_size"] == 50
-    chunker = ClusterSemantic(size=case["options"]["size"], embedder=patient_model())
+    chunker = ClusterSemantic(size=case["options"]["max_size"], embedder=patient_model())
     assert ranges(chunker, text_of(case)) == golden(case)
 
 

@@ -7,8 +7,9 @@ import shutil
 import pytest
 from hypothesis import given, settings
 
-from chunkcore import Document, FixedSentences, get_chunker
+from chunkcore import Document, get_chunker
 from chunkcore.boundaries.sentences import _BLOCK, sentence_ranges
+from chunkcore.chunkers import FixedSentences
 from chunkcore.errors import OptionError
 from tests.strategies import hard_text
 

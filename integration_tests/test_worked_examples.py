@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from chunkcore import Breakpoint, Chunker, SingleLinkage
+from chunkcore import Chunker
+from chunkcore.chunkers import Breakpoint, SingleLinkage
 from integration_tests.golden import needs_model, patient_model
 from tests.test_worked_examples import EXAMPLES, LINES
 

@@ -27,7 +27,6 @@ from chunkcore import (
     ModelError,
     OptionError,
     Query,
-    Recursive,
     Report,
     Retrieved,
     Run,
@@ -38,6 +37,7 @@ from chunkcore import (
 )
 from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST, answer_question, choice_question, references_of, retrieve
+from chunkcore.chunkers import Recursive
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question

@@ -23,8 +23,12 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not ins
 from chunkadapters import arrow  # noqa: E402
 from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema  # noqa: E402
-from chunkcore import Chunk, Document, FixedToken, Span, get_chunker  # noqa: E402
-from chunkcore.chunkers import Chunker, strategies  # noqa: E402
+from chunkcore import Chunk, Document, Span, get_chunker  # noqa: E402
+from chunkcore.chunkers import (  # noqa: E402
+    Chunker,
+    FixedToken,
+    strategies,
+)
 from chunkcore.errors import DataError, ModelError, OptionError  # noqa: E402
 from chunkcore.models import loading  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402

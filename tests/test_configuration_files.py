@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import Chunker, FixedToken, Recursive, Sentence, get_chunker, get_chunkers
+from chunkcore import Chunker, get_chunker
+from chunkcore.chunkers import FixedToken, Recursive, Sentence, get_chunkers
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.registry import format_spec

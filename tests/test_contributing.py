@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import chunkcore.models
-from chunkcore import Chunker, OptionError, get_chunker, retrievers, strategies
+from chunkcore import Chunker, OptionError, get_chunker, strategies
 from chunkcore.cli import main
+from chunkcore.retrieval import retrievers
 from tests.fakes import FakeEmbedder
 from tests.plugins import PROGRAM, RETRIEVER, Installed, on_path
 from tests.promises import check_promises
@@ -111,7 +112,7 @@ def test_a_package_cannot_take_a_strategy_s_place(installed: Installed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "leads_to"), [("other", "my_chunkers.paragraph:Paragraph"), ("fit", "my_chunkers.paragraph:fit")]
+    ("name", "leads_to"), [("other", "my_chunkers.paragraph:Paragraph"), ("split_to_maximum", "my_chunkers.paragraph:split_to_maximum")]
 )
 def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, name: str, leads_to: str) -> None:
     installed.offer(name, leads_to=leads_to)

@@ -14,7 +14,6 @@ from chunkcore import (
     Comparison,
     Index,
     Report,
-    RetrievalMethod,
     Retriever,
     Run,
     chunk_corpus,
@@ -23,6 +22,7 @@ from chunkcore import (
     score,
     write_report,
 )
+from chunkcore.retrieval import RetrievalMethod
 
 
 def _types(hint: Any) -> set[Any]:

@@ -13,24 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore import (
-    Agentic,
-    Chunker,
-    Contextual,
-    Document,
-    LLMSemantic,
-    Lumber,
-    ModelError,
-    OptionError,
-    Propositions,
-    Recursive,
-    Span,
-    TokenCounter,
-    get_chunker,
-    get_counter,
-    get_llm,
-)
-from chunkcore.chunkers import Draft
+from chunkcore import Chunker, Document, ModelError, OptionError, Span, TokenCounter, get_chunker, get_counter, get_llm
+from chunkcore.chunkers import Agentic, Contextual, Draft, LLMSemantic, Lumber, Propositions, Recursive
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, Reply
 from chunkcore.models.llm.base import count_message_tokens, count_text_tokens

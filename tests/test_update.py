@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from chunkcore import Chunk, Chunker, Document, FixedSentences, FixedToken, Recursive, Sentence, Span
+from chunkcore import Chunk, Chunker, Document, Span
+from chunkcore.chunkers import FixedSentences, FixedToken, Recursive, Sentence
 from chunkcore.errors import DataError
 from chunkcore.models import CachedEmbedder
 from chunkcore.update import UpdatePlan, plan_update

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from chunkcore import Chunker, FixedSentences, Markdown, Recursive
+from chunkcore import Chunker
+from chunkcore.chunkers import FixedSentences, Markdown, Recursive
 
 LINES = r"regex:\n"
 

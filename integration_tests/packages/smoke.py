@@ -63,7 +63,9 @@ def core() -> None:
         assert chunkcore.get_chunker(strategy).split_text(TEXT)
     benchmark = chunkcore.load_dataset("lochmere")
     assert len(benchmark.documents) == 12
-    semantic = chunkcore.ClusterSemantic(piece_size=4, size=8, counter="words", embedder=Toy())
+    from chunkcore.chunkers import ClusterSemantic
+
+    semantic = ClusterSemantic(piece_size=4, size=8, counter="words", embedder=Toy())
     assert len(semantic.split_text(TEXT)) > 1
 
 
@@ -157,7 +159,7 @@ def spacy() -> None:
 
 def clustering() -> None:
     """Clusters sentences by density."""
-    from chunkcore import Dbscan
+    from chunkcore.chunkers import Dbscan
 
     assert Dbscan(embedder=Toy(), counter="words").split_text(TEXT)
 

@@ -4,10 +4,10 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 -> `compare` -> page
 
 >>> import tempfile
->>> from chunkcore import Benchmark, Document, Evidence, Query, Recursive, Retrieved, Span
+>>> from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Span
 >>> from chunkcore import compare, chunk_corpus, get_retriever, run_retriever, score, write_report
 >>> story = Document("story.txt", "The fox naps. The dog naps. The fox wakes.")
->>> corpus = chunk_corpus([story], Recursive(size=15, counter="characters"))
+>>> corpus = chunk_corpus([story], "recursive:size=15,counter=characters")
 >>> [(chunk.text, chunk.start, chunk.end) for chunk in corpus]
 [('The fox naps.', 0, 13), ('The dog naps.', 14, 27), ('The fox wakes.', 28, 42)]
 >>> class InOrder:
@@ -28,31 +28,11 @@ from typing import TYPE_CHECKING
 
 from chunkcore.lazy import on_first_use
 
+__version__ = "0.3.0"
+
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.chunkers import Agentic as Agentic
-    from chunkcore.chunkers import Auto as Auto
-    from chunkcore.chunkers import Breakpoint as Breakpoint
     from chunkcore.chunkers import Chunker as Chunker
-    from chunkcore.chunkers import ClusterSemantic as ClusterSemantic
-    from chunkcore.chunkers import Code as Code
-    from chunkcore.chunkers import Contextual as Contextual
-    from chunkcore.chunkers import Dbscan as Dbscan
-    from chunkcore.chunkers import DualSemantic as DualSemantic
-    from chunkcore.chunkers import FixedSentences as FixedSentences
-    from chunkcore.chunkers import FixedToken as FixedToken
-    from chunkcore.chunkers import Hierarchical as Hierarchical
-    from chunkcore.chunkers import Html as Html
-    from chunkcore.chunkers import Kamradt as Kamradt
-    from chunkcore.chunkers import KamradtModified as KamradtModified
-    from chunkcore.chunkers import LLMSemantic as LLMSemantic
-    from chunkcore.chunkers import Lumber as Lumber
-    from chunkcore.chunkers import Markdown as Markdown
-    from chunkcore.chunkers import Propositions as Propositions
-    from chunkcore.chunkers import Recursive as Recursive
-    from chunkcore.chunkers import Sentence as Sentence
-    from chunkcore.chunkers import SingleLinkage as SingleLinkage
     from chunkcore.chunkers import get_chunker as get_chunker
-    from chunkcore.chunkers import get_chunkers as get_chunkers
     from chunkcore.chunkers import strategies as strategies
     from chunkcore.datasets import load_dataset as load_dataset
     from chunkcore.document import Chunk as Chunk
@@ -67,14 +47,12 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks import Benchmark as Benchmark
     from chunkcore.evaluation.benchmarks import Evidence as Evidence
     from chunkcore.evaluation.benchmarks import Query as Query
-    from chunkcore.evaluation.benchmarks import layouts as layouts
     from chunkcore.evaluation.benchmarks import load_benchmark as load_benchmark
+    from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
     from chunkcore.evaluation.experiment import run_experiment as run_experiment
     from chunkcore.evaluation.experiment import run_retriever as run_retriever
     from chunkcore.evaluation.measures import Measure as Measure
-    from chunkcore.evaluation.measures import RetrievalMeasure as RetrievalMeasure
     from chunkcore.evaluation.measures import get_measure as get_measure
-    from chunkcore.evaluation.measures import measures as measures
     from chunkcore.evaluation.results import Report as Report
     from chunkcore.evaluation.run_files import read_run as read_run
     from chunkcore.evaluation.run_files import write_run as write_run
@@ -82,101 +60,61 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.statistics.comparison import Comparison as Comparison
     from chunkcore.evaluation.statistics.comparison import compare as compare
     from chunkcore.models import Embedder as Embedder
-    from chunkcore.models import embedders as embedders
     from chunkcore.models import get_embedder as get_embedder
     from chunkcore.models.llm import LLM as LLM
     from chunkcore.models.llm import get_llm as get_llm
-    from chunkcore.models.llm import llms as llms
-    from chunkcore.registry import Registry as Registry
     from chunkcore.report import write_report as write_report
     from chunkcore.retrieval import ChunkedCorpus as ChunkedCorpus
-    from chunkcore.retrieval import Hits as Hits
     from chunkcore.retrieval import Index as Index
-    from chunkcore.retrieval import RetrievalMethod as RetrievalMethod
     from chunkcore.retrieval import chunk_corpus as chunk_corpus
     from chunkcore.retrieval import get_retriever as get_retriever
-    from chunkcore.retrieval import retrievers as retrievers
+    from chunkcore.retrieval.saved import load_index as load_index
     from chunkcore.run import Retrieved as Retrieved
     from chunkcore.run import Retriever as Retriever
     from chunkcore.run import Run as Run
-    from chunkcore.segmenters import Segmenter as Segmenter
-    from chunkcore.segmenters import get_segmenter as get_segmenter
     from chunkcore.tokens import TokenCounter as TokenCounter
     from chunkcore.tokens import get_counter as get_counter
-    from chunkcore.tokens.counters import counters as counters
     from chunkcore.tuning import tune as tune
 
 # As tools that read the source without running it expect it.
 __all__ = [
     "LLM",
-    "Agentic",
-    "Auto",
     "Benchmark",
-    "Breakpoint",
     "Chunk",
     "ChunkcoreError",
     "ChunkedCorpus",
     "Chunker",
-    "ClusterSemantic",
-    "Code",
     "Comparison",
-    "Contextual",
     "DataError",
-    "Dbscan",
     "Document",
-    "DualSemantic",
     "Embedder",
     "Evidence",
-    "FixedSentences",
-    "FixedToken",
-    "Hierarchical",
-    "Hits",
-    "Html",
     "Index",
-    "Kamradt",
-    "KamradtModified",
-    "LLMSemantic",
-    "Lumber",
     "Mark",
-    "Markdown",
     "Measure",
     "MissingExtraError",
     "ModelError",
     "OptionError",
-    "Propositions",
     "Query",
-    "Recursive",
-    "Registry",
     "Report",
-    "RetrievalMeasure",
-    "RetrievalMethod",
     "Retrieved",
     "Retriever",
     "Run",
-    "Segmenter",
-    "Sentence",
-    "SingleLinkage",
     "Span",
     "TokenCounter",
     "chunk_corpus",
     "compare",
-    "counters",
-    "embedders",
     "get_chunker",
-    "get_chunkers",
     "get_counter",
     "get_embedder",
     "get_llm",
     "get_measure",
     "get_retriever",
-    "get_segmenter",
-    "layouts",
-    "llms",
     "load_benchmark",
     "load_dataset",
-    "measures",
+    "load_documents",
+    "load_index",
     "read_run",
-    "retrievers",
     "run_experiment",
     "run_retriever",
     "score",

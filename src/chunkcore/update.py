@@ -65,7 +65,8 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
 
     Cost: one run of the chunker, then linear time and memory. Raises `DataError` for a chunk of another document.
 
-    >>> from chunkcore import Document, Recursive
+    >>> from chunkcore import Document
+    >>> from chunkcore.chunkers import Recursive
     >>> chunker = Recursive(size=15, counter="characters")
     >>> old = chunker.chunk(Document("story.txt", "The fox naps. The dog naps."))
     >>> plan = plan_update(old, Document("story.txt", "A cat purrs. The fox naps. The dog sits."), chunker)

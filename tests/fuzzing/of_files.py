@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from hypothesis import strategies as st
 
-from chunkcore import get_chunkers
+from chunkcore.chunkers import get_chunkers
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
