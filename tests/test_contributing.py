@@ -112,7 +112,8 @@ def test_a_package_cannot_take_a_strategy_s_place(installed: Installed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "leads_to"), [("other", "my_chunkers.paragraph:Paragraph"), ("split_to_maximum", "my_chunkers.paragraph:split_to_maximum")]
+    ("name", "leads_to"),
+    [("other", "my_chunkers.paragraph:Paragraph"), ("split_to_maximum", "my_chunkers.paragraph:split_to_maximum")],
 )
 def test_an_entry_point_leads_to_a_strategy_of_its_name(installed: Installed, name: str, leads_to: str) -> None:
     installed.offer(name, leads_to=leads_to)
