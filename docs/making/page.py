@@ -154,7 +154,8 @@ def api_page() -> str:
 
 All are imported from `chunkcore`; `chunkcore.__version__` is the version. Strategies are reached by name
 (`get_chunker("recursive:size=200")`); their classes are in `chunkcore.chunkers`. These rooms export more:
-{", ".join(f"`{room}`" for room in sorted(ROOMS))}. Other names may change without notice ([releases](releases.md)). `make docs` makes a site of the docstrings.
+{", ".join(f"`{room}`" for room in sorted(ROOMS))}. Other names may change without
+notice ([releases](releases.md)). `make docs` makes a site of the docstrings.
 
 | room | names |
 |---|---|
