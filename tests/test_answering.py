@@ -9,12 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,8 +34,7 @@ from chunkcore import (
     score,
 )
 from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answers.answering import LONGEST, answer_question, choice_question, references_of, retrieve
-from chunkcore.chunkers import Recursive
+from chunkcore.answers.answering import LONGEST, answer_question, references_of
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
@@ -89,10 +86,9 @@ def test_the_examples_of_the_page_hold() -> None:
 def test_the_page_tells_every_prompt_word_for_word() -> None:
     page = PAGE.read_text(encoding="utf-8")
     quotes = [" ".join(part.replace("\n> ", " ").split()) for part in page.split("\n\n> ")[1:]]
-    told = [quote.partition(" The judge of")[0].partition(" Of multiple")[0] for quote in quotes]
+    told = [quote.partition(" The judge of")[0] for quote in quotes]
     questions = [
         answer_question(query(), []),
-        choice_question(query(), [], ["a", "b"]),
         faithfulness_question("?", "!", []),
         relevancy_question("?", "!"),
     ]
@@ -228,44 +224,6 @@ def test_what_is_kept_is_not_asked_again():
     assert len(llm.asked) == 4  # other passages, other questions
 
 
-# --- Multiple choice --------------------------------------------------------------------------------------------
-
-
-def test_a_choice_is_a_number_from_1():
-    llm = ScriptedLLM('{"choice": 3}', '{"choice": 2}')
-    asked = benchmark(query(choices=["a fox", "a dog"], correct=1))
-    found = answer_questions(asked, run("one"), llm)
-    assert found.answers["q1"] == Answer("a dog", ("one",), 1)
-    assert 'Answers:\n1. "a fox"\n2. "a dog"' in told(llm)
-    assert "whole number from 1 to 2, got 3" in told(llm, 1)
-    report = score_answers(asked, found, ["Accuracy", "ExactMatch"])
-    assert (report.mean("Accuracy@5"), report.mean("ExactMatch@5")) == (1, 1)
-
-
-def test_accuracy_is_of_those_with_a_known_choice():
-    asked = benchmark(query(1, choices=["a", "b"], correct=0), query(2, choices=["a", "b"]), query(3, answers=["a"]))
-    answers = {"q1": Answer("b", choice=1), "q2": Answer("a", choice=0), "q3": Answer("a")}
-    report = score_answers(asked, AnswerRun("mine", answers), ["Accuracy", "SquadF1"])
-    assert report.values("Accuracy@5").tolist() == pytest.approx([0, math.nan, math.nan], nan_ok=True)
-    assert report.values("SquadF1@5").tolist() == pytest.approx([0, math.nan, 1], nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        ({"choices": "ab"}, 'expected "choices" to be a list of texts, got str'),
-        ({"choices": ["a"]}, 'expected two "choices" or more, got 1'),
-        ({"choices": ["a", "b"], "correct": 2}, 'expected "correct" to be a whole number from 0 to 1'),
-        ({"choices": ["a", "b"], "correct": True}, "got True"),
-    ],
-)
-def test_malformed_choices_are_told_before_anything_is_asked(metadata, message):
-    llm = ScriptedLLM('{"choice": 1}')
-    with pytest.raises(DataError, match=f"query 'q1': .*{message}"):
-        answer_questions(benchmark(query(**metadata)), run("one"), llm)
-    assert llm.asked == []
-
-
 # --- Scores -----------------------------------------------------------------------------------------------------
 
 
@@ -316,7 +274,6 @@ def test_a_run_without_answers_is_not_scored_by_them():
         (["Recall"], {}, OptionError, "'Recall' is no measure of answers"),
         (["Faithfulness"], {}, OptionError, "judged by a language model"),
         (["SquadF1"], {"q1": Answer("x")}, DataError, "no question of 'toy' has right \"answers\""),
-        (["Accuracy"], {"q1": Answer("x")}, DataError, '"choices" and "correct"'),
         (["AnswerCosine"], {"other": Answer("x")}, DataError, "answers none of the benchmark's queries"),
     ],
 )
@@ -404,17 +361,6 @@ def test_an_empty_answer_is_not_judged():
     assert (value, judge.asked) == (0, [])
 
 
-# --- Questions without evidence ---------------------------------------------------------------------------------
-
-
-def test_questions_without_evidence_are_answered_and_their_retrieval_is_not_scored():
-    alone = replace(query(2, answers=["noon"]), evidence=())
-    reports = retrieve(benchmark(query(1), without=(alone,)), [Recursive(size=6, counter="words")], FakeEmbedder(), 2)
-    assert np.isnan(reports[0].values("Recall@2")).tolist() == [False, True]
-    assert reports[0].run is not None
-    assert len(reports[0].run.results["q2"]) == 2
-
-
 # --- The command ------------------------------------------------------------------------------------------------
 
 needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
@@ -492,22 +438,6 @@ def test_a_dry_run_tells_what_it_takes_and_asks_nothing(server, files, tmp_path,
 
 
 @needs_openai
-def test_multiple_choice_without_evidence_is_scored_by_its_accuracy(server, files, tmp_path, capsys):
-    rows = [
-        {"question": f"Which buoy is {number}?", "choices": ["red", "green"], "correct": 1, "without_evidence": True}
-        for number in range(3)
-    ]
-    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert main([*files, "--llm", f"openai:ok@{server.url}"]) == 0
-    printed = capsys.readouterr().out
-    assert "Accuracy@2" in printed
-    assert "–" in printed  # recall is not known
-    found = [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines()]
-    assert all(each["scores"]["Accuracy"] == float(each["choice"] == 1) for each in found)
-    assert all(each["right"] == ["green"] for each in found)
-
-
-@needs_openai
 def test_questions_can_be_limited_and_a_larger_limit_asks_the_same_ones_too(server, files, capsys):
     arguments = [*files, "--llm", f"openai:ok@{server.url}"]
     assert main([*arguments, "--limit", "1"]) == 0
@@ -550,7 +480,6 @@ def test_an_endpoint_that_no_question_gets_past_ends_the_command(server, files, 
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "0"], "--k: expected a number of pieces from 1, or a"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--layout", "squad"], "is not of the layout squad"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--by", "page"], "--by is question or document"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Accuracy"], '"choices" and "correct"'),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--input-price", "1"], "go together"),
     ],
 )
@@ -577,7 +506,7 @@ def test_questions_without_right_answers_need_another_measure(files, tmp_path, c
     path = tmp_path / "questions.jsonl"
     path.write_text('{"question": "Which?", "evidence": ["Buoy number 1 is painted in colour 1."]}')
     assert main([*files, "--llm", "openai:m@http://127.0.0.1:1/v1"]) == 2
-    assert 'has "answers" or "choices"' in capsys.readouterr().err
+    assert 'has "answers"' in capsys.readouterr().err
 
 
 PROGRAM = """

@@ -53,6 +53,39 @@ def test_what_nothing_supports_cites_nothing() -> None:
     assert [each.match for each in cite("The mill was built.", []).citations] == ["none"]
 
 
+DOSE = "Adults take 10 mg of the drug twice a day. It does not harm the liver. Keep it at -5 °C for 1,000 hours."
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Adults take 100 mg of the drug twice a day.",
+        "Adults take 10 g of the drug twice a day.",
+        "Adults do not take 10 mg of the drug twice a day.",
+        "It does harm the liver.",
+        "Keep it at 5 °C for 1,000 hours.",
+        "Keep it at -5 °C for 10 hours.",
+        "Adults take three mg of the drug twice a day.",
+    ],
+)
+def test_other_numbers_units_or_negations_are_never_a_citation(sentence: str) -> None:
+    (citation,) = cite(sentence, [Retrieved("d", (Span(0, len(DOSE)),), 1.0, DOSE)]).citations
+    assert (citation.match, citation.sources, citation.certainty) == ("altered", (), 0.0)
+    assert citation.altered
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Adults take 10 mg of this drug twice a day.",
+        "Keep it at −5°C for 1000 hours.",
+    ],
+)
+def test_the_same_numbers_units_and_negations_in_other_words_are_a_citation(sentence: str) -> None:
+    (citation,) = cite(sentence, [Retrieved("d", (Span(0, len(DOSE)),), 1.0, DOSE)]).citations
+    assert citation.sources
+
+
 def test_a_word_inside_another_is_no_support() -> None:
     note = Retrieved("d", (Span(0, 11),), 1.0, "Take notes.")
     assert cite("No", [note]).citations[0].match == "none"
@@ -100,7 +133,7 @@ def test_any_answer_is_cited_with_exact_places(answer: str, sources: list[str]) 
     for each in found.citations:
         assert each.text == each.span.slice(answer)
         assert 0 <= each.certainty <= 1
-        assert bool(each.sources) == (each.match != "none")
+        assert bool(each.sources) == (each.match not in ("none", "altered"))
         for source in each.sources:
             assert source.text == "".join(span.slice(sources[int(source.document_id[1:])]) for span in source.spans)
     assert found.to_html().count("<li>") == len(found.sources)

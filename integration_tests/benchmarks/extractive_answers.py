@@ -20,10 +20,10 @@ import numpy as np
 
 from chunkcore import compare, get_chunker, get_embedder, load_benchmark
 from chunkcore.answers import answer_questions, score_answers
-from chunkcore.answers.answering import retrieve
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.measures import get_measure
+from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.measures import get_measure, measures_at
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
 from chunkcore.models.llm import CallableLLM, Message
@@ -64,7 +64,8 @@ def main() -> None:
     model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
     llm = CallableLLM(NearestSentence(model), name="the nearest sentence")
     reports = []
-    for report in retrieve(benchmark, [get_chunker(each) for each in STRATEGIES], model, given.k, names=STRATEGIES):
+    chunkers = {spec: get_chunker(spec) for spec in STRATEGIES}
+    for report in run_experiment(benchmark, chunkers, model, measures=measures_at((given.k,))):
         assert report.run is not None
         answered = answer_questions(benchmark, report.run, llm, given.k)
         scored = score_answers(benchmark, answered, MEASURES, embedder=model)

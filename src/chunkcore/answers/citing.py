@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,9 +30,11 @@ class Citation:
     Attributes:
         span: of the sentence in the answer.
         sources: the supporting places, best first; empty if nothing supports it.
-        match: the kind of match of `Aligner`; or "words" for parts that share its words; or "none".
+        match: the kind of match of `Aligner`; or "words" for parts that share its words; or "altered" where the place
+            has other numbers, units or negations; or "none".
         certainty: 0 to 1: of the place by `Aligner`; by words, the share of the sentence's words that the sources have,
             rare words weighing more.
+        altered: the places that the sentence contradicts, if `match` is "altered". They are no sources.
     """
 
     span: Span
@@ -39,6 +42,7 @@ class Citation:
     sources: tuple[Retrieved, ...] = ()
     match: str = "none"
     certainty: float = 0.0
+    altered: tuple[Retrieved, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,12 @@ class CitedAnswer:
         return first
 
     def _numbered(self, escaped: Callable[[str], str], form: str) -> str:
-        made, end, numbers = "", 0, list(self._cited)
-        for each in self.citations:
-            marks = "".join(form.format(numbers.index(source) + 1) for source in each.sources)
-            made += escaped(self.text[end : each.span.end]) + marks
-            end = each.span.end
-        return made + escaped(self.text[end:])
+        text, end, numbers = "", 0, list(self._cited)
+        for citation in self.citations:
+            marks = "".join(form.format(numbers.index(source) + 1) for source in citation.sources)
+            text += escaped(self.text[end : citation.span.end]) + marks
+            end = citation.span.end
+        return text + escaped(self.text[end:])
 
 
 def _place(source: Retrieved, citation: Citation) -> str:
@@ -111,7 +115,8 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
 
     A sentence that stands in a passage, verbatim or nearly (`Aligner`), cites that place. Any other cites the parts (or
     passages without parts) whose words it shares: the one with most of them, and up to two that add a tenth or more.
-    Shared words show where to look; they do not prove a claim.
+    Shared words show where to look; they do not prove a claim. A sentence whose numbers, units or negations differ from
+    those of the place that it resembles cites nothing: its `match` is "altered".
 
     Args:
         retrieved: with texts, such as passages.
@@ -132,29 +137,83 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
     citations = []
     for start, end in sentence_ranges(answer).tolist():
         span, sentence = Span(start, end), answer[start:end]
-        found = aligner.locate(sentence)
-        if found.spans and _is_whole(passages[int(found.document_id)].text, found.spans[0]):
-            source = part_of(passages[int(found.document_id)], found.spans[0].start, found.spans[0].end)
-            citations.append(Citation(span, sentence, (source,), found.match, found.certainty))
-            continue
+        hit = aligner.locate(sentence)
+        if hit.spans and _is_whole(passages[int(hit.document_id)].text, hit.spans[0]):
+            source = part_of(passages[int(hit.document_id)], hit.spans[0].start, hit.spans[0].end)
+            if not _is_altered(sentence, [source.text], whole=True):
+                citations.append(Citation(span, sentence, (source,), hit.match, hit.certainty))
+                continue
+            if hit.match != "part":
+                citations.append(Citation(span, sentence, match="altered", altered=(source,)))
+                continue
         sources, share = words.of(sentence)
-        cited = Citation(span, sentence, sources, "words", share) if share >= least else Citation(span, sentence)
-        citations.append(cited)
+        if share < least:
+            citations.append(Citation(span, sentence))
+        elif _is_altered(sentence, [source.text for source in sources], whole=False):
+            citations.append(Citation(span, sentence, match="altered", altered=sources))
+        else:
+            citations.append(Citation(span, sentence, sources, "words", share))
     return CitedAnswer(answer, tuple(citations))
+
+
+_UNITS = (
+    "%|‰|°C|°F|°|mg|kg|g|µg|μg|mcg|ng|lb|oz|cm|mm|km|nm|m|ft|ml|dl|l|ms|min|h|s|kHz|MHz|GHz|Hz|kW|MW|W|kV|mV|V|mA|A|kJ|J|"
+    "kcal|kPa|Pa|bar|psi|mmol|mol|IU|KB|MB|GB|TB|percent|seconds?|minutes?|hours?|days?|weeks?|months?|years?|"
+    "thousand|million|billion|dollars?|euros?|pounds?|metres?|meters?|miles?"
+)
+_AMOUNT = re.compile(rf"([$€£¥]?)\s?((?<![\w.,)\]])[-−])?(\d+(?:[.,]\d+)*)(?:[\s-]?({_UNITS})(?!\w))?", re.IGNORECASE)
+_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = {word: str(number) for number, word in enumerate(_WORDS, start=2)}
+_NEGATION = re.compile(r"\b(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)
+_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+
+
+def _amounts(text: str) -> Counter[tuple[str, str]]:
+    """The numbers of a text, each with its unit, or ""."""
+    amounts = Counter((_NUMBERS[word], "") for word in word_keys(text) if word in _NUMBERS)
+    for currency, sign, digits, unit in _AMOUNT.findall(text):
+        plain = _THOUSANDS.sub("", digits)
+        number = f"{float(plain):g}" if plain.count(".") < 2 and "," not in plain else plain
+        unit = "%" if unit.lower() == "percent" else unit.rstrip("s") if len(unit) > 3 else unit
+        amounts[f"{'-' if sign else ''}{number}", currency or unit] += 1
+    return amounts
+
+
+def _is_altered(sentence: str, sources: Sequence[str], *, whole: bool) -> bool:
+    """Whether numbers, units or negations of a sentence differ from its sources'.
+
+    With `whole`, source and sentence should say the same; else the source may say more.
+    """
+    claims, evidence = _amounts(sentence), sum(map(_amounts, sources), Counter[tuple[str, str]]())
+    said = len(_NEGATION.findall(sentence))
+    if whole:
+        return claims != evidence or said != sum(len(_NEGATION.findall(text)) for text in sources)
+    numbers = {number for number, _ in evidence}
+    if any(amount not in evidence and (amount[1] or amount[0] not in numbers) for amount in claims):
+        return True
+    nearest = (_nearest_sentence(sentence, text) for text in sources)
+    return bool(said) != any(_NEGATION.search(text) for text in nearest)
+
+
+def _nearest_sentence(sentence: str, text: str) -> str:
+    """The sentence of a text that shares the most words with another sentence."""
+    words = set(word_keys(sentence, _FORM))
+    sentences = (text[start:end] for start, end in sentence_ranges(text).tolist())
+    return max(sentences, key=lambda other: len(words.intersection(word_keys(other, _FORM))), default="")
 
 
 def _is_whole(text: str, span: Span) -> bool:
     """Whether no word is cut at either end: "no" is not in "note"."""
-    found = word_keys(text[span.start : span.end])
+    words = word_keys(text[span.start : span.end])
     around = word_keys(text[max(0, span.start - 20) : span.end + 20])
-    return bool(found) and all(word in around for word in (found[0], found[-1]))
+    return bool(words) and all(word in around for word in (words[0], words[-1]))
 
 
 class _SharedWords:
     def __init__(self, parts: Sequence[Retrieved]) -> None:
         self._parts = parts
         self._words = [set(word_keys(part.text, _FORM)) for part in parts]
-        self._counts = Counter(word for own in self._words for word in own)
+        self._counts = Counter(word for words in self._words for word in words)
 
     def of(self, sentence: str) -> tuple[tuple[Retrieved, ...], float]:
         """The parts with most of the sentence's words, and their share of them; words in few parts weigh more."""
@@ -167,7 +226,7 @@ class _SharedWords:
         chosen: list[int] = []
         share = 0.0
         while left and len(chosen) < min(_MOST, number):
-            gains = [sum(left[word] for word in left if word in own) / total for own in self._words]
+            gains = [sum(left[word] for word in left if word in words) / total for words in self._words]
             best = max(range(number), key=lambda part: (gains[part], self._parts[part].score, -part))
             if gains[best] < _GAIN:
                 break

@@ -44,7 +44,7 @@ def answer(
     k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5, or 4096tok.")] = "5",
     measure: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch, or Accuracy."),
+        typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch."),
     ] = None,
     judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = "",
     bert_model: Annotated[str, typer.Option(metavar="NAME", help="Of BertScore. Default: --embedder.")] = "",
@@ -55,9 +55,10 @@ def answer(
 ) -> None:
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
     from chunkcore.answers import answer_questions, score_answers
-    from chunkcore.answers.answering import answerable, check_measures, judged, retrieve
+    from chunkcore.answers.answering import check_measures, judged
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.evaluation.measures import get_measure
+    from chunkcore.evaluation.experiment import run_experiment
+    from chunkcore.evaluation.measures import get_measure, measures_at
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.models.llm import Estimator
     from chunkcore.report.rendering import require_jinja2
@@ -68,12 +69,11 @@ def answer(
     store = None if costs.no_cache else answers or options.default_cache()
     answering = _kept(llm, store)
     judging = _kept(judge, store) if judge else answering
-    benchmark = _limited(data.benchmark(output, [ANSWERS], require_evidence=False), limit, statistics.seed)
-    asked = answerable(benchmark)
-    names = _measures(measure or [], asked)
+    benchmark = _limited(data.benchmark(output, [ANSWERS]), limit, statistics.seed)
+    names = _measures(measure or [], benchmark)
     clusters = statistics.clusters(benchmark)
     model = get_embedder(embedder)
-    check_measures(asked, names, bert_model=bert_model or model, judge=judging)
+    check_measures(benchmark, names, bert_model=bert_model or model, judge=judging)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
     chunkers = options.build_chunkers(specs, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):
@@ -89,7 +89,9 @@ def answer(
     stopped, how_on = "", running.resume(vectors.path, store)
     with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
         cached = CachedEmbedder(model, vectors)
-        found = retrieve(benchmark, chunkers, cached, depth, retrievers=[retriever], progress=progress)
+        found = run_experiment(
+            benchmark, chunkers, cached, measures=measures_at((depth,)), retrievers=[retriever], progress=progress
+        )
 
         def ask(report: Report, names: Sequence[str], llm: LLM, judge: LLM) -> tuple[AnswerRun, Report]:
             assert report.run is not None
@@ -97,9 +99,9 @@ def answer(
             def named(step: str, done: int, total: int) -> None:
                 progress(f"{step}: {report.name}", done, total)
 
-            run = answer_questions(asked, report.run, llm, depth, retries=retries, progress=named)
+            run = answer_questions(benchmark, report.run, llm, depth, retries=retries, progress=named)
             return run, score_answers(
-                asked,
+                benchmark,
                 run,
                 names,
                 embedder=model,
@@ -132,8 +134,8 @@ def answer(
             stopped = f"stopped before the end; the report is of the first {len(runs)} of {len(found)} strategies"
         comparison = statistics.compare(scored[: len(runs)], get_measure(names[0], depth), clusters)
     settings = {"Answers by": answering.name, "Embedder": embedder, "Retriever": retriever}
-    shown = None if benchmark.without_evidence else asked  # what stands for evidence there is not shown
-    answered = _Answered(running.report_page(comparison, shown, settings, stopped), asked, runs, names, depth)
+    page = running.report_page(comparison, benchmark, settings, stopped)
+    answered = _Answered(page, benchmark, runs, names, depth)
     html = answered.write(output)
     answered.show()
     asked_of = {each.name: f"{each.name}: {running.spent(each.usage, prices)}" for each in (answering, judging)}
@@ -222,7 +224,6 @@ class _Answered:
                     "question_id": query.id,
                     "question": query.text,
                     "answer": found.text,
-                    **({} if found.choice is None else {"choice": found.choice}),
                     **({"failure": found.failure} if found.failure else {}),
                     "right": list(references_of(query)),
                     "scores": plain_json({name: values[number] for name, values in columns.items()}),
@@ -258,20 +259,15 @@ def _depth(text: str) -> Depth:
 
 def _limited(benchmark: Benchmark, limit: int | None, seed: int) -> Benchmark:
     """The benchmark with `limit` drawn questions, in their order. A larger limit has the questions of a smaller one."""
-    both = [*benchmark.queries, *benchmark.without_evidence]
-    if limit is None or limit >= len(both):
+    queries = benchmark.queries
+    if limit is None or limit >= len(queries):
         return benchmark
-    order = random.Random(seed).sample(range(len(both)), len(both))[:limit]  # noqa: S311
-    kept = {both[number].id for number in order}
-    return replace(
-        benchmark,
-        queries=[query for query in benchmark.queries if query.id in kept],
-        without_evidence=tuple(query for query in benchmark.without_evidence if query.id in kept),
-    )
+    order = random.Random(seed).sample(range(len(queries)), len(queries))[:limit]  # noqa: S311
+    return replace(benchmark, queries=[queries[number] for number in sorted(order)])
 
 
 def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
-    from chunkcore.answers.answering import DEFAULT_MEASURES, answer_measures, choices_of, references_of
+    from chunkcore.answers.answering import DEFAULT_MEASURES, answer_measures, references_of
 
     for name in given:
         if name not in answer_measures():
@@ -279,9 +275,8 @@ def _measures(given: Sequence[str], benchmark: Benchmark) -> list[str]:
     if given:
         return list(dict.fromkeys(given))
     if any(references_of(query) for query in benchmark.queries):
-        choosing = any(choices_of(query) is not None for query in benchmark.queries)
-        return ["Accuracy"] if choosing else list(DEFAULT_MEASURES)
+        return list(DEFAULT_MEASURES)
     raise DataError(
-        f'no question of {benchmark.name!r} has "answers" or "choices": give the questions right answers, or ask for a '
+        f'no question of {benchmark.name!r} has "answers": give the questions right answers, or ask for a '
         "measure that needs none (--measure AnswerCosine, Faithfulness or Relevancy)"
     )

@@ -48,8 +48,6 @@ class AnsweredQuestion:
     passages: tuple[str, ...] = ()  # that the system was shown
     references: tuple[str, ...] = ()  # each of which is right; empty if unknown
     failed: bool = False  # the system gave no answer at all
-    choice: int | None = None  # the number of the chosen option; None without options
-    correct: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +96,7 @@ class AnswerMeasure(Measure):
     """A measure of answers that were written from the best k pieces.
 
     Attributes:
-        needs: "references", "choices", "tokens" (a token model) or "judge".
+        needs: "references", "tokens" (a token model) or "judge".
     """
 
     unit: Unit = "answer"
@@ -435,20 +433,6 @@ class BertScoreF1(AnswerMeasure):
         for (i, _), score in zip(pairs, found, strict=True):
             values[i] = max(values[i], score.f1)
         return values
-
-
-@measures.register("Accuracy")
-class Accuracy(AnswerMeasure):
-    """The right one of several answers was chosen."""
-
-    formula = "1 where the right option was chosen, else 0"
-    needs = frozenset({"choices"})
-
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
-        return [
-            math.nan if each.correct is None else float(not each.failed and each.choice == each.correct)
-            for each in answers
-        ]
 
 
 @measures.register("AnswerCosine")
