@@ -181,6 +181,41 @@ def test_hard_texts_neither_crash_nor_lose(chunker: Chunker, text: str) -> None:
     check_promises(chunker, text)
 
 
+SMALLEST: dict[str, Any] = {
+    "size": 1,
+    "piece_size": 1,
+    "passage_size": 1,
+    "max_segment": 1,
+    "maximum": 1,
+    "size_of": "text",
+    "window": 1,
+    "context_size": 1,
+    "document_size": 1,
+}
+ONE_OVER = {
+    "alone": "😀",
+    "between sentences": "One. 😀 Two. 😀😀 Three.",
+    "in a table": "| a | 😀 |\n|---|---|\n| 😀 | b |\n",
+    "in a heading": "# 😀\n\n- 😀\n\n> 😀\n\n    😀\n",
+    "in HTML": "<h1>😀</h1><table><tr><td>😀</td></tr></table><p>😀",
+    "in code": "def 😀():\n    return '😀'\n",
+    "rare": "𓀀",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in strategies if strategies[name].__module__.startswith("chunkcore.")])
+@pytest.mark.parametrize("text", ONE_OVER.values(), ids=list(ONE_OVER))
+@pytest.mark.timeout(60)
+def test_one_code_point_over_every_size_ends_each_strategy(name: str, text: str) -> None:
+    models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "chunker": "recursive:size=1,size_of=text"}
+    options = {
+        option: value for option, value in (SMALLEST | models).items() if option in strategies[name].option_names()
+    }
+    check_promises(get_chunker(name, **options), text)
+    if name in ("single_linkage", "dbscan"):
+        check_promises(get_chunker(name, position_weight=0.0, **options), text + " A. A. " + text)
+
+
 @every_chunker
 @pytest.mark.parametrize("text", ["a" + "\u0301" * 400, ("a" + "\u0301" * 5) * 50], ids=["one grapheme", "many marks"])
 def test_the_metadata_say_which_chunks_cut_a_grapheme(chunker: Chunker, text: str) -> None:

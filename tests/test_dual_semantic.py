@@ -103,7 +103,7 @@ def test_a_block_that_would_take_the_chunk_over_the_maximum_begins_the_next():
 
 def test_sizes_are_of_the_text_or_sums_over_blocks():
     text = "aa." + " " * 9 + "bb. zz."
-    options = {"counter": "characters", "minimum": 7, "size": 8, "embedder": FakeEmbedder()}
+    options = {"counter": "characters", "minimum": 6, "size": 8, "embedder": FakeEmbedder()}
     assert dual(size_of="pieces", **options).split_text(text) == ["aa." + " " * 9 + "bb.", "zz."]
     assert dual(size_of="text", **options).split_text(text) == ["aa.", "bb. zz."]
 
@@ -121,7 +121,9 @@ def test_the_printed_root_of_the_deviation_is_another_threshold():
     assert dual(d=1, k=-1.0, spread="root").split_text(text) == ["0. 0. 60. 60."]
 
 
-def plain_program(angles: list[int], sizes: list[int], k: float, d: int, least: int, most: int) -> list[list[int]]:
+def plain_program(
+    angles: list[int], sizes: list[int], k: float, d: int, least: int, most: int, *, maximum_first: bool
+) -> list[list[int]]:
     similarity = [[np.cos(np.radians(a - b)) for b in angles] for a in angles]
     count = len(angles)
     band = [similarity[i][j] for i in range(count) for j in range(i + 1, min(i + d, count - 1) + 1)]
@@ -132,7 +134,8 @@ def plain_program(angles: list[int], sizes: list[int], k: float, d: int, least: 
     for block in range(1, count):
         size = sum(sizes[each] for each in chunks[-1])
         fits = size + sizes[block] <= most
-        if fits and (size < least or all(similarity[block][each] > threshold for each in chunks[-1])):
+        small = size < least and (fits or not maximum_first)
+        if small or (fits and all(similarity[block][each] > threshold for each in chunks[-1])):
             chunks[-1].append(block)
         else:
             chunks.append([block])
@@ -149,11 +152,17 @@ def plain_program(angles: list[int], sizes: list[int], k: float, d: int, least: 
 def test_the_chunks_are_those_of_the_plain_program(sentences, k, d, least, most):
     angles, sizes = [angle for angle, _ in sentences], [words for _, words in sentences]
     text = " ".join(" ".join([str(angle)] * words) + "." for angle, words in sentences)
-    expected = [sum(sizes[block] for block in chunk) for chunk in plain_program(angles, sizes, k, d, least, most)]
     # Of the text, what is left under the minimum is joined besides.
     for size_of in ("pieces", "text") if least == 0 else ("pieces",):
+        chunks = plain_program(angles, sizes, k, d, least, most, maximum_first=size_of == "text")
         found = dual(k=k, d=d, minimum=least, size=most, size_of=size_of).split_text(text)
-        assert [len(chunk.split()) for chunk in found] == expected
+        assert [len(chunk.split()) for chunk in found] == [sum(sizes[block] for block in chunk) for chunk in chunks]
+
+
+def test_the_papers_first_step_comes_before_its_maximum_where_sizes_are_sums():
+    text = "0 0. 90 90 90 90 90 90. 180."
+    assert dual(d=1, minimum=3, size=7, size_of="pieces").split_text(text) == ["0 0. 90 90 90 90 90 90.", "180."]
+    assert dual(d=1, minimum=3, size=7).split_text(text) == ["0 0.", "90 90 90 90 90 90. 180."]
 
 
 @given(

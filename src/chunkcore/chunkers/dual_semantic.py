@@ -30,12 +30,13 @@ class DualSemantic(SentenceChunker):
     of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are taken in order (section 3.3,
     figure 3):
 
-    1. a block that would take the chunk over `size` begins the next chunk;
-    2. a block that finds the chunk under `minimum` joins it;
+    1. a block that finds the chunk under `minimum` joins it, even over `size`;
+    2. a block that would take the chunk over `size` begins the next chunk;
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next. The one
        similarity of two blocks is θ, which is not over it: two blocks are two chunks.
 
-    With ``size_of="text"`` a chunk still under `minimum` joins the one before, if `size` allows. Equation 1 prints
+    With ``size_of="text"`` no chunk's own text is over `size`: step 2 comes first, and a chunk still under `minimum` joins
+    the one before, if `size` allows. Equation 1 prints
     ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the
     paper's code uses σ: see `spread`.
 
@@ -98,9 +99,9 @@ class DualSemantic(SentenceChunker):
                 joined = size + sizes[block]
             else:
                 joined = source.count(bounds[first][0], bounds[block][1])
-            if joined <= self.size and (
-                size < self.minimum or bool((unit[first:block] @ unit[block] > threshold + _TIE).all())
-            ):
+            fits = joined <= self.size
+            small = size < self.minimum and (fits or self.size_of == "pieces")
+            if small or (fits and bool((unit[first:block] @ unit[block] > threshold + _TIE).all())):
                 size = joined
             else:
                 firsts.append(block)

@@ -165,15 +165,19 @@ class SentenceClusters(SentenceChunker, ABC):
             for cluster in clusters
             for begin, end in pack(running_sizes(sizes[cluster], gap), self.size, gap=gap)
         ]
-        found: list[list[int]] = []
+        members: list[list[int]] = []
         while waiting:
             # The sum over sentences nearly always equals the size of the own text.
             counts = self.token_counter.count_many([self._text(source.text, _spans(ranges, each)) for each in waiting])
-            fits = (counts <= self.size).tolist()
-            found += [each for each, fitting in zip(waiting, fits, strict=True) if fitting]
-            over = [each for each, fitting in zip(waiting, fits, strict=True) if not fitting]
-            waiting = [half for each in over for half in (each[: len(each) // 2], each[len(each) // 2 :])]
-        return found
+            halves: list[list[int]] = []
+            for cluster, count in zip(waiting, counts.tolist(), strict=True):
+                if count <= self.size or len(cluster) == 1:  # one code point may be over the maximum
+                    members.append(cluster)
+                else:
+                    middle = len(cluster) // 2
+                    halves += [cluster[:middle], cluster[middle:]]
+            waiting = halves
+        return members
 
     @property
     def _gap(self) -> int:

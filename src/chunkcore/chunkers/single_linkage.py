@@ -27,9 +27,9 @@ class SingleLinkage(SentenceClusters):
         position_weight · |a - b| / n + (1 - position_weight) · (1 - max(cosine of their vectors, 0))
 
     Pairs are taken by distance, ties in text order. Each joins the clusters of its two sentences, unless the cluster
-    would be over a limit; over `stop` none are joined, so a remote sentence is a chunk. With a `position_weight` of 1
-    and `chunks` the result is that of fixed_sentences. The paper limits sentences (`chunks`); here tokens are limited
-    as well.
+    would be over a limit; over `stop` none are joined, so a remote sentence is a chunk. The paper limits sentences
+    (`chunks`) and has no `stop`; `size` limits tokens as well. With ``position_weight=1, stop=1, size=None`` and
+    `chunks` the result is that of fixed_sentences.
 
     Attributes:
         stop: the distance over which no sentences are joined; at least 0.
