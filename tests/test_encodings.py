@@ -1,4 +1,4 @@
-"""Fast encoders give tiktoken's ids, or tiktoken encodes; a base install needs no network."""
+"""Fast encoders give tiktoken's ids, or tiktoken encodes; with the extra `fast` no network is needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import tiktoken
 
 from chunkcore.errors import OptionError
 from chunkcore.tokens import TiktokenCounter, encodings
-from tests.fuzzing.of_encoders import NAMES, found_encoders, ids_are_tiktokens, in_places
+from tests.fuzzing.of_encoders import NAMES, ids_are_tiktokens, in_places
 from tests.strategies import LOOK_ALIKES
 
 ALL = (*NAMES, "o200k_harmony")
@@ -36,7 +36,7 @@ def anew() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_fast_encoder_is_installed_and_named(name: str) -> None:
-    assert TiktokenCounter(name).encoder in ("toktok-rs", "quicktok-v1")
+    assert TiktokenCounter(name).encoder == "toktok-rs"
     expected = encodings.load_encoding(name).encode_to_numpy(encodings.HARD_TEXT, disallowed_special=())
     assert encodings.digest(expected) == encodings._DIGESTS[name]
 
@@ -69,8 +69,9 @@ def test_every_code_point_that_is_assigned_or_may_be_reads_as_tiktoken_reads_it(
     text = "\n\n".join(in_places(chr(code)) for code in codes if not unlike[code])
     assert encodings.read(text) == (text, True)
     expected = encodings.load_encoding(name).encode_to_numpy(text, disallowed_special=())
-    for encoder in found_encoders(name):
-        np.testing.assert_array_equal(encoder.encode(text), expected)
+    encoder = encodings.load_toktok(name)
+    assert encoder is not None
+    np.testing.assert_array_equal(encoder.encode(text), expected)
 
 
 def test_a_text_with_a_code_point_that_reads_otherwise_is_tiktokens() -> None:
@@ -86,32 +87,35 @@ def test_giant_white_space_is_tiktokens() -> None:
     assert encodings.read(("x" + " " * (giant // 3)) * 4)[1]
 
 
-def test_an_encoder_that_differs_or_fails_is_not_used(monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
-    (right, *_) = found_encoders("cl100k_base")
-
-    def missing(name: str) -> encodings.Encoder:
-        raise ImportError(name)
-
-    def without_vocabulary(name: str) -> encodings.Encoder:
-        raise KeyError(name)
-
-    def wrong(name: str) -> encodings.Encoder:
-        return right._replace(package="wrong", encode=lambda text: right.encode(text.replace("  ", " ")))
-
-    def shuffled(name: str) -> encodings.Encoder:
-        return right._replace(package="shuffled", tokens=lambda: right.tokens()[::-1])
-
-    text = "Two  words, 漢字."
-    expected = TiktokenCounter("cl100k_base").boundaries(text).tolist()
-    encodings.fast_encoder.cache_clear()
-    monkeypatch.setattr(encodings, "ENCODERS", (missing, without_vocabulary, wrong, shuffled))
+@pytest.mark.parametrize("fault", ["missing", "wrong ids", "wrong vocabulary", "another interface"])
+def test_without_toktok_or_with_a_wrong_one_tiktoken_makes_the_same_tokens(
+    fault: str, monkeypatch: pytest.MonkeyPatch, anew: None
+) -> None:
+    right = encodings.load_toktok("cl100k_base")
+    assert right is not None
+    texts = [encodings.HARD_TEXT, "Two  words, 漢字.", ""]
     counter = TiktokenCounter("cl100k_base")
-    assert counter.encoder == "tiktoken"
-    assert counter.boundaries(text).tolist() == expected
-    assert counter.count_many([text, ""]).tolist() == [len(expected), 0]
+    expected = [counter.boundaries(text).tolist() for text in texts]
+    tiktokens = encodings.load_encoding("cl100k_base")
+    faults = {
+        "missing": None,
+        "wrong ids": right._replace(encode=lambda text: right.encode(text.replace("  ", " "))),
+        "wrong vocabulary": right._replace(tokens=lambda: right.tokens()[::-1]),
+    }
     encodings.fast_encoder.cache_clear()
-    monkeypatch.setattr(encodings, "ENCODERS", (wrong, lambda name: right))
-    assert counter.encoder == right.package
+    encodings.token_byte_lengths.cache_clear()
+    if fault == "another interface":
+        monkeypatch.setattr("toktok._encoding", lambda name: object())
+    else:
+        monkeypatch.setattr(encodings, "load_toktok", lambda name: faults[fault])
+    monkeypatch.setattr(encodings, "load_encoding", lambda name: tiktokens)
+    assert counter.encoder == "tiktoken"
+    assert [counter.boundaries(text).tolist() for text in texts] == expected
+    assert counter.count_many(texts).tolist() == [len(places) for places in expected]
+    source = counter.tokenize(encodings.HARD_TEXT)
+    assert source.counts(np.array([0, 3]), np.array([40, 90])).tolist() == [
+        counter.count(encodings.HARD_TEXT[start:end]) for start, end in ((0, 40), (3, 90))
+    ]
 
 
 def test_an_encoding_that_no_fast_encoder_has_is_tiktokens() -> None:
@@ -124,9 +128,9 @@ def test_an_encoding_that_cannot_be_loaded_says_what_to_install(monkeypatch: pyt
     def refuse(name: str) -> None:
         raise OSError("no network")
 
-    monkeypatch.setattr(encodings, "ENCODERS", ())
+    monkeypatch.setattr(encodings, "load_toktok", lambda name: None)
     monkeypatch.setattr(tiktoken, "get_encoding", refuse)
-    with pytest.raises(OptionError, match=r"could not be loaded \(OSError\).*install toktok-rs"):
+    with pytest.raises(OptionError, match=r"could not be loaded \(OSError\).*chunkadapters\[fast\]"):
         encodings.load_encoding("cl100k_base")
 
 
@@ -151,7 +155,7 @@ OFFLINE = """
 
 
 @pytest.mark.parametrize("cache", ["empty folder", "unset"])
-def test_a_base_install_needs_no_network(tmp_path: Path, cache: str) -> None:
+def test_an_install_with_the_extra_fast_needs_no_network(tmp_path: Path, cache: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "TIKTOKEN_CACHE_DIR"}
     environment["TMPDIR"] = str(tmp_path)  # tiktoken's default cache is under it
     if cache == "empty folder":
@@ -160,7 +164,7 @@ def test_a_base_install_needs_no_network(tmp_path: Path, cache: str) -> None:
         [sys.executable, "-c", textwrap.dedent(OFFLINE)], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() in ("toktok-rs", "quicktok-v1")
+    assert done.stdout.strip() == "toktok-rs"
     assert list(tmp_path.iterdir()) == []
 
 

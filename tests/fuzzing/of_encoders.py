@@ -3,7 +3,7 @@
     python -m tests.fuzzing.of_encoders 1000000 --seed 1 --data ../shared/data
     python -m tests.fuzzing.of_encoders
 
-With a number, so many texts of the corpus and every document of a folder are encoded by all installed encoders.
+With a number, so many texts of the corpus and every document of a folder are encoded by toktok-rs.
 Without, every code point is encoded in six places: prints the ones that a fast encoder reads otherwise than tiktoken,
 and the digests of the hard text.
 """
@@ -14,7 +14,6 @@ import argparse
 import random
 import sys
 import time
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,18 +26,6 @@ from tests.fuzzing.texts import text_of, texts
 NAMES = ("cl100k_base", "o200k_base")  # o200k_harmony has the tokens of o200k_base
 
 
-@lru_cache
-def found_encoders(name: str) -> list[encodings.Encoder]:
-    """Every installed fast encoder of an encoding, also one that is not chosen."""
-    found = []
-    for load in encodings.ENCODERS:
-        try:
-            found.append(load(name))
-        except ImportError:
-            continue
-    return found
-
-
 @target(share=2.0, texts=8, text=texts())
 def ids_are_tiktokens(text: str) -> None:
     """`encode` and `count_each`, and every fast encoder for a text that it may read, give tiktoken's ids."""
@@ -49,9 +36,9 @@ def ids_are_tiktokens(text: str) -> None:
         assert np.array_equal(encodings.encode(name, text), expected), name
         assert encodings.count_each(name, [text, ""]) == [len(expected), 0], name
         if is_readable:
-            for encoder in found_encoders(name):
-                assert np.array_equal(encoder.encode(clean), expected), (name, encoder.package)
-                assert encoder.count(clean) == len(expected), (name, encoder.package)
+            encoder = encodings.load_toktok(name)
+            assert encoder is None or np.array_equal(encoder.encode(clean), expected), name
+            assert encoder is None or encoder.count(clean) == len(expected), name
 
 
 def in_places(character: str) -> str:
@@ -65,7 +52,8 @@ def unlike(name: str, code_points: list[int]) -> list[int]:
     encoding = encodings.load_encoding(name)
     text = "\n\n".join(in_places(chr(each)) for each in code_points)
     expected = encoding.encode_to_numpy(text, disallowed_special=())
-    if all(np.array_equal(encoder.encode(text), expected) for encoder in found_encoders(name)):
+    encoder = encodings.load_toktok(name)
+    if encoder is None or np.array_equal(encoder.encode(text), expected):
         return []
     if len(code_points) == 1:
         return code_points
@@ -96,9 +84,8 @@ def run(count: int, seed: int, data: Path | None) -> int:
         except AssertionError as error:
             failed += 1
             print(f"{error}: {text!r}")
-    packages = ", ".join(encoder.package for encoder in found_encoders(NAMES[0]))
     print(
-        f"{packages}: {count:,} texts of seed {seed}, {len(files)} files and their {len(lines):,} lines; "
+        f"toktok-rs: {count:,} texts of seed {seed}, {len(files)} files and their {len(lines):,} lines; "
         f"{unlike_ones:,} are tiktoken's alone; {failed} differ; {time.process_time() - began:.0f} s of processor time"
     )
     return failed

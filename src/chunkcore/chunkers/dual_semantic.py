@@ -35,10 +35,9 @@ class DualSemantic(SentenceChunker):
     3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next. The one
        similarity of two blocks is θ, which is not over it: two blocks are two chunks.
 
-    With ``size_of="text"`` no chunk's own text is over `size`: step 2 comes first, and a chunk still under `minimum` joins
-    the one before, if `size` allows. Equation 1 prints
-    ``i < j < min(i + d, N - 1)``; here ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the
-    paper's code uses σ: see `spread`.
+    With ``size_of="text"`` no chunk's own text is over `size`: step 2 comes first, and a chunk still under `minimum`
+    joins the one before, if `size` allows. Equation 1 prints ``i < j < min(i + d, N - 1)``; here
+    ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the paper's code uses σ: see `spread`.
 
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.

@@ -112,9 +112,8 @@ class TiktokenCounter(TokenCounter):
 
     @property
     def encoder(self) -> str:
-        """The package whose encoder makes the ids: "toktok-rs", "quicktok-v1" or "tiktoken"."""
-        fast = fast_encoder(self.name)
-        return fast.package if fast else "tiktoken"
+        """The package whose encoder makes the ids: "toktok-rs" (the extra ``fast``) or "tiktoken"."""
+        return "toktok-rs" if fast_encoder(self.name) else "tiktoken"
 
     def count(self, text: str) -> int:
         return count_each(self.name, [text])[0]
