@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
+import mmap
 import secrets
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,8 +39,14 @@ from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 FORMAT = 1
 MANIFEST = "manifest.json"
+_LOCK = ".lock"
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
@@ -60,25 +69,37 @@ def save_index(index: Index, folder: Path | str, *, notes: Mapping[str, Any] | N
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     if index.superseded:
         warnings.warn("this index was updated: save what update or delete returned", stacklevel=3)
+    root.mkdir(parents=True, exist_ok=True)
     data = f"data-{secrets.token_hex(8)}"
-    try:
-        files = {name: _written(root / data / name, parts) for name, parts in _files(index)}
-        manifest = _manifest(index, data, files, notes or {})
-        write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
-    except BaseException:
-        shutil.rmtree(root / data, ignore_errors=True)
-        raise
-    for other in _left_behind(root):
-        if other.is_file():
-            other.unlink(missing_ok=True)
-        elif other.name != data:
-            shutil.rmtree(other, ignore_errors=True)
+    with _only_writer(root):
+        try:
+            files = {name: _written(root / data / name, parts) for name, parts in _files(index)}
+            manifest = _manifest(index, data, files, notes or {})
+            write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
+        except BaseException:
+            shutil.rmtree(root / data, ignore_errors=True)
+            raise
+        for other in _left_behind(root):
+            if other.is_dir() and other.name != data:
+                shutil.rmtree(other, ignore_errors=True)
+            elif other.suffix == ".part":
+                other.unlink(missing_ok=True)
     return root
 
 
 def _left_behind(root: Path) -> list[Path]:
-    """What saves wrote, or began to write: folders of data and unfinished manifests."""
-    return [*root.glob("data-*"), *root.glob(f".{MANIFEST}.*.part")]
+    """What saves write beside the manifest: folders of data, unfinished manifests, the lock."""
+    return [*root.glob("data-*"), *root.glob(f".{MANIFEST}.*.part"), root / _LOCK]
+
+
+@contextmanager
+def _only_writer(root: Path) -> Iterator[None]:
+    """Wait until no other process saves into the folder. Without `fcntl`, on Windows, writers do not wait."""
+    with (root / _LOCK).open("ab") as file:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) -> Index:
@@ -327,7 +348,7 @@ class _File:
         self.path = path
         self._expected = expected
 
-    def check(self, data: bytes | memoryview | NDArray[np.uint8]) -> None:
+    def check(self, data: bytes | memoryview) -> None:
         if len(data) != self._expected["bytes"] or hashlib.sha256(data).hexdigest() != self._expected["sha256"]:
             raise _damaged(self.path)
 
@@ -348,7 +369,11 @@ class _MappedRows:
 
     def __init__(self, file: _File) -> None:
         self._file = file
-        self._rows = np.load(file.path, mmap_mode="r", allow_pickle=False)
+        with file.path.open("rb") as opened:  # mapped once: a later save may remove the file
+            self._mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            np.lib.format.read_magic(opened)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(opened)
+            self._rows = np.frombuffer(self._mapped, dtype, math.prod(shape), opened.tell()).reshape(shape)
         self._checked = False
 
     @property
@@ -363,29 +388,29 @@ class _MappedRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.floating]:
         if not self._checked:
-            self._file.check(np.memmap(self._file.path, dtype=np.uint8, mode="r"))
+            self._file.check(memoryview(self._mapped))
             self._checked = True
         return self._rows if dtype is None else self._rows.astype(dtype)
 
 
 class _Opened:
-    """A folder of a saved index, opened. A save by another program between two reads is met by reading once more."""
+    """A folder of a saved index, opened. A save by another program between two reads is met by reading again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.manifest = read_manifest(folder)
 
     def index(self, embedder: Embedder | str | None) -> Index:
-        try:
-            return self._index(embedder)
-        except FileNotFoundError as error:
-            again = read_manifest(self.folder)
-            if again["data"] == self.manifest["data"]:
-                raise _damaged(Path(str(error.filename))) from error
-            self.manifest = again
-            return self._index(embedder)
-        except (KeyError, ValueError, TypeError) as error:  # parts that do not fit together
-            raise _damaged(self.folder) from error
+        while True:
+            try:
+                return self._index(embedder)
+            except FileNotFoundError as error:
+                again = read_manifest(self.folder)
+                if again["data"] == self.manifest["data"]:
+                    raise _damaged(Path(str(error.filename))) from error
+                self.manifest = again
+            except (KeyError, ValueError, TypeError) as error:  # parts that do not fit together
+                raise _damaged(self.folder) from error
 
     def _index(self, embedder: Embedder | str | None) -> Index:
         corpus = self._corpus()
