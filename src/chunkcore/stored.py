@@ -1,4 +1,4 @@
-"""Documents whose texts are read when they are used: from a temporary file (`store_documents`), or anywhere."""
+"""Documents whose texts are read when they are used: from a temporary file (`store_documents`)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.files import ScratchFile
 
-__all__ = ["document_later", "store_documents"]
+__all__ = ["store_documents"]
 
 MEMORY = 256 * 2**20  # bytes
 _HELD = 2**24  # characters of recently read texts: chunks of a document are read in a row
@@ -49,15 +49,6 @@ def store_documents(documents: Iterable[Document], *, memory_bytes: int = MEMORY
         else:
             kept.append(texts.stored(document))
     return kept
-
-
-def document_later(name: str, size: int, read: Callable[[], str]) -> Document:
-    """A document of `size` characters whose text is read when it is used, and then kept.
-
-    >>> document_later("fox.txt", 6, lambda: "A fox.").text
-    'A fox.'
-    """
-    return _made(Document(name, ""), size, lru_cache(maxsize=1)(read))
 
 
 def _made(document: Document, size: int, read: Callable[[], str]) -> Document:

@@ -48,6 +48,8 @@ def _any_command(
 # In the order in which help lists them.
 app.command()(chunk.chunk)
 app.command()(search.search)
+app.command()(search.index)
+app.command()(search.serve)
 app.command()(compare.compare)
 app.command()(score.score)
 app.command()(tune.tune)

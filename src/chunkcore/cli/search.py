@@ -1,169 +1,167 @@
-"""``chunkcore search``: a question in, passages of a folder's files out, under a budget of tokens."""
+"""``chunkcore search``, ``index`` and ``serve``: passages of a folder's files, from a saved index."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import sys
-import warnings
-from collections.abc import Mapping, Sequence, Set
-from contextlib import nullcontext
+from collections.abc import Mapping, Set
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from chunkcore.concurrency import Progress
-    from chunkcore.document import Document
-    from chunkcore.retrieval.corpus import ChunkedCorpus
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
 
-_STRATEGY = "recursive:size=50"  # of the units; a fourth of the time of sentences
-_TOLD = 2_000_000  # bytes; less is read too fast to be told of
 _WORDS = re.compile(r"(\w+)")
 _SPACE = re.compile(r"([ \t\n]+)")
 _FORM = "first5"
 
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index.", show_default=False),
+]
+Dense = Annotated[bool, typer.Option("--dense", help="Search with the model, too.")]
+Where = Annotated[
+    list[str] | None, typer.Option("--where", metavar="KEY=VALUE", help="Only documents with this in their metadata.")
+]
+Verify = Annotated[bool, typer.Option("--verify", help="Read every file again, whatever its time.")]
+
 
 @options.grouped
 def search(
-    docs: Annotated[Path, typer.Argument(help="A folder, a file, or a documents.jsonl.", metavar="DOCS")],
+    docs: Source,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages together.")] = 500,
-    k: Annotated[int | None, typer.Option("-k", min=1, metavar="N", help="At most so many passages.")] = None,
-    counter: options.Counter = "cl100k_base",
-    dense: Annotated[bool, typer.Option("--dense", help="Search with the model, too.")] = False,
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")] = 500,
+    k: Annotated[int | None, typer.Option("--top-k", "-k", min=1, metavar="N", help="Passages at most.")] = None,
+    where: Where = None,
+    dense: Dense = False,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
+    verify: Verify = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False,
 ) -> None:
     """Print the passages of files that answer a question best, with file, lines and offsets.
 
     Passages are exact spans of any size, at most --max-tokens together. Words are searched, cut to five letters;
-    --dense searches meanings, too, with the model. The index, and the texts of PDFs and other converted files, are kept
-    in the user's cache folder; only changed files are read again.
+    --dense searches meanings, too, with the model. The index is kept in the user's cache folder; only changed files are
+    read again. A saved index (chunkcore index) is searched as it is.
 
     --json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
       chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """
-    from chunkcore.retrieval import Passages, TextVectors
     from chunkcore.retrieval.lexicon import word_keys
-    from chunkcore.tokens import get_counter
 
     if not question.strip():
         raise OptionError("the question is empty: write what to look for")
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
         raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
-    tokens = get_counter(counter)
-    wanted = set(word_keys(question, _FORM))
-    model = options.cached_embedder(embedder, keep=not no_cache) if dense else None
-
-    def found(index: FolderIndex) -> tuple[ChunkedCorpus, Sequence[Retrieved] | None]:
-        """The index as a corpus, and the passages; None without a word of the question."""
-        corpus = index.corpus()
-        vectors = TextVectors(model, [corpus], progress=progress) if model else None
-        if not (vectors or (corpus.postings(_FORM).find([*wanted]) >= 0).any()):
-            return corpus, None
-        kinds = ("dense", "lexical") if vectors else ("lexical",)
-        retriever = Passages(kinds=kinds, words=_FORM).index(corpus, vectors)
-        (passages,) = retriever.answers([question], k, max_tokens, counter=tokens)
-        return corpus, passages
-
-    with running.reporting(sys.stderr) as progress, TemporaryDirectory() if no_cache else nullcontext("") as temporary:
-        stale: set[str] = set()
-        while True:
-            index = _index(docs, progress, temporary, stale)
-            try:
-                corpus, passages = found(index)
-                break
-            except DataError:  # a file has changed since, or has its old size and time
-                if index.stale <= stale:
-                    raise
-                stale |= index.stale
-    documents = running.several(index.documents, "document")
-    if passages is None:
-        running.say(f"chunkcore: none of {documents} has a word of the question: try other words, or --dense", err=True)
+    searched = _opened(docs, embedder if dense else None, keep=not no_cache, reread=verify)
+    conditions = {"where": _conditions(where)} if where else {}
+    passages = searched.index.retrieve(question, k, max_tokens, **conditions)
+    words = set(word_keys(question, _FORM))
+    if not dense:
+        passages = [passage for passage in passages if words.intersection(word_keys(passage.text, _FORM))]
+    documents = running.several(len(searched.index.corpus.documents), "document")
+    if not passages:
+        running.say(f"chunkcore: nothing relevant in {documents}: try other words, or --dense", err=True)
         return
-    if not dense:  # what is left of the budget goes to passages that have none of the words
-        passages = [each for each in passages if wanted.intersection(word_keys(each.text, _FORM))]
-    by_id = {document.id: document for document in corpus.documents}
+    rows = list(map(searched.row, passages))
     if as_json:
-        for passage in passages:
-            typer.echo(json.dumps(_row(passage, by_id[passage.document_id], index), ensure_ascii=False))
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
         return
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    for number, passage in enumerate(passages, start=1):
-        place = _row(passage, by_id[passage.document_id], index)
-        console.print(_shown(f"[{number}]", place, passage, wanted))
-    used = running.several(sum(tokens.count(passage.text) for passage in passages), "token")
-    running.say(f"{running.several(len(passages), 'passage')} from {documents}, {used}", err=True)
+    for number, (row, passage) in enumerate(zip(rows, passages, strict=True), start=1):
+        console.print(_shown(f"[{number}]", row, passage, words))
+    running.say(f"{running.several(len(passages), 'passage')} from {documents}", err=True)
 
 
-def _index(docs: Path, progress: Progress, temporary: str, stale: Set[str]) -> FolderIndex:
-    """The index of what is there now, and on disk the same; with a `temporary` folder for texts nothing is kept."""
-    from chunkcore.chunkers import get_chunker
-    from chunkcore.scale import total_bytes
-    from chunkcore.scale.folder_index import FolderIndex
+@options.grouped
+def index(
+    docs: Source,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The index's folder.")],
+    strategy: Annotated[str, options.strategy(help="Cuts the units of the index.")] = "sentence:size=50",
+    retriever: options.Retriever = "passages:lexical",
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    verify: Verify = False,
+) -> None:
+    """Save an index of files, or bring it up to date: only what changed is read, cut and embedded again.
 
+    With -r passages vectors are saved, too. `search`, `serve` and the adapters open the folder; so does
+    chunkcore.load_index.
+
+      chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
+    """
+    from chunkcore.retrieval import get_retriever
+    from chunkcore.scale.folder_index import index_files
+
+    _check_source(docs)
+    model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
+    indexed = index_files(docs, output, retriever=retriever, chunker=strategy, embedder=model, reread=verify)
+    corpus = indexed.index.corpus
+    read = "nothing had changed" if not indexed.read else f"{running.several(indexed.read, 'document')} read"
+    documents, units = running.several(len(corpus.documents), "document"), running.several(len(corpus), "unit")
+    running.say(f"{output}: {documents}, {units}; {read}")
+
+
+@options.grouped
+def serve(
+    docs: Source,
+    dense: Dense = False,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+) -> None:
+    """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
+
+    The tool `search` takes question, max_tokens and where; the resource span://... reads a span with its surroundings.
+    Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
+    """
+    from chunkcore.scale.tool_server import tool_server
+
+    tool_server(_opened(docs, embedder if dense else None)).run("stdio")
+
+
+def _opened(docs: Path, embedder: str | None, *, keep: bool = True, reread: bool = False) -> FolderIndex:
+    """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
+    from chunkcore.scale.folder_index import index_files, is_index, open_index
+
+    _check_source(docs)
+    model = None if embedder is None else options.cached_embedder(embedder, keep=keep)
+    if is_index(docs):
+        return open_index(docs, embedder=model)
+    name = os.path.realpath(docs) + ("" if model is None else f" {model.fingerprint}")
+    digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    folder = options.default_cache().parent / "search" / digest if keep else None
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
+    retriever = "passages:lexical" if model is None else "passages"
+    return index_files(docs, folder, retriever=retriever, embedder=model, reread=reread)
+
+
+def _check_source(docs: Path) -> None:
     if str(docs) == "-" or docs.is_fifo():
-        raise OptionError("search reads files, not standard input or a pipe: name a folder or a file")
-    name = blake2b(os.path.realpath(docs).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-    file = options.default_cache().parent / "search" / f"{name}.npz"
-    earlier = None
-    if not temporary and file.exists():
-        try:
-            earlier = FolderIndex.load(file)
-        except DataError as error:
-            warnings.warn(f"{error}; it is made anew", stacklevel=2)
-    total = 0
-
-    def tell(read: int) -> None:
-        nonlocal total
-        if read >= _TOLD:
-            total = total or total_bytes([docs]) or read
-            progress("index (kB)", read // 1000, max(total, read) // 1000)
-
-    texts = Path(temporary) if temporary else file.with_suffix("")
-    index = FolderIndex.update(docs, get_chunker(_STRATEGY), _FORM, earlier, tell, os.cpu_count() or 1, texts, stale)
-    if index.changed and not temporary:
-        try:
-            index.save(file)
-        except OSError as error:
-            warnings.warn(f"the index is not kept: {error.filename or file}: {error.strerror or error}", stacklevel=2)
-    return index
+        raise OptionError("an index is made of files, not of standard input or a pipe: name a folder or a file")
 
 
-def _row(passage: Retrieved, document: Document, index: FolderIndex) -> dict[str, Any]:
-    from chunkcore.document import pages_of_all
-
-    start, end = passage.spans[0].start, passage.spans[-1].end
-    first = document.text.count("\n", 0, start) + 1
-    return {
-        "document_id": passage.document_id,
-        "file": index.place(passage.document_id),
-        "lines": [first, first + document.text.count("\n", start, end - 1)],
-        "pages": list(next(pages_of_all(index.marks.get(passage.document_id, ()), [passage.spans]))),
-        "spans": [[span.start, span.end] for span in passage.spans],
-        "score": passage.score,
-        "text": passage.text,
-        "parts": [
-            {"spans": [[span.start, span.end] for span in part.spans], "score": part.score} for part in passage.parts
-        ],
-    }
+def _conditions(where: list[str] | None) -> dict[str, str] | None:
+    if not where:
+        return None
+    pairs = [condition.partition("=") for condition in where]
+    if wrong := [condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])]:
+        raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")
+    return {key: value for key, _, value in pairs}
 
 
 def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Set[str]) -> Text:
@@ -196,6 +194,6 @@ def _append(shown: Text, text: str, wanted: Set[str], style: str) -> None:
     from chunkcore.retrieval.lexicon import word_keys
 
     for piece in _WORDS.split(text):
-        own = "bold" if piece and not wanted.isdisjoint(word_keys(piece, _FORM)) else style
-        words = (each.expandtabs(4) if not each.strip(" \t\n") else terminal_text(each) for each in _SPACE.split(piece))
-        shown.append("".join(words), style=own)
+        emphasis = "bold" if piece and not wanted.isdisjoint(word_keys(piece, _FORM)) else style
+        parts = (part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part) for part in _SPACE.split(piece))
+        shown.append("".join(parts), style=emphasis)

@@ -271,6 +271,11 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         text = span.slice(document.text)
         return Chunk(document.id, index, (span,), text, tokens, context, metadata, self._fingerprint or "", segments)
 
+    def document(self, document_id: str) -> Document | None:
+        """The document of this id; None if there is none."""
+        number = self._numbers.get(document_id)
+        return None if number is None else self.documents[number]
+
     @property
     def token_counts(self) -> Numbers:
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
