@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -409,23 +407,3 @@ def test_a_threshold_is_a_similarity() -> None:
             Recursive(overlap=f"semantic:{outside}")
     with pytest.raises(OptionError, match="got an empty one"):
         SemanticOverlap(embedder=" ")
-
-
-def test_a_plain_strategy_imports_no_model_code() -> None:
-    """Left out are the packages' own `__init__` modules, which import every strategy."""
-    program = """if True:
-        import importlib, pathlib, sys, types
-        import chunkcore
-        root = pathlib.Path(chunkcore.__file__).parent
-        for name in [name for name in sys.modules if name.split(".")[0] == "chunkcore"]:
-            del sys.modules[name]
-        for name in ("chunkcore", "chunkcore.chunkers"):
-            sys.modules[name] = package = types.ModuleType(name)
-            package.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
-        for name in sys.argv[1:]:
-            importlib.import_module("chunkcore.chunkers." + name)
-        print(*sorted(name for name in sys.modules if name.startswith("chunkcore.models")))
-    """
-    plain = ["recursive", "sentence", "fixed_token", "fixed_sentences", "markdown", "html", "code", "auto"]
-    done = subprocess.run([sys.executable, "-c", program, *plain], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == ("", "")

@@ -69,11 +69,9 @@ REGISTRIES = {
     "evaluation.measures.base": "measures",
     "models.llm.loading": "llms",
     "models.loading": "embedders",
-    "packing": "overlaps",
     "retrieval.base": "retrievers",
     "retrieval.stage": "stages",
     "segmenters.base": "segmenters",
-    "tokens.counters": "counters",
 }
 
 

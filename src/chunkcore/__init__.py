@@ -63,6 +63,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.models import get_embedder as get_embedder
     from chunkcore.models.llm import LLM as LLM
     from chunkcore.models.llm import get_llm as get_llm
+    from chunkcore.models.loading import get_counter as get_counter
     from chunkcore.report import write_report as write_report
     from chunkcore.retrieval import ChunkedCorpus as ChunkedCorpus
     from chunkcore.retrieval import Index as Index
@@ -73,7 +74,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.run import Retriever as Retriever
     from chunkcore.run import Run as Run
     from chunkcore.tokens import TokenCounter as TokenCounter
-    from chunkcore.tokens import get_counter as get_counter
     from chunkcore.tuning import tune as tune
 
 # As tools that read the source without running it expect it.

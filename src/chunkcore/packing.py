@@ -1,9 +1,8 @@
-"""Pieces into chunks (`pack`), a hard maximum (`split_to_maximum`), a soft minimum (`join_small`), and `Overlap`."""
+"""Pieces into chunks (`pack`), a hard maximum (`split_to_maximum`), a soft minimum (`join_small`)."""
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
@@ -11,8 +10,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import regex  # type: ignore[import-untyped]
 
-from chunkcore.errors import OptionError, echo
-from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
@@ -26,65 +23,6 @@ _GOES_ON = regex.compile(
 )
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _WINDOW = 160  # characters
-
-
-class Overlap(ABC):
-    """An `overlap` option found from the text instead of a number.
-
-    Attributes:
-        name: the string that `read_overlap` accepts.
-        fingerprint: changes when the shared text could change.
-    """
-
-    @property
-    @abstractmethod
-    def name(self) -> str: ...
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str: ...
-
-    @classmethod
-    @abstractmethod
-    def read(cls, options: str) -> Overlap:
-        """Build the overlap from the text after "kind:"."""
-
-    @abstractmethod
-    def topics(self, sentences: list[str]) -> list[int]:
-        """For each sentence, the first sentence that a chunk beginning there may share."""
-
-    @abstractmethod
-    def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
-        """A function from chunk starts (code points) to how many tokens before each may be shared."""
-
-
-overlaps: Registry[type[Overlap]] = Registry(
-    "overlap", "chunkcore.overlaps", base=Overlap, modules=("chunkcore.chunkers.overlap",)
-)
-
-
-def read_overlap(value: int | str | Overlap) -> int | Overlap:
-    """An `overlap` option as a number or an `Overlap`. Raises `OptionError` for an unknown string.
-
-    >>> read_overlap("semantic:0.5").name
-    'semantic:0.5'
-    """
-    if not isinstance(value, str):
-        return value
-    kind, _, options = value.partition(":")
-    found = overlaps.find(kind)
-    if found is None:
-        raise OptionError(
-            f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
-            f"got {echo(value)}"
-        )
-    return found.read(options)
-
-
-def shareable(overlap: int | str | Overlap, source: TokenizedText, size: int) -> Callable[[Numbers], int | Numbers]:
-    """A function from piece starts to the `overlap` that `pack` expects."""
-    if isinstance(overlap, Overlap):
-        return overlap.allowance(source, size)
-    return lambda places: cast("int", overlap)
 
 
 def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:

@@ -18,6 +18,7 @@ import numpy as np
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.models.loading import get_counter
 from chunkcore.packing import grapheme_parts
 from chunkcore.registry import (
     Registry,
@@ -29,7 +30,7 @@ from chunkcore.registry import (
     split_spec,
 )
 from chunkcore.spans import merge_touching
-from chunkcore.tokens import TokenCounter, TokenizedText, get_counter
+from chunkcore.tokens import TokenCounter, TokenizedText
 
 # Small documents are split together: fewer array operations.
 _BATCH_CHARACTERS = 100_000

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, join_ranges, read_overlap
+from chunkcore.packing import join_ranges
 from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
@@ -41,7 +42,7 @@ class FixedSentences(Chunker):
 
     sentences: int = 5
     chunks: int | None = None
-    overlap: int | str | Overlap = 0
+    overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
@@ -67,7 +68,7 @@ class FixedSentences(Chunker):
 
     def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
         """For each chunk, the first sentence that it may repeat."""
-        if not isinstance(self.overlap, Overlap):
+        if not isinstance(self.overlap, SemanticOverlap):
             overlap = cast("int", self.overlap)
             return [max(0, first - overlap) for first in edges[:-1]]
         if not rows:

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap, shareable
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, pack, read_overlap, shareable
+from chunkcore.packing import pack
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
@@ -38,7 +39,7 @@ class FixedToken(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int | str | Overlap = 0
+    overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
 
     def validate(self) -> None:

@@ -1,10 +1,12 @@
-"""`overlap="semantic"`: neighbouring chunks share the sentences of one topic."""
+"""The option `overlap`: a number, or "semantic", which shares the sentences of one topic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan, nan
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +16,14 @@ from chunkcore.chunkers.semantic import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.packing import Overlap, overlaps
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
 _THRESHOLD = 0.3
 
 
-@overlaps.register("semantic")
 @dataclass(frozen=True, kw_only=True)
-class SemanticOverlap(Overlap):
+class SemanticOverlap:
     """Overlap that goes back from a chunk's beginning for as long as the topic stays.
 
     The chunking survey, "Overlap Methods": "Semantic: Include until topic similarity drops". The topic drops between
@@ -63,21 +63,6 @@ class SemanticOverlap(Overlap):
     def fingerprint(self) -> str:
         return f"semantic:{self.threshold!r}:{get_embedder(self.embedder).fingerprint}"
 
-    @classmethod
-    def read(cls, options: str) -> SemanticOverlap:
-        """The overlap that "threshold:model" describes; both are optional."""
-        threshold, _, model = options.partition(":")
-        try:
-            number = float(threshold) if threshold else _THRESHOLD
-        except ValueError:
-            number = float("nan")
-        if number != number:
-            raise OptionError(
-                f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
-                f"got {echo('semantic:' + options)}"
-            )
-        return cls(threshold=number, embedder=model or DEFAULT_MODEL)
-
     def drops(self, texts: list[str]) -> NDArray[np.bool_]:
         """Whether the topic drops before each sentence; always before the first."""
         if len(texts) < 2:
@@ -88,11 +73,12 @@ class SemanticOverlap(Overlap):
     def topics(self, sentences: list[str]) -> list[int]:
         """For each sentence the first of its topic."""
         firsts = np.where(self.drops(sentences), np.arange(len(sentences)), 0)
-        found: list[int] = np.maximum.accumulate(firsts).tolist()
-        return found
+        return cast("list[int]", np.maximum.accumulate(firsts).tolist())
 
     def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
-        """See `Overlap`: tokens of the same topic, at most half of `size`."""
+        """A function from chunk starts (code points) to how many tokens before each may be shared: those of the same
+        topic, at most half of `size`.
+        """
         begins = self._topic_places(source)
 
         def before(places: Numbers) -> Numbers:
@@ -113,3 +99,34 @@ class SemanticOverlap(Overlap):
         before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in own])
         begins: Numbers = np.union1d(before[drops], source.parts[:, 0])
         return begins
+
+
+def read_overlap(value: int | str | SemanticOverlap) -> int | SemanticOverlap:
+    """An `overlap` option as a number or a `SemanticOverlap`. Raises `OptionError` for an unknown string.
+
+    >>> read_overlap("semantic:0.5").name
+    'semantic:0.5'
+    """
+    if not isinstance(value, str):
+        return value
+    kind, _, options = value.partition(":")
+    threshold, _, model = options.partition(":")
+    try:
+        number = float(threshold or _THRESHOLD) if kind == "semantic" else nan
+    except ValueError:
+        number = nan
+    if isnan(number):
+        raise OptionError(
+            f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
+            f"got {echo(value)}"
+        )
+    return SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL)
+
+
+def shareable(
+    overlap: int | str | SemanticOverlap, source: TokenizedText, size: int
+) -> Callable[[Numbers], int | Numbers]:
+    """A function from piece starts to the `overlap` that `pack` expects."""
+    if isinstance(overlap, SemanticOverlap):
+        return overlap.allowance(source, size)
+    return lambda places: cast("int", overlap)

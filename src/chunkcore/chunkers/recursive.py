@@ -13,8 +13,9 @@ import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap, shareable
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, join_ranges, pack, read_overlap, running_sizes, shareable, split_to_maximum, trim
+from chunkcore.packing import join_ranges, pack, running_sizes, split_to_maximum, trim
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -64,7 +65,7 @@ class Recursive(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int | str | Overlap = 0
+    overlap: int | str | SemanticOverlap = 0
     separators: tuple[str, ...] = ("\n\n", "\n", " ", "")
     keep: Keep = "start"
     regex: bool = False

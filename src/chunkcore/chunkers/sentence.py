@@ -11,8 +11,9 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.errors import OptionError
-from chunkcore.packing import Overlap, join_ranges, read_overlap, running_counts, split_to_maximum
+from chunkcore.packing import join_ranges, running_counts, split_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -52,7 +53,7 @@ class Sentence(Chunker):
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
-    overlap: int | str | Overlap = 0
+    overlap: int | str | SemanticOverlap = 0
     overlap_sentences: int = 0
     splitter: str | Callable[[str], Any] = "default"
 
@@ -79,7 +80,7 @@ class Sentence(Chunker):
     def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
         """For each sentence, the first sentence that a chunk beginning there may share."""
         numbers = range(len(sentences))
-        if isinstance(self.overlap, Overlap):
+        if isinstance(self.overlap, SemanticOverlap):
             topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
             shared = [max(topics[each], bisect_left(sums, sums[each] - self.size // 2, 0, each)) for each in numbers]
         elif self.overlap:

@@ -21,6 +21,7 @@ from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, TokenizedText
 from chunkcore.tokens.counters import counters
+from chunkcore.tokens.counters import get_counter as get_counter
 from chunkcore.tokens.tokenized import SpacedText
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"

@@ -53,9 +53,7 @@ def load_tokenizer(source: str) -> Any:
     return tokenizer
 
 
-counters: Registry[type[TokenCounter]] = Registry(
-    "token counter", "chunkcore.counters", base=TokenCounter, modules=("chunkcore.models.loading",)
-)
+counters: Registry[type[TokenCounter]] = Registry("token counter", "chunkcore.counters", base=TokenCounter)
 
 
 @counters.register("characters")
@@ -180,8 +178,8 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     """The counter that a string names; a `TokenCounter` is returned as is.
 
     Names: ``characters``, ``words``, a tiktoken encoding, ``hf:TOKENIZER``, ``embedder:MODEL`` (a model of
-    `get_embedder`; ``embedder`` alone: the default model), or any other name in `counters`. Raises `OptionError` for
-    unknown names.
+    `get_embedder`; ``embedder`` alone: the default model; `chunkcore.models` registers it), or any other name in
+    `counters`. Raises `OptionError` for unknown names.
 
     >>> get_counter("characters").count("four")
     4
