@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -163,7 +164,7 @@ def test_without_a_clear_winner_all_tied_are_named_with_their_prices() -> None:
         r.mean(RECALL) for r in found.reports
     )
     assert f"No strategy can be called best: {first} has the highest Recall@5" in found.verdict
-    assert f"and would rank first in {100 * found.firsts[first]:.0f} % of repeats." in found.verdict
+    assert f"and is first in {100 * found.firsts[first]:.0f} % of resamples of these questions." in found.verdict
     assert f"It is statistically tied with {second} and {third}, and" in found.verdict
     assert "b 500" in found.verdict
     assert "b is the cheapest of these" in found.verdict
@@ -226,7 +227,7 @@ def test_the_best_must_come_first_in_enough_resamples() -> None:
     assert 0.97 < strict.firsts["a"] < 1
     assert (strict.best, strict.tied) == (None, ("a",))
     assert (
-        f"but would rank first in {100 * strict.firsts['a']:.0f} % of repeats, which is less than 100 %."
+        f"but is first in {100 * strict.firsts['a']:.0f} % of resamples of these questions, which is less than 100 %."
         in strict.verdict
     )
 
@@ -251,8 +252,9 @@ def test_questions_of_a_document_that_agree_count_as_few_witnesses() -> None:
     by_document = np.random.default_rng(7).normal(0.05, 0.12, 12)
     apart = np.repeat(by_document, 40)
     systems = [report("a", apart), report("b", np.zeros(480))]
-    clusters = {f"q{i}": f"document {i // 40}" for i in range(480)}
-    alone, together = compare(systems), compare(systems, clusters=clusters)
+    systems = [replace(each, documents=tuple(f"document {i // 40}" for i in range(480))) for each in systems]
+    alone, together = compare(systems, by="question"), compare(systems)
+    assert (alone.by, together.by) == ("question", "document")
     assert alone.best == "a"
     assert together.best is None
     wide, narrow = (each.differences[0].high - each.differences[0].low for each in (together, alone))
@@ -264,11 +266,29 @@ def test_questions_of_a_document_that_agree_count_as_few_witnesses() -> None:
 
 
 def test_clusters_of_one_query_each_are_no_clusters() -> None:
-    systems = [report("a", near(0, 1)), report("b", near(0.01, 2))]
-    clusters = {f"q{i}": f"{i:03}" for i in range(400)}
-    clustered, plain = compare(systems, clusters=clusters), compare(systems)
+    plain = compare([report("a", near(0, 1)), report("b", near(0.01, 2))])
+    apart = [replace(each, documents=tuple(f"{i:03}" for i in range(400))) for each in plain.reports]
+    clustered = compare(apart, by="document")
+    assert compare(apart).by == "question", "no document has two questions"
     assert clustered.differences == plain.differences
     assert clustered.intervals == plain.intervals
+
+
+def test_few_shared_documents_are_named_and_not_resampled() -> None:
+    documents = tuple(f"{i % 5}" for i in range(400))
+    few = [replace(report(name, near(0, seed)), documents=documents) for seed, name in enumerate("ab")]
+    found = compare(few)
+    assert found.by == "question"
+    assert "The questions are about 5 documents, too few to resample" in found.verdict
+
+
+def test_what_was_found_in_no_document_is_a_caveat() -> None:
+    located = {"a": {"spans": 40, "unlocated": 60}, "b": {"spans": 1000, "unlocated": 3}}
+    systems = [replace(report(name, near(0, 1)), located=located[name]) for name in "ab"]
+    assert systems[0].unlocated_share == 0.6
+    verdict = compare(systems).verdict
+    assert "60 % of what a retrieved was found in no document, and counts as no evidence." in verdict
+    assert "of what b retrieved" not in verdict
 
 
 def test_equal_seeds_give_equal_intervals() -> None:
@@ -310,8 +330,8 @@ def test_a_handful_of_questions_proves_nothing(questions: int) -> None:
     found = compare([report("a", [1.0] * questions), report("b", [0.0] * questions)])
     assert (found.best, found.tied) == (None, ("a", "b"))
     assert f"over {questions} question{'s' * (questions > 1)}. It is statistically tied with b, and" in found.verdict
-    assert "would rank first in 100 % of repeats." in found.verdict
-    assert "It is statistically tied with b, and would rank first in" in found.verdict
+    assert "is first in 100 % of resamples of these questions." in found.verdict
+    assert "It is statistically tied with b, and is first in" in found.verdict
     assert "they score differently on too few questions to tell" in found.verdict
     assert found.questions_needed is None
 
@@ -419,8 +439,9 @@ def test_every_verdict_is_two_to_five_sentences() -> None:
         ([report("a", [1])], {"confidence": 1.0}, OptionError, "confidence is from 0.5 to under 1, got 1.0"),
         ([report("a", [1])], {"margin": -0.1}, OptionError, "margin is at least 0"),
         ([report("a", [1])], {"check": 1.1}, OptionError, "check is at most 1"),
-        ([report("a", [1, 0])], {"clusters": {"q0": "x"}}, DataError, "do not name that of query 'q1'"),
-        ([report("a", [1, 0])], {"clusters": {"q0": "x", "q1": "x"}}, DataError, "all queries are of one cluster"),
+        ([report("a", [1])], {"by": "cluster"}, OptionError, 'by is "auto", "question" or "document", got'),
+        ([report("a", [1, 0])], {"by": "document"}, DataError, "documents that the reports do not name"),
+        ([replace(report("a", [1, 0]), documents=("x", "x"))], {"by": "document"}, DataError, "about one document"),
     ],
 )
 def test_what_can_not_be_compared_is_refused(reports, options, error, message) -> None:

@@ -84,8 +84,18 @@ def test_measures_of_documents_leave_out_what_documents_have_not() -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("NDCG@10", "unknown measure 'NDCG': chunkcore list measures shows all"),
-        ("NDCG@10", "; did you mean 'nDCG'?"),
+        ("Recal@10", "unknown measure 'Recal': chunkcore list measures shows all"),
+        ("Recal@10", "; did you mean 'Recall'?"),
+        (
+            "NDCG@10",
+            "unknown measure 'NDCG@10': did you mean nDCG@10[document], of whole documents, or",
+        ),
+        ("ndcg_cut_10", "did you mean nDCG@10[document]"),
+        ("R@5", "did you mean Recall@5[document], of whole documents, or Recall@5, of tokens?"),
+        ("P@5", "did you mean Precision@5[document]"),
+        ("P_5", "did you mean Precision@5[document]"),
+        ("AP", "did you mean MAP[document], of whole documents, or MAP, of tokens?"),
+        ("recip_rank", "did you mean MRR[document]"),
         ("Recall", 'Recall needs k, a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'),
         ("DCG", "DCG needs k, a whole number"),
         ("HitRate", "HitRate needs k, a whole number"),
@@ -114,8 +124,31 @@ def test_what_is_no_measure_is_refused_by_name(written: Any, message: str) -> No
 
 def test_the_usual_measures_are_those_of_the_issue() -> None:
     names = [str(measure) for measure in measures_at()]
-    assert len(names) == len(set(names)) == 2 * (3 * 4 + 1)
+    assert len(names) == len(set(names)) == 2 * (4 * 4 + 1)
     assert {"Recall@5", "Precision@10", "IoU@min[character]", "F1@5", "PrecisionOmega[character]"} <= set(names)
+
+
+def test_ndcg_of_tokens_is_told_apart_from_that_of_documents() -> None:
+    assert str(get_measure("nDCG@10")) == "nDCG@10[token]"
+    assert get_measure("nDCG@10") == get_measure("nDCG@10[token]") != get_measure("nDCG@10[document]")
+
+
+def test_all_evidence_needs_every_piece_whole() -> None:
+    """Three pieces of evidence: "aaaa", "bb" and, in another document, "cc"."""
+    documents = [Document("one", "aaaa bb"), Document("two", "cc dd")]
+    evidence = (Evidence("one", Span(0, 4)), Evidence("one", Span(5, 7)), Evidence("two", Span(0, 2)))
+    toy = Benchmark("toy", documents, [Query("q", "?", evidence), Query("r", "?", evidence[2:])])
+
+    def both(*spans: tuple[str, int, int]) -> list[float]:
+        hits = [Retrieved(name, (Span(start, end),)) for name, start, end in spans]
+        report = score(Run("r", {"q": hits, "r": hits}), toy, ["AllEvidence@5[character]", "AllEvidence@9tok"])
+        assert report.values("AllEvidence@9tok").tolist() == report.values("AllEvidence@5[character]").tolist()
+        return report.values("AllEvidence@5[character]").tolist()
+
+    assert both(("one", 0, 7), ("two", 0, 5)) == [1, 1]
+    assert both(("one", 0, 4), ("two", 0, 5)) == [0, 1]  # "bb" is missing
+    assert both(("one", 0, 4), ("two", 0, 2), ("one", 4, 7)) == [1, 1]  # two chunks together
+    assert both(("one", 0, 7), ("two", 3, 5)) == [0, 0]
 
 
 RECALL, OMEGA = get_measure("Recall", 5), get_measure("PrecisionOmega")
@@ -245,7 +278,7 @@ def test_the_measure_of_the_contributors_page_is_found_and_scored(
 def test_the_reference_page_has_every_measure_of_retrieval() -> None:
     page = (Path(__file__).resolve().parents[1] / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
     kinds = [each.kind for each in known_measures() if issubclass(each, RetrievalMeasure)]
-    assert len(kinds) == 12
+    assert len(kinds) == 13
     missing = [kind for kind in kinds if not re.search(rf"`{kind}(@\w+)?`", page)]
     assert not missing
     assert all(each.meaning and each.formula and each.title for each in known_measures())

@@ -133,13 +133,11 @@ def test_precision_omega_is_the_precision_of_all_that_hold_evidence() -> None:
     assert scores(pool=POOL)["PrecisionOmega"] == 10 / (4 + 8)
     # With those that touch it, everything from 0 to 30; 20 and 21 stand in two chunks.
     assert scores(pool=POOL, min_rule="touching")["PrecisionOmega"] == 10 / 30
-    assert scores(pool=POOL, min_rule="touching", omega_rule="repeats")["PrecisionOmega"] == 10 / 32
 
 
 def test_precision_omega_counts_what_chunks_share_once_or_each_time() -> None:
     pool = [piece((0, 15)), piece((5, 20))]
     assert scores(pool=pool)["PrecisionOmega"] == 10 / 20
-    assert scores(pool=pool, omega_rule="repeats")["PrecisionOmega"] == 10 / 30
 
 
 def test_one_chunk_of_several_spans_is_one_piece() -> None:
@@ -205,7 +203,6 @@ def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
         (Run("r", {"x": []}), {}, DataError, "answers none of the benchmark's queries: it has 'x', the benchmark 'q'"),
         (Run("r", {"q": [piece((0, 1), document="no")]}), {}, DataError, "the document 'no', which the benchmark does"),
         (Run("r", {}), {"min_rule": "any"}, OptionError, 'min_rule is "holding" or "touching", got \'any\''),
-        (Run("r", {}), {"omega_rule": "any"}, OptionError, 'omega_rule is "once" or "repeats", got \'any\''),
         (Run("r", {}), {"measures": ["NDCG@5"]}, OptionError, "unknown measure"),
         (Run("r", {}), {"counter": "nothing"}, OptionError, "unknown token counter"),
     ],
@@ -270,9 +267,9 @@ def _units(document: Document, span: Span, begins: list[int]) -> set[Unit]:
 class ByHand:
     """The definitions, word for word, with Python sets."""
 
-    def __init__(self, benchmark: Benchmark, run: Run, counter: str, min_rule: str, omega_rule: str) -> None:
+    def __init__(self, benchmark: Benchmark, run: Run, counter: str, min_rule: str) -> None:
         self.benchmark, self.run = benchmark, run
-        self.counter, self.min_rule, self.omega_rule = counter, min_rule, omega_rule
+        self.counter, self.min_rule = counter, min_rule
         self.begins = {d.id: get_counter(counter).boundaries(d.text).tolist() for d in benchmark.documents}
 
     def units(self, found: Retrieved) -> list[set[Unit]]:
@@ -314,7 +311,7 @@ class ByHand:
         union = set().union(*sets)
         hit = len(relevant & union)
         retrieved = sum(map(self.size, answer))
-        if measure.kind == "PrecisionOmega" and self.omega_rule == "once":
+        if measure.kind == "PrecisionOmega":
             retrieved = len(union)
         if measure.kind == "Recall":
             return hit / len(relevant)
@@ -329,15 +326,12 @@ class ByHand:
     cases(),
     st.sampled_from(["characters", "words", "cl100k_base"]),
     st.sampled_from(["holding", "touching"]),
-    st.sampled_from(["repeats", "once"]),
 )
-def test_scores_are_what_sets_of_tokens_give(
-    case: tuple[Benchmark, Run], counter: str, min_rule: Any, omega_rule: Any
-) -> None:
+def test_scores_are_what_sets_of_tokens_give(case: tuple[Benchmark, Run], counter: str, min_rule: Any) -> None:
     benchmark, run = case
     measures = [measure for measure in measures_at([1, 3, "min"]) if measure.unit == "token"]
-    report = score(run, benchmark, measures, counter=counter, min_rule=min_rule, omega_rule=omega_rule)
-    by_hand = ByHand(benchmark, run, counter, min_rule, omega_rule)
+    report = score(run, benchmark, measures, counter=counter, min_rule=min_rule)
+    by_hand = ByHand(benchmark, run, counter, min_rule)
     for measure in measures:
         expected = [by_hand.score(query, measure) for query in benchmark.queries]
         np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))

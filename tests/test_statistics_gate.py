@@ -14,6 +14,7 @@ from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
@@ -60,7 +61,7 @@ def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> 
         ("HitRate@5>=-0.1", "HitRate@5 is a share from 0 to 1"),
         ("DCG@5>=inf", "DCG@5 is a finite number from 0, got inf"),
         ("HitRate>=0.7", "HitRate needs k"),
-        ("Hits@5>=0.7", "unknown measure 'Hits'"),
+        ("Hits@5>=0.7", "unknown measure 'Hits@5': did you mean HitRate@5[document]"),
     ],
 )
 def test_what_is_no_requirement_is_refused(written: str, message: str) -> None:
@@ -72,8 +73,20 @@ def test_what_is_no_requirement_is_refused(written: str, message: str) -> None:
 def test_a_requirement_that_is_met_passes() -> None:
     found = check_requirement(hits(80, 100), "HitRate@5>=0.70")
     assert not found.failed
-    assert found.sentence.startswith("mine: HitRate@5 is 80.0 % (95 % interval 72.0 % to 8")
-    assert found.sentence.endswith("100 questions), as required (70.0 % or more): passed.")
+    assert found.sentence.startswith("mine: HitRate@5 is 80.0 % (95 % interval 70.9 % to 88.0 %")
+    assert found.sentence.endswith("100 questions), the whole interval meets the required 70.0 %: passed.")
+
+
+def test_a_mean_that_is_met_with_an_interval_that_reaches_under_it_passes_and_says_so() -> None:
+    sentence = check_requirement(hits(22, 25), "HitRate@5>=0.85").sentence
+    assert sentence.endswith("meets the required 85.0 %: passed, though the interval reaches under it.")
+
+
+def test_the_interval_of_a_requirement_is_the_reports_own() -> None:
+    some = hits(22, 25)
+    low, high = compare([some]).intervals["mine"]
+    shown = f"(95 % interval {100 * low:.1f} % to {100 * high:.1f} %, 25 questions)"
+    assert shown in check_requirement(some, "HitRate@5>=0.99").sentence
 
 
 def test_a_requirement_fails_where_all_of_the_interval_is_below_it() -> None:
@@ -89,13 +102,13 @@ def test_a_mean_below_by_chance_passes_and_says_so() -> None:
     found = check_requirement(hits(66, 100), "HitRate@5>=0.70")
     assert not found.failed
     assert "66.0 %" in found.sentence
-    assert found.sentence.endswith("under the required 70.0 %, which chance may explain: passed.")
+    assert "under the required 70.0 %, but the interval reaches it: passed, as these" in found.sentence
 
 
 def test_a_few_questions_never_fail() -> None:
     few = check_requirement(hits(0, 5), "HitRate@5>=0.70")
     assert not few.failed
-    assert few.sentence.endswith("under the required 70.0 %, but too few questions differ to tell: passed.")
+    assert ", but six questions at least are needed to tell: passed" in few.sentence
     assert check_requirement(hits(0, 6), "HitRate@5>=0.70").failed
 
 
@@ -217,7 +230,7 @@ def test_the_exit_code_is_1_where_a_requirement_failed(given, tmp_path, capfd) -
 def test_what_a_requirement_is_about_is_scored_and_reported(given, tmp_path) -> None:
     assert run(given, tmp_path / "out", "--require", "nDCG@3>=0", "--measure", "MRR[document]", "-k", "60tok") == 0
     scored = {str(measure) for measure in read_reports(tmp_path / "out" / "report.json")[0].scores}
-    assert {"nDCG@3", "MRR[document]", "Recall@60tok", "Recall@1", "Recall@3"} <= scored
+    assert {"nDCG@3[token]", "MRR[document]", "Recall@60tok", "Recall@1", "Recall@3"} <= scored
     tokens = read_reports(tmp_path / "out" / "report.json")[0].retrieved_tokens["60tok"]
     assert tokens.tolist() == [60] * 20
 
@@ -256,16 +269,18 @@ def test_a_baseline_of_several_retrievers_has_the_one_that_is_compared(given, tm
 def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd, more, message) -> None:
     old = tmp_path / "old.json"
     if "OLD" in more:
-        report = {**read_report(given, tmp_path), "name": "other"}
-        old.write_text(json.dumps({"format": "chunkcore report 1", "reports": [report, report | {"name": "third"}]}))
+        report = {**read_report(given, tmp_path), "name": "other", "chunker": "other"}
+        reports = [report, {**report, "name": "third", "chunker": "third"}]
+        old.write_text(json.dumps({"format": "chunkcore report 1", "reports": reports}))
     assert run(given, tmp_path / "out", *[str(old) if each == "OLD" else each for each in more]) == 2
     assert message in capfd.readouterr().err
 
 
 def test_a_baseline_of_other_strategies_is_told_before_anything_is_embedded(given, tmp_path, monkeypatch, capfd):
-    report = {**read_report(given, tmp_path), "name": "other"}
+    report = {**read_report(given, tmp_path), "name": "other", "chunker": "other"}
     old = tmp_path / "old.json"
-    old.write_text(json.dumps({"format": "chunkcore report 1", "reports": [report, report | {"name": "third"}]}))
+    reports = [report, {**report, "name": "third", "chunker": "third"}]
+    old.write_text(json.dumps({"format": "chunkcore report 1", "reports": reports}))
     model = FakeEmbedder()
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: model)
     assert run(given, tmp_path / "out", "--baseline", str(old)) == 2

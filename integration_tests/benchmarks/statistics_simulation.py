@@ -21,6 +21,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -158,13 +159,14 @@ def equivalent(draw: Draw, gap: float, margin: float, questions: int, runs: int,
 def clustered(documents: int, each: int, runs: int, seed: int = 0) -> Counter[str]:
     """Equal systems, but each document suits one of them: how often they are distinct, by question and by document."""
     rng = np.random.default_rng(seed)
-    names = {str(number): str(number // each) for number in range(documents * each)}
+    names = tuple(str(number // each) for number in range(documents * each))
     seen: Counter[str] = Counter()
     for run in range(runs):
         scores = even(rng, 2, documents * each)
         scores[0] += np.repeat(rng.normal(0, 0.15, documents), each)
-        for kind, clusters in (("question", None), ("document", names)):
-            found = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run, clusters=clusters).differences[0]
+        systems = [replace(report, documents=names) for report in reports(scores)]
+        for kind in ("question", "document"):
+            found = compare(systems, MEASURE, resamples=RESAMPLES, seed=run, by=kind).differences[0]
             seen[f"distinct by {kind}"] += found.distinct
             seen[f"covered by {kind}"] += found.low <= 0 <= found.high
     return seen

@@ -438,9 +438,8 @@ def _conclude(
         folds.append(Fold(reports[choice].name, training, mean, int(inside.sum())))
     base = next(report for report in reports if report.name == default)
     choice_report = replace(base, name=CHOICE, scores={measure: sign * held}, run=None, chunks=None, cost=None)
-    comparison = compare(
-        [choice_report, base], measure, resamples=options.resamples, seed=options.seed, clusters=clusters
-    )
+    by: Literal["document", "question"] = "document" if clusters else "question"
+    comparison = compare([choice_report, base], measure, resamples=options.resamples, seed=options.seed, by=by)
     means = {report.name: sign * report.mean(measure) for report in reports}
     ranked = sorted(reports, key=lambda report: -np.nan_to_num(means[report.name], nan=-np.inf))
     best = {default, *(report.name for report in ranked[:_SHOWN])}

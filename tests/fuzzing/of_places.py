@@ -100,13 +100,10 @@ def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
     case=test_scoring.cases(),
     counter=st.sampled_from(["characters", "words", "cl100k_base"]),
     min_rule=st.sampled_from(["holding", "touching"]),
-    omega_rule=st.sampled_from(["repeats", "once"]),
 )
-def scores_are_those_of_sets_of_tokens(
-    case: tuple[Benchmark, Run], counter: str, min_rule: str, omega_rule: str
-) -> None:
+def scores_are_those_of_sets_of_tokens(case: tuple[Benchmark, Run], counter: str, min_rule: str) -> None:
     """Every measure, by its definition, over sets of Python."""
-    test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule, omega_rule)
+    test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule)
 
 
 @target(share=0.3, case=test_adapter_hits.retrieved(), max_gap=st.integers(0, 5))

@@ -71,7 +71,7 @@ def answer(
     judging = _kept(judge, store) if judge else answering
     benchmark = _limited(data.benchmark(output, [ANSWERS]), limit, statistics.seed)
     names = _measures(measure or [], benchmark)
-    clusters = statistics.clusters(benchmark)
+    statistics.check(benchmark)
     model = get_embedder(embedder)
     check_measures(benchmark, names, bert_model=bert_model or model, judge=judging)
     specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
@@ -132,7 +132,7 @@ def answer(
             if not runs:
                 raise
             stopped = f"stopped before the end; the report is of the first {len(runs)} of {len(found)} strategies"
-        comparison = statistics.compare(scored[: len(runs)], get_measure(names[0], depth), clusters)
+        comparison = statistics.compare(scored[: len(runs)], get_measure(names[0], depth))
     settings = {"Answers by": answering.name, "Embedder": embedder, "Retriever": retriever}
     page = running.report_page(comparison, benchmark, settings, stopped)
     answered = _Answered(page, benchmark, runs, names, depth)

@@ -72,8 +72,8 @@ def compare(
     from chunkcore.chunkers.configuration import read_specs
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.costs import ModelPrices
-    from chunkcore.evaluation.experiment import DEFAULT_DEPTHS, run_experiment
-    from chunkcore.evaluation.measures import measures_at
+    from chunkcore.evaluation.experiment import run_experiment
+    from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
     from chunkcore.evaluation.scoring import Scorer
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.report import write_report
@@ -92,7 +92,7 @@ def compare(
     benchmark = data.benchmark(output)
     if save_runs_to is not None:
         running.check_savable(benchmark)
-    clusters = statistics.clusters(benchmark)
+    statistics.check(benchmark)
     given = [each.strip() for each in strategy or []] + (read_specs(config) if config is not None else [])
     store = costs.embeddings()
     models = [get_embedder(each) for each in embedder or ["all-MiniLM-L6-v2"]]
@@ -132,7 +132,7 @@ def compare(
                 raise
             stopped = f"stopped before the end; the report is of the first {len(reports):,} to be scored"
         progress("compare", 0, 1)
-        comparison = statistics.compare(reports, verdict_by, clusters)
+        comparison = statistics.compare(reports, verdict_by)
         settings = {
             "Documents": data.docs or f"shipped: {benchmark.name}",
             "Questions": data.questions,

@@ -18,7 +18,7 @@ from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, cast, get_type_hints
 
 import typer
 
@@ -62,7 +62,9 @@ Retriever = Annotated[
 ]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens count.")]
-By = Annotated[str, typer.Option(metavar="UNIT", help="Resampled: question, or document.")]
+By = Annotated[
+    str, typer.Option(metavar="UNIT", help="Resampled: question, document, or auto: documents that share questions.")
+]
 Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Ask N questions, drawn by the seed; 0: all.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of all that is drawn.")]
 Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="Of the bootstrap.")]
@@ -237,30 +239,27 @@ class Statistics:
     panel: ClassVar[str] = "Statistics"
 
     margin: Annotated[float, typer.Option(min=0, metavar="POINTS", help="Differences to ignore.")] = 2.0
-    by: By = "question"
+    by: By = "auto"
     seed: Seed = 0
     resamples: Resamples = 10_000
 
-    def clusters(self, benchmark: Benchmark) -> dict[str, str] | None:
-        """By question, the document that it is resampled with; None where each question is resampled alone."""
+    def check(self, benchmark: Benchmark) -> None:
+        """Check before long work that the questions can be resampled so. Raises `OptionError`."""
         from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
-        if self.by not in ("question", "document"):
-            raise OptionError(f"--by is question or document, got {echo(self.by)}")
-        if self.by == "question":
-            return None
-        if benchmark.without_evidence:
+        if self.by not in ("auto", "question", "document"):
+            raise OptionError(f"--by is auto, question or document, got {echo(self.by)}")
+        if self.by == "document" and benchmark.without_evidence:
             raise OptionError("--by document needs the documents that evidence is in, and some questions have none")
-        clusters = question_documents(benchmark)
-        if len(set(clusters.values())) < 2:
+        if self.by == "document" and len(set(question_documents(benchmark).values())) < 2:
             raise OptionError("--by document needs questions about two documents or more: resample by question")
-        return clusters
 
-    def compare(self, reports: Sequence[Report], measure: Measure, clusters: dict[str, str] | None) -> Comparison:
+    def compare(self, reports: Sequence[Report], measure: Measure) -> Comparison:
         from chunkcore.evaluation.statistics.comparison import compare
 
         margin = self.margin / 100
-        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=margin, clusters=clusters)
+        by = cast('Literal["auto", "question", "document"]', self.by)
+        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=margin, by=by)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def score(
     names = _names(runs)
     gate.check_names(names)
     benchmark = data.benchmark(output)
-    clusters = statistics.clusters(benchmark)
+    statistics.check(benchmark)
     scorer = Scorer(benchmark, counter=scores.counter, min_rule=cast("MinRule", scores.min_rule))
     with running.reporting(sys.stderr) as progress:
         reports = []
@@ -56,7 +56,7 @@ def score(
             usual = [each for each in measures_at(depths) if run.pool is not None or each.k is not None]
             reports.append(scorer.score(run, list(dict.fromkeys([*usual, verdict_by, *gate.measures]))))
         progress("score", len(runs), len(runs))
-        comparison = statistics.compare(reports, verdict_by, clusters)
+        comparison = statistics.compare(reports, verdict_by)
         settings = {
             "Documents": data.docs or f"shipped: {benchmark.name}",
             "Questions": data.questions,

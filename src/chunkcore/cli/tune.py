@@ -91,10 +91,8 @@ def tune(
             cache=store,
             progress=progress,
         )
-    comparison = compare(
-        tuning.shown, settings.goal, resamples=resamples, seed=seed, clusters=tuning.comparison.clusters
-    )
-    held_out = "document" if tuning.comparison.clusters else "question"
+    comparison = compare(tuning.shown, settings.goal, resamples=resamples, seed=seed, by=tuning.comparison.by)
+    held_out = tuning.comparison.by
     facts = {**data.facts(benchmark), "Embedder": model.name, "Held out": f"{len(tuning.folds)} parts, by {held_out}"}
     page = replace(
         running.report_page(comparison, benchmark, facts),

@@ -16,7 +16,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.costs import Meter, MeteredVectors, ModelPrices, Work
-from chunkcore.evaluation.measures import Depth, Measure, budget_of, measures_at, retrieval_measures
+from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
@@ -28,7 +28,6 @@ from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 
 Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker]
-DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first
 
 
 def run_retriever(
@@ -113,7 +112,7 @@ def run_experiment(
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25", "hybrid" or "hybrid+rerank". With several, a report's
             name ends in " · " and the retriever's.
-        measures: by default `measures_at(DEFAULT_DEPTHS)`. MRR, MAP and nDCG without a depth use the deepest of the
+        measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the
             others.
         workers: threads that cut documents; by default one per core.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
@@ -134,7 +133,7 @@ def run_experiment(
     for meter in meters.values():
         for method in methods:
             method.check(meter)
-    scored = list(retrieval_measures(measures_at(DEFAULT_DEPTHS) if measures is None else measures))
+    scored = list(retrieval_measures(measures_at() if measures is None else measures))
     report_progress = progress or (lambda step, done, total: None)
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     reports: list[Report] = []

@@ -48,6 +48,7 @@ class Report(Frame):
         cost: in models; None if unknown.
         search_recall: of an approximate search; None for exact search.
         documents_digest: of the documents' ids and texts; "" if unknown.
+        documents: the document of each query's first evidence; empty if unknown.
         chunker: the chunker's name; "" for a system that was run elsewhere.
         retriever: the retriever's name; "" likewise.
         embedder: the embedder's name; "" likewise, or if nothing embeds.
@@ -74,6 +75,7 @@ class Report(Frame):
     cost: Cost | None = None
     search_recall: SearchRecall | None = None
     documents_digest: str = ""
+    documents: tuple[str, ...] = ()
     chunker: str = ""
     retriever: str = ""
     embedder: str = ""
@@ -82,6 +84,11 @@ class Report(Frame):
     def system(self) -> tuple[str, str, str]:
         """Chunker, retriever and embedder; the name in place of the chunker for a system that was run elsewhere."""
         return self.chunker or self.name, self.retriever, self.embedder
+
+    @property
+    def unlocated_share(self) -> float:
+        """The share of retrieved pieces that were found in no document; 0 if nothing was retrieved."""
+        return self.located.get("unlocated", 0) / max(1, sum(self.located.values()))
 
     def __repr__(self) -> str:
         shown = "".join(f", {each} {each.show(self.mean(each))}{each.suffix}" for each in list(self.scores)[:1])

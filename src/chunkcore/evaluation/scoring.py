@@ -45,7 +45,6 @@ from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]
-OmegaRule = Literal["once", "repeats"]
 
 
 def score(
@@ -55,22 +54,19 @@ def score(
     *,
     counter: str | TokenCounter = "cl100k_base",
     min_rule: MinRule = "holding",
-    omega_rule: OmegaRule = "once",
 ) -> Report:
     """Score a run, query by query.
 
-    A token or sentence belongs to the span that holds its first character; a part belongs to every span that overlaps
-    it. Relevant units count once; retrieved units count every time, except documents and parts. A query that the run
-    lacks scores 0. Unlocated text counts as retrieved.
+    A span holds the tokens or sentences that begin in it, to their ends; a span inside one of them holds that one. A
+    part belongs to every span that overlaps it. Relevant units count once; retrieved units count every time, except
+    documents and parts. A query that the run lacks scores 0. Unlocated text counts as retrieved.
 
     Args:
-        measures: such as "nDCG@10", "Recall@4096tok" or "F1@5[document]"; see `Measure`. By default the Chroma report's
-            at k = 5, 10 and "min", in tokens and characters.
+        measures: such as "Recall@4096tok", "nDCG@10[document]" or "AllEvidence@1000tok"; see `Measure`. By default the
+            Chroma report's at 1,000 tokens, k = 5, 10 and "min", in tokens and characters.
         counter: of tokens; it tokenizes whole documents.
         min_rule: k = "min" is the number of pool chunks that overlap the query's evidence ("holding"), or overlap or
             touch it ("touching", as the Chroma report's code).
-        omega_rule: whether PrecisionOmega counts a token of overlapping chunks "once" (the report's code and table) or
-            each time ("repeats", the report's text taken literally).
 
     Returns:
         A `Report`. Measures at "min" and PrecisionOmega are NaN if the run has no pool.
@@ -92,7 +88,7 @@ def score(
     >>> round(report.mean("Recall@5[character]"), 3)  # 5 of the 9 characters of "quick fox"
     0.556
     """
-    return Scorer(benchmark, counter=counter, min_rule=min_rule, omega_rule=omega_rule).score(run, measures)
+    return Scorer(benchmark, counter=counter, min_rule=min_rule).score(run, measures)
 
 
 class Scorer:
@@ -104,16 +100,14 @@ class Scorer:
         *,
         counter: str | TokenCounter = "cl100k_base",
         min_rule: MinRule = "holding",
-        omega_rule: OmegaRule = "once",
     ) -> None:
+        if not isinstance(benchmark, Benchmark):
+            raise DataError(f"expected a Benchmark to score on, got {type(benchmark).__name__}: see load_benchmark")
         if min_rule not in get_args(MinRule):
             raise OptionError(f'min_rule is "holding" or "touching", got {echo(min_rule)}')
-        if omega_rule not in get_args(OmegaRule):
-            raise OptionError(f'omega_rule is "once" or "repeats", got {echo(omega_rule)}')
         self.benchmark = benchmark
         self.counter = get_counter(counter)
         self.min_rule = min_rule
-        self.omega_rule = omega_rule
         self.axis = CharacterAxis(benchmark.documents)
         evidence = [(number, part) for number, query in enumerate(benchmark.queries) for part in query.evidence]
         pieces = [Retrieved(part.document_id, (part.span,)) for _, part in evidence]
@@ -124,6 +118,8 @@ class Scorer:
         self._last_pool: tuple[Sequence[Retrieved], SpanTable] | None = None
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
+        if not isinstance(run, Run):
+            raise DataError(f"expected a Run to score, got {type(run).__name__}: see run_retriever and read_run")
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)
         ranked = self._ranked(run)
@@ -163,6 +159,7 @@ class Scorer:
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
+            documents=tuple(query.evidence[0].document_id for query in queries),
         )
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
@@ -264,7 +261,7 @@ class _RunCounts:
             relevance = self._scorer.relevance(unit)
             spans = self._holding if of_pool else self._select(k, unit)
             assert spans is not None
-            once = self._scorer.omega_rule == "once" if of_pool else unit == "part"
+            once = of_pool or unit == "part"
             counted = self._table(unit, spans.pieces)
             self._counts[key] = UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=once)
         return self._counts[key]

@@ -102,7 +102,7 @@ class ReportPage:
 
     def interval(self, report: Report, measure: Measure) -> tuple[float, float]:
         """The interval of a report's mean; NaN if a system lacks the measure."""
-        found = self.comparison.by(measure)
+        found = self.comparison.with_measure(measure)
         return found.intervals[report.name] if found else (math.nan, math.nan)
 
 

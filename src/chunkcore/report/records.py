@@ -149,7 +149,7 @@ def json_report(page: ReportPage) -> str:
             "confidence": found.confidence,
             "margin": found.margin,
             "firsts": found.firsts,
-            "resampled": "questions" if found.clusters is None else "documents",
+            "resampled": f"{found.by}s",
             "intervals": found.intervals,
             "differences": [
                 {name: value for name, value in plain_json(each).items() if name != "measure"}

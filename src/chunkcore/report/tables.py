@@ -352,7 +352,7 @@ def measure_table(page: ReportPage) -> Table[str]:
 
 
 def _highest(page: ReportPage, shown: Mapping[str, Measure], name: str) -> Cell:
-    found = page.comparison.by(shown[name]) if name in shown else None
+    found = page.comparison.with_measure(shown[name]) if name in shown else None
     if found is None or not found.tied:
         return Cell(MISSING)
     number, *others = (page.numbers[each] for each in found.tied)

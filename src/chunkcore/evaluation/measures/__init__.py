@@ -6,6 +6,7 @@ from chunkcore.evaluation.measures import answers, retrieval  # noqa: F401  regi
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
+    from chunkcore.evaluation.measures.base import DEFAULT_DEPTHS as DEFAULT_DEPTHS
     from chunkcore.evaluation.measures.base import Counts as Counts
     from chunkcore.evaluation.measures.base import Depth as Depth
     from chunkcore.evaluation.measures.base import Measure as Measure

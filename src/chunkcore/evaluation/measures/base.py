@@ -21,6 +21,7 @@ from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Scores
 
 Depth = int | str
+DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first
 Unit = Literal["token", "character", "sentence", "document", "part", "answer"]
 
 _COUNTED: tuple[Unit, ...] = ("token", "character", "sentence", "document", "part")
@@ -52,6 +53,7 @@ class Measure:
         depth: whether k must, may or must not be given.
         units: the allowed units; the first is the default.
         of_pool: looks at every chunk that holds evidence, retrieved or not.
+        names_unit: the name says the unit, the default one as well: other programs mean another unit by the bare name.
 
     Raises `OptionError`: a k or a unit that does not go with the measure.
 
@@ -74,6 +76,7 @@ class Measure:
     depth: ClassVar[Literal["needed", "optional", "none"]] = "needed"
     units: ClassVar[tuple[Unit, ...]] = _COUNTED
     of_pool: ClassVar[bool] = False
+    names_unit: ClassVar[bool] = False
     order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
@@ -97,7 +100,8 @@ class Measure:
     def name(self) -> str:
         """The name, as `get_measure` reads it."""
         depth = "" if self.k is None else f"@{self.k}"
-        return f"{self.kind}{depth}" + ("" if self.unit == self.units[0] else f"[{self.unit}]")
+        shown = self.names_unit or self.unit != self.units[0]
+        return f"{self.kind}{depth}{f'[{self.unit}]' if shown else ''}"
 
     def __str__(self) -> str:
         return self.name
@@ -237,16 +241,49 @@ def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | Non
     """
     if isinstance(measure, Measure):
         return measure
-    found = _NAME.fullmatch(measure.strip()) if isinstance(measure, str) else None
-    if found is None:
+    parts = _NAME.fullmatch(measure.strip()) if isinstance(measure, str) else None
+    if parts is None:
         raise OptionError(
             f"{echo(measure)} is no measure: expected something like Recall@5, IoU@min or Recall@5[character]"
         )
-    made = measures.get(found["kind"])
-    if found["k"] is not None:
-        k = _number_or_text(found["k"])
-    unit = found["unit"] or unit or made.units[0]  # type: ignore[assignment]
-    return made(k, unit)  # type: ignore[arg-type]
+    if parts["kind"] not in measures and (meant := _meant(measure.strip())):
+        raise OptionError(f"unknown measure {echo(measure)}: did you mean {meant}?")
+    cls = measures.get(parts["kind"])
+    if parts["k"] is not None:
+        k = _number_or_text(parts["k"])
+    unit = parts["unit"] or unit or cls.units[0]  # type: ignore[assignment]
+    return cls(k, unit)  # type: ignore[arg-type]
+
+
+# The names of trec_eval, ir_measures and ranx.
+_ELSEWHERE = {
+    "r": "Recall",
+    "p": "Precision",
+    "recall": "Recall",
+    "precision": "Precision",
+    "ap": "MAP",
+    "map": "MAP",
+    "rr": "MRR",
+    "mrr": "MRR",
+    "recip_rank": "MRR",
+    "ndcg": "nDCG",
+    "ndcg_cut": "nDCG",
+    "success": "HitRate",
+    "hits": "HitRate",
+    "hit_rate": "HitRate",
+    "f1": "F1",
+    "iou": "IoU",
+}
+
+
+def _meant(name: str) -> str:
+    """Our names for another program's measure: of documents, as it counts there, and of tokens; "" if unknown."""
+    parts = re.fullmatch(r"([a-z_0-9]*?[a-z1])(?:[@_]?([0-9]+))?", name.lower())
+    ours = _ELSEWHERE.get(parts[1]) if parts else None
+    if parts is None or ours is None:
+        return ""
+    depth = f"@{parts[2]}" if parts[2] else "" if measures.get(ours).depth == "optional" else "@5"
+    return f"{ours}{depth}[document], of whole documents, or {ours}{depth}, of tokens"
 
 
 def known_measures() -> list[type[Measure]]:
@@ -254,20 +291,20 @@ def known_measures() -> list[type[Measure]]:
     return sorted((each for _, each in measures.items()), key=lambda each: each.order)
 
 
-def retrieval_measures(wanted: Iterable[Measure | str]) -> list[RetrievalMeasure]:
+def retrieval_measures(chosen: Iterable[Measure | str]) -> list[RetrievalMeasure]:
     """The measures of retrieval, without repeats. Raises `OptionError`: no such measure, or a measure of answers."""
-    found = []
-    for measure in dict.fromkeys(map(get_measure, wanted)):
+    of_retrieval = []
+    for measure in dict.fromkeys(map(get_measure, chosen)):
         if not isinstance(measure, RetrievalMeasure):
             raise OptionError(
                 f"{measure} is of answers, and only retrieval is scored here: see chunkcore answer --help, or "
                 "chunkcore.answers"
             )
-        found.append(measure)
-    return found
+        of_retrieval.append(measure)
+    return of_retrieval
 
 
-def measures_at(ks: Iterable[Depth] = (5, 10, "min"), units: Iterable[Unit] = ("token", "character")) -> list[Measure]:
+def measures_at(ks: Iterable[Depth] = DEFAULT_DEPTHS, units: Iterable[Unit] = ("token", "character")) -> list[Measure]:
     """The usual measures at every k, then those without a k, for each unit.
 
     >>> [str(measure) for measure in measures_at([5], ["token"])]

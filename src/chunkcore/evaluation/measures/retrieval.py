@@ -67,7 +67,7 @@ class PrecisionOmega(RetrievalMeasure):
     """The precision if exactly the chunks that hold evidence had been retrieved."""
 
     title = "PrecisionΩ"
-    formula = "relevant / units of all chunks that hold evidence; what chunks share counts as `score` is told"
+    formula = "relevant / units of all chunks that hold evidence; text that chunks share counts once"
     source = _CHROMA
     usual = True
     depth = "none"
@@ -100,11 +100,21 @@ class HitRate(RetrievalMeasure):
         return (counts.hit > 0).astype(np.float64)
 
 
+@measures.register("AllEvidence")
+class AllEvidence(RetrievalMeasure):
+    """The share of questions whose every piece of evidence was retrieved whole."""
+
+    formula = "1 where relevant retrieved = relevant, else 0"
+
+    def compute(self, counts: Counts) -> Scores:
+        return np.equal(counts.hit, counts.relevant).astype(np.float64)
+
+
 @measures.register("MRR")
 class MRR(RetrievalMeasure):
     """One over the rank of the first piece with evidence."""
 
-    formula = "1 / rank of the first piece that brings something"
+    formula = "1 / rank of the first piece with evidence"
     depth = "optional"
 
     def compute(self, counts: Counts) -> Scores:
@@ -119,7 +129,7 @@ class MRR(RetrievalMeasure):
 class MAP(RetrievalMeasure):
     """The precision down to where each part of the evidence comes up, on average; what never does counts 0."""
 
-    formula = "precision down to the piece that brings a relevant unit, the mean over all relevant units"
+    formula = "precision down to the piece with a relevant unit, the mean over all relevant units"
     depth = "optional"
 
     def compute(self, counts: Counts) -> Scores:
@@ -134,7 +144,8 @@ class NDCG(RetrievalMeasure):
     """The evidence that each piece adds, worth less the further down, over the most that is possible."""
 
     title = "nDCG"
-    formula = "what each piece brings / log2(rank + 1), summed, over the most that any pieces could reach"
+    names_unit = True
+    formula = "new evidence in the piece / log2(rank + 1), summed, over the most that any pieces could reach"
     depth = "optional"
 
     def compute(self, counts: Counts) -> Scores:
@@ -146,7 +157,7 @@ class NDCG(RetrievalMeasure):
 class DCG(RetrievalMeasure):
     """The share of each piece that is evidence, worth less the further down, summed."""
 
-    formula = "the share of each piece that it brings / log2(rank + 1), summed"
+    formula = "new evidence in the piece / its size / log2(rank + 1), summed"
     source = f"{_DUAL}, which leaves the gain open"
     highest = np.inf
 
@@ -158,8 +169,8 @@ class DCG(RetrievalMeasure):
 class ChunkPrecision(RetrievalMeasure):
     """The share of a piece that is evidence, the mean over the pieces."""
 
-    formula = "the share of each piece that it brings, the mean over the pieces"
-    source = _DUAL
+    formula = "new evidence in the piece / the piece's size, the mean over the retrieved pieces"
+    source = f"after P@5 of {_DUAL}, which does not define a relevant chunk; overlaps count once here"
     units = ("token", "character", "sentence", "part")
 
     def compute(self, counts: Counts) -> Scores:

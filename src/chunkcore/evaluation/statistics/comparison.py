@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, Scores, budget_of, get_measure
 from chunkcore.evaluation.results import Report
@@ -34,6 +34,7 @@ from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.registry import check_number
 from chunkcore.spans import Numbers
 
+_UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names
 _PER_PAIR = 10  # sign patterns drawn per pattern that the smallest corrected p-value counts
 
 
@@ -90,6 +91,7 @@ class Comparison(Frame):
         differences: of every pair, in the reports' order.
         intervals: of each system's own mean, by name.
         firsts: by name, the share of resamples in which the system has the highest mean.
+        by: what was resampled, "question" or "document".
 
     The other attributes are the arguments of `compare`.
     """
@@ -104,7 +106,7 @@ class Comparison(Frame):
     confidence: float
     margin: float
     check: float
-    clusters: Mapping[str, str] | None
+    by: Literal["question", "document"]
 
     def __repr__(self) -> str:
         tied = f"best: {self.best}" if self.best else f"tied: {', '.join(self.tied)}"
@@ -162,7 +164,7 @@ class Comparison(Frame):
         first, rival = (report for name in self.tied[:2] for report in self.standing if report.name == name)
         apart = first.values(self.measure) - rival.values(self.measure)
         shared = 1 - (1 - self.confidence) / sum(not each.distinct for each in self.differences)
-        labels = _labels(first, self.clusters)
+        labels = _labels(first, self.by)
         low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=labels)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
@@ -193,7 +195,7 @@ class Comparison(Frame):
     def _pairs(self) -> dict[tuple[str, str], Difference]:
         return {(each.a, each.b): each for each in self.differences}
 
-    def by(self, measure: Measure) -> Comparison | None:
+    def with_measure(self, measure: Measure) -> Comparison | None:
         """The comparison by another measure, at the same settings, cached; None if a report lacks the measure."""
         if measure == self.measure:
             return self
@@ -208,7 +210,7 @@ class Comparison(Frame):
                 confidence=self.confidence,
                 margin=self.margin,
                 check=self.check,
-                clusters=self.clusters,
+                by=self.by,
             )
         return self._others[measure]
 
@@ -226,15 +228,15 @@ def compare(
     confidence: float = 0.95,
     margin: float = 0.02,
     check: float = 0.9,
-    clusters: Mapping[str, str] | None = None,
+    by: Literal["auto", "question", "document"] = "auto",
 ) -> Comparison:
     """Which systems differ by more than the choice of questions explains, and which by less than matters.
 
     - **Intervals**: queries are resampled with replacement, the same ones for every system; those of means are widened
       for skew (see `share_intervals`). They are not widened for the number of pairs.
     - **Distinct**: the interval of the difference excludes 0, and the randomisation test's p-value, corrected by Holm's
-      method, is at most 1 - confidence. Among equal systems, at most 1 - confidence of comparisons have a distinct
-      pair.
+      method, is at most 1 - confidence. Among equal systems, about 1 - confidence of comparisons have a distinct pair,
+      if what is resampled is independent.
     - **Best**: distinct from every other system, and first in at least the share `check` of the resamples.
     - **Equivalent**: two one-sided tests at 1 - confidence reject a difference of `margin` or more: the interval at
       2 confidence - 1 lies within the margin. If fewer than six queries score differently, there must also be enough
@@ -250,12 +252,13 @@ def compare(
         seed: equal seeds give equal intervals.
         margin: the smallest difference that matters, in the measure's unit.
         check: the share of resamples in which the best must come first.
-        clusters: by query id, its document (`question_documents`): the verdict then holds for other documents too, not
-            only for other questions about these.
+        by: what is resampled. "document" draws documents with all their questions, so that the verdict holds for other
+            documents too, not only for other questions about these. "auto" is "document" if questions share documents,
+            and there are six documents at least; else "question".
 
     Raises:
         OptionError: no such measure, or an option out of range.
-        DataError: no reports, a repeated name, different queries, or clusters that are fewer than two or incomplete.
+        DataError: no reports, a repeated name, different queries, or too few or unknown documents for "document".
 
     Warns:
         ChangedDocumentsWarning: the reports are of different documents.
@@ -275,7 +278,7 @@ def compare(
     measure = get_measure(measure) if measure else next(scored, usual[0])
     names = [report.name for report in reports]
     columns = np.column_stack([report.values(measure) for report in reports])
-    labels = _labels(reports[0], clusters)
+    labels = _labels(reports[0], by)
     pairs = list(combinations(range(len(reports)), 2))
     apart = np.column_stack([np.empty((len(columns), 0)), *(columns[:, a] - columns[:, b] for a, b in pairs)])
     both = np.column_stack([columns, apart])
@@ -304,7 +307,7 @@ def compare(
         confidence=confidence,
         margin=margin,
         check=check,
-        clusters=clusters,
+        by="question" if labels is None else "document",
     )
 
 
@@ -335,16 +338,18 @@ def _check(reports: Sequence[Report], resamples: int, confidence: float, margin:
     )
 
 
-def _labels(report: Report, clusters: Mapping[str, str] | None) -> list[str] | None:
-    if clusters is None:
-        return None
-    missing = next((query for query in report.query_ids if query not in clusters), None)
-    if missing is not None:
-        raise DataError(f"the clusters do not name that of query {missing!r}: give one for each query")
-    labels = [clusters[query] for query in report.query_ids]
-    if len(set(labels)) < 2:
-        raise DataError("all queries are of one cluster, so there is nothing to resample: leave clusters out")
-    return labels
+def _labels(report: Report, by: str) -> list[str] | None:
+    """The document of each query, which is resampled with it; None to resample queries."""
+    if by not in ("auto", "question", "document"):
+        raise OptionError(f'by is "auto", "question" or "document", got {echo(by)}')
+    documents = list(report.documents)
+    count = len(set(documents))
+    if by == "document" and count < 2:
+        about = "one document" if documents else "documents that the reports do not name"
+        raise DataError(f"the questions are about {about}, so there is nothing to resample: resample by question")
+    if by == "document" or (by == "auto" and FEWEST_UNALIKE <= count < len(documents)):
+        return documents
+    return None
 
 
 def _differences(
@@ -412,8 +417,8 @@ def _opening(comparison: Comparison) -> str:
     queries = int(np.count_nonzero(~np.isnan(first.values(measure))))
     low, high = comparison.intervals[first.name]
     asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
-    if comparison.clusters is not None:
-        documents = len({comparison.clusters[query] for query in first.query_ids})
+    if comparison.by == "document":
+        documents = len(set(first.documents))
         asked += f" about {documents:,} documents, which were resampled whole"
     interval = f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
     score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval})"
@@ -426,11 +431,12 @@ def _opening(comparison: Comparison) -> str:
             f"{first.name} is best: its {measure} is {score} over {asked}, "
             f"{more} than that of {others} by more than chance explains."
         )
-    repeats = f"would rank first in {100 * comparison.firsts[first.name]:.0f} % of repeats"
+    drawn = "these questions" if comparison.by == "question" else "these documents"
+    share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of {drawn}"
     highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {asked}"
     if len(comparison.tied) == 1:
-        return f"{highest}, but {repeats}, which is less than {100 * comparison.check:g} %."
-    return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {repeats}."
+        return f"{highest}, but {share}, which is less than {100 * comparison.check:g} %."
+    return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
@@ -440,9 +446,9 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
     ahead = lead if lead.measure.higher_is_better else lead.reverse()
     mean, low, high = (lead.measure.show(value) for value in (ahead.mean, ahead.low, ahead.high))
     interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
-    unalike = f"higher on {lead.wins:,} questions, lower on {lead.losses:,}"
-    told = f"It is {mean}{lead.measure.points} ahead of {lead.b} ({interval}; {unalike})"
-    return f"{told}{_doubt(comparison, lead)}{_matter(comparison, lead)}."
+    unalike = f"higher on {lead.wins:,} question{'' if lead.wins == 1 else 's'}, lower on {lead.losses:,}"
+    gap = f"It is {mean}{lead.measure.points} ahead of {lead.b} ({interval}; {unalike})"
+    return f"{gap}{_doubt(comparison, lead)}{_matter(comparison, lead)}."
 
 
 def _doubt(comparison: Comparison, lead: Difference) -> str:
@@ -492,7 +498,19 @@ def _gaps(comparison: Comparison) -> str:
         for report in comparison.standing
         if report.unanswered
     ]
+    parts += [
+        f"{100 * share:.0f} % of what {report.name} retrieved was found in no document, and counts as no evidence"
+        for report in comparison.standing
+        if (share := report.unlocated_share) >= _UNLOCATED
+    ]
+    documents = comparison.reports[0].documents
+    if comparison.by == "question" and 1 < len(set(documents)) < min(FEWEST_UNALIKE, len(documents)):
+        parts.append(
+            f"the questions are about {len(set(documents))} documents, too few to resample: "
+            "the intervals hold for other questions about these alone"
+        )
     sentence = "; ".join(parts)
+    sentence = sentence[:1].upper() + sentence[1:] if sentence.startswith("the ") else sentence
     return f"{sentence}." if sentence else ""
 
 

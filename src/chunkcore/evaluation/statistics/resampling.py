@@ -40,7 +40,7 @@ def column_means(columns: Scores) -> Scores:
 def student_quantile(share: float, freedom: int) -> float:
     """The quantile of Student's t distribution.
 
-    Exact for one and two degrees of freedom; else a series with an error under 0.5 % (3 degrees, shares from 0.005 to
+    Exact for one and two degrees of freedom; else a series with an error under 0.8 % (3 degrees, shares from 0.005 to
     0.995) or 0.01 % (from 8 degrees). The core does not depend on SciPy.
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.5.
