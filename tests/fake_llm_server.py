@@ -158,6 +158,10 @@ def close(handler: Handler, body: dict[str, Any]) -> None:
     handler.close_connection = True
 
 
+def redirected(handler: Handler, body: dict[str, Any]) -> None:
+    handler.send(b"", int(body["model"][-3:]), location="/elsewhere/v1/chat/completions")
+
+
 def told_key(handler: Handler, body: dict[str, Any]) -> None:
     handler.error(401, f"Wrong key: {handler.headers['Authorization']}")
 
@@ -203,10 +207,12 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "no_choices": lambda handler, body: handler.send(b'{"choices": []}'),
     "no_object": lambda handler, body: handler.send(b"[]"),
     "close": close,
+    "redirect_307": redirected,
+    "redirect_308": redirected,
     "no_usage": lambda handler, body: handler.complete(json.dumps(good(body)), usage=None),
 }
 # What no question can get past, what is right in the end, and what is never an answer to anything.
-FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body")
+FATAL = ("http_400", "http_401", "http_404", "quota", "close", "truncated_body", "redirect_307", "redirect_308")
 HARMLESS = ("fenced", "no_usage", "without_schema")
 LASTING = tuple(fault for fault in FAULTS if fault not in (*FATAL, *HARMLESS, "slow", "hanging", "gated"))
 

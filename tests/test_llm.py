@@ -582,6 +582,15 @@ def test_what_goes_on_failing_is_no_answer_to_this_question(server, fault, messa
 
 
 @needs_openai
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_is_not_followed_with_the_passages_and_names_the_address(server, status):
+    address = server.url.replace("/v1", "/elsewhere/v1")
+    with pytest.raises(ModelError, match=rf"redirects to another address \(HTTP {status}\).* set {address} as"):
+        ask(endpoint(server, f"redirect_{status}"), question())
+    assert len(server.log) == 1
+
+
+@needs_openai
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -13,6 +13,7 @@ Each message says what was expected, what was seen and what to do about it. `ech
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 __all__ = [
@@ -27,6 +28,11 @@ __all__ = [
 ]
 
 _LONGEST = 2_000  # characters of a message
+# What stands before a host, and what follows the usual beginning of a key.
+_SECRETS = re.compile(
+    r"(?<=//)[^/\s'\"]*(?=@)|(?<![A-Za-z0-9])(?:sk-|sk_|rk_|gsk_|hf_|xai-|AIza|ghp_|github_pat_|glpat-|pplx-|r8_|nvapi-)"
+    r"[A-Za-z0-9_-]{4,}"
+)
 _TURNING = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 
 
@@ -72,8 +78,9 @@ class ChunkcoreError(Exception):
 
 
 def shortened(message: str, most: int = _LONGEST) -> str:
-    """A message without what is in its middle, and escaped."""
+    """A message without keys and what is in its middle, and escaped."""
     half = most // 2
+    message = _SECRETS.sub("[key]", message)
     if len(message) > 2 * most:
         message = message[:most] + message[-most:]
     message = _readable(message)

@@ -37,6 +37,10 @@ MISTAKES = (
     f"openai:m@http://{SECRET}@127.0.0.1:1/v1",
     f"openai:m@http://me:{SECRET}@127.0.0.1:1/v1",
     f"openai:m@//me:{SECRET}@127.0.0.1/v1?{SECRET}",
+    f"openai:m@http://[{SECRET}",
+    f"openai:m@http://[hidden-{SECRET}@h",
+    f"openai:m@{SECRET}/v1",
+    f"openai:{SECRET}",
     f"anthropic:m@http://127.0.0.1/v1?key={SECRET}#key={SECRET}",
 )
 

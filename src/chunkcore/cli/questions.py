@@ -228,6 +228,7 @@ def label(
             import webbrowser
 
             webbrowser.open(server.address)
+        running.stop_at_once()
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -253,6 +253,12 @@ class StopSignals:
         raise KeyboardInterrupt
 
 
+def stop_at_once() -> None:
+    """Ctrl-C says nothing of calls under way: a server has none."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def resume(*kept: Path | None) -> str:
     """How to resume after a stop, given the files that keep models' answers."""
     files = " and ".join(str(each) for each in dict.fromkeys(kept) if each is not None)

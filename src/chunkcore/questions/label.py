@@ -375,18 +375,18 @@ class _Requests(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self._path()
-        asked = dict(parse_qsl(urlsplit(self.path).query))
         if path is None:
             return
+        query = dict(parse_qsl(urlsplit(self.path).query))
         if path == "":
             body, allowed = self.server.page()
             self._send(HTTPStatus.OK, body, "text/html; charset=utf-8", allowed)
         elif path == "all":
             self._answer(self.server.all)
         elif path == "search":
-            self._answer(lambda: self.server.search(asked.get("words", "")))
+            self._answer(lambda: self.server.search(query.get("words", "")))
         elif path == "text":
-            self._answer(lambda: self.server.text(_whole(asked.get("document")), _whole(asked.get("at"))))
+            self._answer(lambda: self.server.text(_whole(query.get("document")), _whole(query.get("at"))))
         else:
             self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
 
@@ -431,8 +431,13 @@ class _Requests(BaseHTTPRequestHandler):
 
     def _path(self) -> str | None:
         """What is asked for, under the token; None where an error was sent."""
+        try:
+            path = urlsplit(self.path).path
+        except ValueError:  # such as http://[/
+            self._fail(HTTPStatus.BAD_REQUEST, "there is no such address")
+            return None
         hosts = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
-        token, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
+        token, _, rest = path.removeprefix("/").partition("/")
         # Another host's name means that a page elsewhere has its name lead here.
         if self.headers.get("Host") in hosts and secrets.compare_digest(token.encode(), self.server.token.encode()):
             return rest

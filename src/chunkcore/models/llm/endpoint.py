@@ -14,7 +14,7 @@ from functools import partial
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Literal, cast
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from chunkcore.concurrency import LONGEST_WAIT
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
@@ -43,7 +43,7 @@ def bounded_client(openai: Any, seconds: float) -> Any:
     """
 
     class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc]
-        """A client that reads responses piece by piece."""
+        """A client that reads responses piece by piece, and follows no redirect: it would send the passages there."""
 
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             end = time.monotonic() + seconds
@@ -74,7 +74,7 @@ def bounded_client(openai: Any, seconds: float) -> Any:
             with suppress(Exception):
                 self.close()
 
-    return Bounded()
+    return Bounded(follow_redirects=False)
 
 
 _OPENAI = "api.openai.com"
@@ -204,6 +204,12 @@ class OpenAILLM(MeteredLLM):
 
     def _error(self, error: Any, held: bool) -> Exception:
         status = int(error.status_code)
+        if 300 <= status < 400:
+            target = urljoin(f"{self.base_url}/chat/completions", error.response.headers.get("location", ""))
+            return ModelError(
+                f"{self._where} redirects to another address (HTTP {status}), to which nothing was sent. If you trust "
+                f"it, set {target.removesuffix('/chat/completions')} as the address"
+            )
         what = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
         if code == "content_filter":
@@ -274,7 +280,8 @@ def _checked_url(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except (ValueError, AttributeError) as error:
-        raise OptionError(f"base_url is no URL: {_without_key(url)!r} ({type(error).__name__})") from None
+        # The URL is not repeated: what stands before a host cannot be distinguished in it.
+        raise OptionError(f"base_url is no URL such as http://localhost:8080/v1 ({type(error).__name__})") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise OptionError(f"base_url begins with http:// or https:// and a host, got {_without_key(url)!r}")
     if parts.username is not None or parts.password is not None:
