@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import get_chunker
+from chunkcore.cli import main
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
-from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
+from chunkcore.questions.label import LabelledQuestions, LabelServer, StaleError, read_listed
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from tests.fakes import FakeEmbedder
 from tests.processes import started
@@ -131,6 +133,40 @@ def test_a_wrong_mark_changes_nothing(
         with pytest.raises(DataError, match=message):
             kept.mark(number, spans, without_evidence=without)
         assert kept.state(0) == before
+
+
+def test_who_is_behind_another_tab_is_told_and_loses_nothing(server: LabelServer) -> None:
+    shown = ask(server, "all")[1]["questions"][0]
+    body = {"number": 0, "version": shown["version"], "evidence": [{"document": 0, "start": 0, "end": 13}]}
+    status, kept, _ = ask(server, "mark", body)
+    assert status == 200
+    later = {**body, "evidence": [{"document": 0, "start": 27, "end": 40}]}
+    status, answer, _ = ask(server, "mark", later)
+    assert (status, answer["error"]) == (409, "this question was changed in another tab or in q.jsonl")
+    assert server.questions.state(0)["evidence"] == kept["evidence"]
+    both = [*body["evidence"], *later["evidence"]]  # as the page does then
+    assert len(ask(server, "mark", {**later, "version": kept["version"], "evidence": both})[1]["evidence"]) == 2
+
+
+def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    with opened(tmp_path, "Who naps?", "Who steals?") as kept:
+        version = kept.mark(0, [(0, 0, 13)])["version"]
+        row = rows(tmp_path)[0]
+        edited = [{"id": "new", "question": "Who eats?", "evidence": ["The fox eats."]}, {**row, "team": "blue"}]
+        (tmp_path / "q.jsonl").write_text("".join(json.dumps(each) + "\n" for each in edited), "utf-8")
+        with pytest.raises(StaleError, match=r"changed in another tab or in q\.jsonl"):
+            kept.mark(0, [], version=version)
+        assert rows(tmp_path) == edited
+        questions = {state["question"]: state for state in kept.states()}
+        assert questions.keys() == {"Who eats?", "Who naps?", "Who steals?"}
+        steals = questions["Who steals?"]
+        kept.mark(steals["number"], [(1, 32, 51)], version=steals["version"])
+        assert [each["question"] for each in rows(tmp_path)] == ["Who eats?", "Who naps?", "Who steals?"]
+        assert rows(tmp_path)[1]["team"] == "blue"
+        (tmp_path / "q.jsonl").write_text("half a li", "utf-8")
+        with pytest.raises(DataError, match=r"q\.jsonl"):
+            kept.mark(0, [])
+    assert (tmp_path / "q.jsonl").read_text("utf-8") == "half a li"
 
 
 def test_two_sessions_of_one_output_are_refused(tmp_path: Path) -> None:
@@ -254,6 +290,13 @@ def test_a_wrong_request_gets_one_sentence_and_changes_nothing(
     assert server.questions.states() == before
 
 
+def test_an_odd_address_is_an_error_without_a_traceback(server: LabelServer, capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        connection.sendall(b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 400 Bad Request\r\n"
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_body_over_the_limit_is_not_read(server: LabelServer) -> None:
     assert ask(server, "mark", b"{}", **{"Content-Length": "99999999"})[0] == 400
 
@@ -320,16 +363,34 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
         connection.request("POST", f"/{token}/add", b'{"question": "Who naps?"}', origin)
         assert connection.getresponse().status == 200
         connection.close()
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=200)
+    assert "calls under way" not in err
     assert "0 of 1 questions are done" in out, err
     with LabelledQuestions(DOCUMENTS, tmp_path / "q.jsonl") as kept:
         assert [each["question"] for each in kept.states()] == ["Who naps?"]
 
 
-def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from chunkcore.cli import main
+def test_no_command_line_shows_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fox.txt").write_text("The fox naps.", "utf-8")
+    addresses: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address))
 
+    def served(server: LabelServer) -> None:
+        (address,) = addresses
+        assert server.token not in address
+        page = Path(address.removeprefix("file://"))
+        assert f"url={server.address}" in page.read_text()
+        assert page.parent.stat().st_mode & 0o077 == 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LabelServer, "serve_forever", served)
+    output = tmp_path / "out" / "q.jsonl"
+    assert main(["questions", "label", str(tmp_path / "fox.txt"), "-o", str(output)]) == 0
+    assert not Path(addresses[0].removeprefix("file://")).exists()
+
+
+def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "fox.txt").write_text("The fox naps.", "utf-8")
     assert main(["questions", "label", str(tmp_path), "-o", str(tmp_path / "q.jsonl")]) == 2
     assert "write it elsewhere" in capsys.readouterr().err
@@ -338,8 +399,6 @@ def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest
 
 
 def test_the_embedder_of_the_retriever_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chunkcore.cli import main
-
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "fox.txt").write_text("The fox naps. The crow sings.", "utf-8")
     asked: list[str] = []

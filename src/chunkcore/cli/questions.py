@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -224,15 +225,25 @@ def label(
     with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
         running.say(f"Mark evidence at {server.address}")
         running.say(f"Every click is saved in {output}. Ctrl-C ends.")
-        if browser:
-            import webbrowser
-
-            webbrowser.open(server.address)
         running.stop_at_once()
         try:
-            server.serve_forever()
+            with _opened(server.address) if browser else nullcontext():
+                server.serve_forever()
         except KeyboardInterrupt:
             running.say(f"{kept.done:,} of {len(kept):,} questions are done: {output}")
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[None]:
+    """The browser at the address, by a file for this user alone: `ps` shows command lines, and the token to all."""
+    import webbrowser
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="chunkcore-") as folder:  # of this user alone
+        page = Path(folder, "label.html")
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">', "utf-8")
+        webbrowser.open(page.as_uri())
+        yield
 
 
 @app.command()

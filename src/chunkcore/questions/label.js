@@ -2,7 +2,7 @@
 // Places are counted in code points, as the server does; a string's own length counts some characters twice.
 const get = (id) => document.getElementById(id);
 const points = (text) => Array.from(text).length;
-const state = { questions: [], documents: [], now: -1, candidates: [], candidate: -1, shown: null, cursor: -1, last: -1, undo: [] };
+const state = { questions: [], documents: [], now: -1, candidates: [], candidate: -1, shown: null, cursor: -1, last: -1, undo: [], versions: {}, note: "" };
 let saving = Promise.resolve();
 let waiting = 0;
 let asked = 0; // the last thing asked for; an answer to anything earlier comes too late
@@ -27,7 +27,7 @@ const call = async (path, body) => {
     throw new Error("chunkcore questions label no longer answers: start it again with the same output");
   }
   const found = await answer.json();
-  if (!answer.ok) throw new Error(found.error);
+  if (!answer.ok) throw Object.assign(new Error(found.error), { stale: answer.status === 409 });
   return found;
 };
 
@@ -218,6 +218,29 @@ const grow = (step) => {
 
 // Marking. Every change is sent at once, in order; what the server kept is what is shown.
 
+const same = (one, other) => one.document === other.document && one.start === other.start && one.end === other.end;
+
+// A question that was changed elsewhere keeps what was marked there and what was marked here.
+const save = async (now, evidence, without) => {
+  const places = evidence.map(({ document: number, start, end }) => ({ document: number, start, end }));
+  const version = state.versions[now.id] ?? now.version;
+  try {
+    const kept = await call("mark", { number: now.number, version, evidence: places, without_evidence: without });
+    state.versions[kept.id] = kept.version;
+    return kept;
+  } catch (error) {
+    if (!error.stale) throw error;
+    state.questions = (await call("all")).questions;
+    Object.assign(state, { versions: {}, undo: [] });
+    const kept = state.questions.find((each) => each.question === now.question);
+    if (!kept || (without && kept.evidence.length)) throw error;
+    const added = evidence.filter((each) => !kept.evidence.some((other) => same(each, other)));
+    const both = await save(kept, [...kept.evidence, ...added], without);
+    state.note = "This question was changed elsewhere meanwhile: both marks are kept";
+    return both;
+  }
+};
+
 const mark = (evidence, without = false, undoing = false) => {
   const now = state.questions[state.now];
   if (!now) return trouble("Type a question first");
@@ -225,18 +248,18 @@ const mark = (evidence, without = false, undoing = false) => {
   Object.assign(now, { evidence, without_evidence: without, problem: "" });
   showEvidence();
   if (state.shown) showText();
-  const places = evidence.map(({ document: number, start, end }) => ({ document: number, start, end }));
   waiting++;
   saving = saving.then(async () => {
     try {
-      const kept = await call("mark", { number: now.number, evidence: places, without_evidence: without });
+      state.note = "";
+      const kept = await save(now, evidence, without);
       // A later click stands on what this one showed: it is not overwritten.
-      if (waiting === 1) state.questions[now.number] = kept;
-      trouble("");
+      if (waiting === 1) state.questions[kept.number] = kept;
+      trouble(state.note);
     } catch (error) {
       trouble(`Not saved: ${error.message}`);
       const kept = await call("all").catch(() => null);
-      if (kept) state.questions = kept.questions;
+      if (kept) Object.assign(state, { questions: kept.questions, versions: {} });
     }
     if (--waiting) return;
     showQuestions();
@@ -326,7 +349,7 @@ get("ask").addEventListener("submit", async (event) => {
   if (!found) return;
   get("question").value = "";
   get("question").blur();
-  state.questions[found.number] = found;
+  state.questions = (await call("all")).questions; // another tab may have added some
   await open(found.number);
 });
 

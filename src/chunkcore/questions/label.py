@@ -12,6 +12,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -44,11 +45,16 @@ _NO_WIDTH = "\ufeff"  # white space, as the page trims it
 _SHOWN = 400  # characters of a candidate in the list
 
 
+class StaleError(DataError):
+    """The question was changed elsewhere since it was shown: nothing was saved."""
+
+
 class LabelledQuestions:
     """Questions about documents, each with the evidence marked so far. Every change is on the disk before it returns.
 
     Questions with evidence, or said to have none, are in the file at once. Open ones are in a log beside it
     (``questions.labels.jsonl``), so another session resumes. Rows of an existing file keep their place and other keys.
+    A file that was edited meanwhile is read again before anything is saved.
 
     `path` is a ``questions.jsonl``, created with the first evidence; `listed` are questions to add, unless they are
     there. Raises `OptionError`: another name than ``*.jsonl``, or another process has the log open. Raises
@@ -73,10 +79,11 @@ class LabelledQuestions:
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._finder = EvidenceFinder(documents)
         self._lock = RLock()
-        self._rows = [dict(row) for _, row in question_rows(path)] if path.is_file() and path.stat().st_size else []
-        # Rows without evidence stay in the file until somebody marks them.
-        self._bare = {number for number, row in enumerate(self._rows) if not _is_done(row)}
-        self._ids = {str(row["id"]) for row in self._rows if row.get("id") is not None}
+        self._rows: list[dict[str, Any]] = []
+        self._bare: set[int] = set()
+        self._ids: set[str] = set()
+        self._stamp: tuple[int, ...] = ()
+        self._read_again()
         self._log = AppendLog(
             path.with_suffix(".labels.jsonl"),
             {"chunkcore labels": 1},
@@ -90,6 +97,20 @@ class LabelledQuestions:
                 self._rows.append({**row, "id": identity})
         for text in listed:
             self.add(text)
+
+    def _read_again(self) -> None:
+        """Take over the file's rows if it was edited; open questions that are not in it stay."""
+        stamp = _stamp(self.path)
+        if not stamp or stamp == self._stamp:
+            return
+        rows = [dict(row) for _, row in question_rows(self.path)] if self.path.stat().st_size else []
+        self._ids = {str(row["id"]) for row in rows if row.get("id") is not None}
+        unsaved = [row for row in self._rows if not _is_done(row) and str(row.get("id")) not in self._ids]
+        # Rows without evidence stay in the file until somebody marks them.
+        self._bare = {number for number, row in enumerate(rows) if not _is_done(row)}
+        self._rows = [*rows, *unsaved]
+        self._ids.update(str(row["id"]) for row in unsaved)
+        self._stamp = stamp
 
     def __enter__(self) -> LabelledQuestions:
         return self
@@ -106,8 +127,8 @@ class LabelledQuestions:
         return sum(map(_is_done, self._rows))
 
     def state(self, number: int) -> dict[str, Any]:
-        """A question as the page shows it: number, id, question, evidence, without_evidence, problem. Raises
-        `DataError`: no such question.
+        """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
+        that changes with the row. Raises `DataError`: no such question.
         """
         with self._lock:
             row = self._row(number)
@@ -119,11 +140,13 @@ class LabelledQuestions:
                 "evidence": evidence,
                 "without_evidence": row.get("without_evidence") is True,
                 "problem": problem,
+                "version": _version(row),
             }
 
     def states(self) -> list[dict[str, Any]]:
         """All questions."""
         with self._lock:
+            self._read_again()
             return [self.state(number) for number in range(len(self._rows))]
 
     def add(self, question: str) -> int:
@@ -134,6 +157,7 @@ class LabelledQuestions:
         if not text or len(text) > _QUESTION:
             raise DataError(f"a question has 1 to {_QUESTION:,} characters, got {len(text):,}")
         with self._lock:
+            self._read_again()
             for number, row in enumerate(self._rows):
                 if " ".join(str(row.get("question", "")).split()) == text:
                     return number
@@ -144,26 +168,37 @@ class LabelledQuestions:
             return len(self._rows) - 1
 
     def mark(
-        self, number: int, spans: Iterable[tuple[int, int, int]], *, without_evidence: bool = False
+        self,
+        number: int,
+        spans: Iterable[tuple[int, int, int]],
+        *,
+        without_evidence: bool = False,
+        version: str | None = None,
     ) -> dict[str, Any]:
         """Give a question this evidence instead of its former; returns its `state`.
 
         `spans` are document number, start and end. White space at the ends is left out; spans that touch, or that only
         white space separates, become one. With `without_evidence`, the documents do not answer the question.
 
-        Raises `DataError`: no such question or place, or it cannot be saved. Nothing has changed then.
+        `version` is that of the state to replace.
+
+        Raises `StaleError`: the question has another version by now. Raises `DataError`: no such question or place, or
+        it cannot be saved. Nothing has changed then.
         """
         with self._lock:
+            self._read_again()
+            if version is not None and (number >= len(self._rows) or version != _version(self._rows[number])):
+                raise StaleError(f"this question was changed in another tab or in {self.path.name}")
             row = self._row(number)
-            found = self._joined(spans)
-            if found and without_evidence:
+            places = self._joined(spans)
+            if places and without_evidence:
                 raise DataError("a question has evidence or is without evidence: expected one of them")
             changed = {key: value for key, value in row.items() if key not in ("evidence", "spans", "without_evidence")}
             changed.setdefault("id", self._free_id())
-            if found:
+            if places:
                 changed["evidence"] = [
                     {"document": self.documents[at].id, "start": span.start, "end": span.end, "text": text}
-                    for at, span, text in found
+                    for at, span, text in places
                 ]
             elif without_evidence:
                 changed["without_evidence"] = True
@@ -172,12 +207,13 @@ class LabelledQuestions:
             entry = {"id": str(changed["id"]), "open": None if _is_done(changed) else changed}
             if entry["open"]:
                 self._log.append(entry)
-            kept = [each for at, each in enumerate(rows) if at in self._bare - {number} or _is_done(each)]
+            kept = [other for at, other in enumerate(rows) if at in self._bare - {number} or _is_done(other)]
             if kept or self.path.exists():
                 try:
                     write_parts(self.path, map(utf8_line, kept))
                 except OSError as error:
                     raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
+                self._stamp = _stamp(self.path)
             if not entry["open"]:
                 self._log.append(entry)
             self._rows = rows
@@ -200,7 +236,7 @@ class LabelledQuestions:
         return self._rows[number]
 
     def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, Span, str]]:
-        found: list[tuple[int, int, int]] = []
+        joined: list[tuple[int, int, int]] = []
         for number, start, end in sorted(spans):
             text = without_tags(self.document(number))
             if not 0 <= start < end <= len(text):
@@ -208,15 +244,15 @@ class LabelledQuestions:
             start, end = trim(text, start, end)
             if start >= end:
                 continue
-            if found and found[-1][0] == number and not text[found[-1][2] : start].strip():
-                found[-1] = (number, found[-1][1], max(end, found[-1][2]))
+            if joined and joined[-1][0] == number and not text[joined[-1][2] : start].strip():
+                joined[-1] = (number, joined[-1][1], max(end, joined[-1][2]))
             else:
-                found.append((number, start, end))
-        return [(number, Span(start, end), self.documents[number].text[start:end]) for number, start, end in found]
+                joined.append((number, start, end))
+        return [(number, Span(start, end), self.documents[number].text[start:end]) for number, start, end in joined]
 
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
         """The evidence by document number, and why some of it is not found."""
-        found, problem = [], ""
+        evidence, problem = [], ""
         spans = row.get("spans") or []
         entries = [{"start": pair[0], "end": pair[1]} for pair in spans] if spans else row.get("evidence") or []
         for entry in [entries] if isinstance(entries, str) else entries:
@@ -227,8 +263,20 @@ class LabelledQuestions:
                 continue
             span = {"start": place.span.start, "end": place.span.end}
             number = self._numbers[place.document_id]
-            found.append({"document": number, **span, "text": place.span.slice(self.documents[number].text)})
-        return found, problem
+            evidence.append({"document": number, **span, "text": place.span.slice(self.documents[number].text)})
+        return evidence, problem
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What changes with every edit of a file; empty where there is none."""
+    if not path.is_file():
+        return ()
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def _version(row: Mapping[str, Any]) -> str:
+    return blake2b(json.dumps(row, sort_keys=True).encode("ascii"), digest_size=8).hexdigest()
 
 
 def _is_done(row: Mapping[str, Any]) -> bool:
@@ -427,7 +475,10 @@ class _Requests(BaseHTTPRequestHandler):
             raise DataError("expected a list of evidence")
         spans = [tuple(_whole(each.get(key)) for key in ("document", "start", "end")) for each in listed]
         without = body.get("without_evidence") is True
-        return self.server.questions.mark(_whole(body.get("number")), spans, without_evidence=without)  # type: ignore[arg-type]
+        version = _text(body.get("version"))
+        return self.server.questions.mark(  # type: ignore[arg-type]
+            _whole(body.get("number")), spans, without_evidence=without, version=version
+        )
 
     def _path(self) -> str | None:
         """What is asked for, under the token; None where an error was sent."""
@@ -447,6 +498,8 @@ class _Requests(BaseHTTPRequestHandler):
     def _answer(self, make: Callable[[], dict[str, Any]]) -> None:
         try:
             found = make()
+        except StaleError as error:
+            self._fail(HTTPStatus.CONFLICT, page_text(str(error)))
         except ChunkcoreError as error:
             self._fail(HTTPStatus.BAD_REQUEST, page_text(str(error)))
         else:
