@@ -1,4 +1,4 @@
-"""Files: reading text, JSON and CSV; writing whole files and logs; temporary files; output names; archives.
+"""Files: opened safely; text, JSON and CSV read; whole files and logs written; temporary files.
 
 Text is UTF-8, with newlines unchanged. Lines and rows are streamed, one at a time in memory.
 """
@@ -13,19 +13,15 @@ import secrets
 import stat
 import tempfile
 import threading
-import unicodedata
 import weakref
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from io import FileIO
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from chunkcore.errors import DataError, OptionError, echo
-
-if TYPE_CHECKING:
-    from zipfile import ZipInfo
 
 try:
     import fcntl
@@ -39,7 +35,72 @@ LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
-    """A file without text in any encoding: empty, or an image, an archive, a PDF."""
+    """A file without text in any encoding: empty, or an image, an archive, a PDF.
+
+    Attributes:
+        reason: what follows the file's name.
+    """
+
+    def __init__(self, path: object, reason: str = "is empty, or no text") -> None:
+        super().__init__(f"{path} {reason}")
+        self.path, self.reason = str(path), reason
+
+    def __reduce__(self) -> tuple[type[NoTextError], tuple[str, str]]:
+        return type(self), (self.path, self.reason)
+
+
+class UnreadError(NoTextError):
+    """A file that cannot be read: encrypted, broken, pictures only, of an unknown encoding, not permitted, too large,
+    or its package is missing.
+    """
+
+
+@cache
+def _system_devices() -> frozenset[int]:
+    """The file systems of /proc, /sys and /dev: their files are the machine's state, some without end."""
+    found = set()
+    for place in ("/proc", "/sys", "/dev"):
+        with suppress(OSError):
+            found.add(os.stat(place).st_dev)  # noqa: PTH116
+    return frozenset(found - {os.stat(os.path.abspath(os.sep)).st_dev})  # noqa: PTH100, PTH116
+
+
+def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) -> BinaryIO:
+    """A regular file, opened for reading and judged by what was opened; with `pipes` a pipe, too.
+
+    Opening never waits, but for a pipe that is allowed. Raises:
+        UnreadError: a link leads out of the folder `inside`.
+        DataError: a device, a socket, a file of /proc, /sys or /dev, or a pipe that is not allowed.
+        OSError: it cannot be opened.
+    """
+    if inside is not None and path.is_symlink():
+        target = Path(os.path.realpath(path))
+        if not target.is_relative_to(os.path.realpath(inside)):
+            raise UnreadError(path, f"is a link to {echo(str(target))}, out of the folder: --follow-links reads it")
+        path = target
+    is_pipe = pipes and path.is_fifo()
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags if is_pipe else flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a socket
+            raise
+        raise DataError(f"{path} is a socket: {_REGULAR}") from error
+    file = os.fdopen(descriptor, "rb")
+    try:
+        state = os.fstat(descriptor)
+        if stat.S_ISDIR(state.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+        if not is_pipe and (not stat.S_ISREG(state.st_mode) or state.st_dev in _system_devices()):
+            kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
+            raise DataError(f"{path} is a {kind}: {_REGULAR}")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+_REGULAR = "expected a file, a folder or, where one is named, a pipe; or - for standard input"
 
 
 def read_text(path: Path) -> str:
@@ -50,8 +111,8 @@ def read_text(path: Path) -> str:
         DataError: the file cannot be read, or is text in another encoding than UTF-8.
     """
     try:
-        refuse_device(path)
-        data = path.read_bytes()
+        with open_file(path, pipes=True) as file:
+            data = file.read()
     except OSError as error:
         raise unreadable(path, error) from error
     if not data:
@@ -59,19 +120,12 @@ def read_text(path: Path) -> str:
     return decoded(data, path)
 
 
-def refuse_device(path: Path) -> None:
-    """Raise `DataError` for a device such as /dev/zero, which has no end. A pipe may be read."""
-    if path.is_char_device() or path.is_block_device():
-        raise DataError(f"{path} is a device: expected a file, a folder or a pipe, or - for standard input")
-
-
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line number, from 1, and line with its newline, without byte order mark. Only ``\n`` ends a line. Raises
     `DataError`: as `read_text`, with the number of the line that is not UTF-8.
     """
     try:
-        refuse_device(path)
-        with path.open("rb") as file:
+        with open_file(path, pipes=True) as file:
             before, number = 0, 0
             while data := file.readline(LONGEST_LINE + 1):
                 number += 1
@@ -176,11 +230,16 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        told = f"{path} is not UTF-8 text (byte {before + error.start} is 0x{data[error.start]:02x})"
         if data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32)):
-            raise NoTextError(f"{told}: convert it, or take it out") from error
+            raise NoTextError(path, _no_reader(path)) from error
         number = line or data.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{told} on line {number}: convert it, or take it out") from error
+        place = f"byte {before + error.start} is 0x{data[error.start]:02x}"
+        raise DataError(f"{path} is not UTF-8 text ({place}) on line {number}: convert it, or take it out") from error
+
+
+def _no_reader(path: Path) -> str:
+    kind = path.suffix.lower() if len(path.suffix) < 12 else ""
+    return f"is no text, and there is no reader for {kind or 'its kind'}: convert it, or take it out"
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
@@ -190,7 +249,7 @@ def unreadable(path: Path, error: OSError) -> DataError:
 
 def empty(path: Path) -> NoTextError:
     """The error of an empty file."""
-    return NoTextError(f"{path} is empty: fill it or take it out")
+    return NoTextError(path, "is empty: fill it or take it out")
 
 
 def _said(error: Exception) -> str:
@@ -228,6 +287,8 @@ def write_parts(path: Path, parts: Iterable[bytes], *, sync: bool = True) -> Pat
             if sync:
                 os.fsync(file.fileno())
         unfinished.replace(target)
+        if sync:
+            sync_folder(target.parent)
     except BaseException as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
@@ -235,6 +296,19 @@ def write_parts(path: Path, parts: Iterable[bytes], *, sync: bool = True) -> Pat
             error.filename = str(target)  # the user does not know the temporary file; a full disk names none
         raise
     return path
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's names to the disk, without which a power loss may undo a rename. Windows has no such call."""
+    if os.name != "nt":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+                raise
+        finally:
+            os.close(descriptor)
 
 
 def write_all(file: Any, data: bytes) -> None:
@@ -484,140 +558,6 @@ class ScratchFile:
         with self._lock:
             self._file.seek(start)
             return self._file.read(size) or b""
-
-
-REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
-BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
-ANSWERS = "answers.jsonl"
-
-
-# The files of one output: it is there if all of the first are; the others are optional.
-_FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
-    (BENCHMARK_NAMES, ()),
-)
-# Endings of one stem: saved runs, and the files beside generated questions.
-_ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    ((".chunks.jsonl", ".trec", ".jsonl"), ()),
-    ((".rejected.jsonl", ".info.json", ".jsonl"), (".filters.html",)),
-)
-
-
-def written_names(names: set[str]) -> Iterator[str]:
-    """Which of a folder's files an earlier command wrote: all names of one output are there.
-
-    >>> sorted(set(written_names({"report.json", "scores.csv", "report.md", "own.md", "sweep.json"})))
-    ['report.json', 'report.md', 'scores.csv']
-    """
-    outputs = [("", telling, others) for telling, others in _FOLDERS]
-    for telling, others in _ENDINGS:
-        stems = (name.removesuffix(telling[0]) for name in names if name.endswith(telling[0]))
-        outputs += [(stem, telling, others) for stem in stems]
-    for stem, telling, others in outputs:
-        if all(stem + name in names for name in telling):
-            yield from (stem + name for name in (*telling, *others) if stem + name in names)
-
-
-_BLOCK = 1024**2
-_RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
-_ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
-_FILES = 200_000
-_MEMBERS = 10_000
-_ENCRYPTED = 0x1
-
-
-def unzip(archive: Path, folder: Path) -> None:
-    """Unpack a ZIP file into an empty folder.
-
-    Verified checksums do not replace the checks here: some publishers state an MD5, which can be forged.
-
-    Raises:
-        DataError: as `ArchiveMembers`; or a name leads out of the folder, is a link or is there twice. Files unpacked
-            before stay.
-        OSError: the files cannot be written.
-    """
-    opened = ArchiveMembers(archive, _FILES)
-    for member in opened.members:
-        target = folder / _safe(member, archive)
-        try:
-            (target if member.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
-            if not member.is_dir():
-                with target.open("xb") as file:
-                    file.writelines(opened.blocks(member))
-        except FileExistsError as error:
-            raise DataError(f"{archive} has the file {error.filename} twice") from error
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            raise DataError(f"{archive.name} has the file {echo(member.filename)}, whose name is too long") from error
-
-
-class ArchiveMembers:
-    """The members of a ZIP file, unpacked within limits. Raises `DataError`: no ZIP file, or damaged; over `most`
-    members; a member is encrypted or packed in an unusual way; or they unpack to over 50 times the file, and over
-    64 MB.
-    """
-
-    def __init__(self, archive: Path, most: int = _MEMBERS) -> None:
-        from zipfile import ZipFile  # slow to import, as importlib.metadata
-
-        self._archive = archive
-        self._room = max(_ALWAYS, _RATIO * archive.stat().st_size)
-        with self._telling_damage():
-            self._file = ZipFile(archive)
-        self.members = self._file.infolist()
-        self._named = {member.filename: member for member in self.members}
-        if len(self.members) > most:
-            raise DataError(f"{archive} has {len(self.members):,} files, over {most:,}: nothing is unpacked")
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._named
-
-    def read(self, name: str) -> bytes:
-        """A member's bytes. Raises `DataError`: there is none."""
-        if name not in self._named:
-            raise DataError(f"{self._archive} lacks {name!r}: it is damaged")
-        return b"".join(self.blocks(self._named[name]))
-
-    def blocks(self, member: ZipInfo) -> Iterator[bytes]:
-        """A member's bytes, which count against the limit of all: a header may misstate the size."""
-        from zipfile import ZIP_DEFLATED, ZIP_STORED
-
-        if member.flag_bits & _ENCRYPTED or member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            shown = echo(member.filename)
-            raise DataError(f"{self._archive} has {shown}, which is encrypted, or packed in an unusual way")
-        with self._telling_damage(), self._file.open(member) as source:
-            while block := source.read(_BLOCK):
-                self._room -= len(block)
-                if self._room < 0:
-                    raise DataError(f"{self._archive} unpacks to over {_RATIO} times its size: it is not unpacked")
-                yield block
-
-    @contextmanager
-    def _telling_damage(self) -> Iterator[None]:
-        from zipfile import BadZipFile
-
-        try:
-            yield
-        except DataError:
-            raise
-        except (BadZipFile, zlib.error, RuntimeError, EOFError, ValueError, OSError) as error:
-            if isinstance(error, OSError) and error.errno != errno.EINVAL:  # of a seek before the file's beginning
-                raise
-            raise DataError(f"{self._archive} is damaged, or no ZIP file: {error}") from error
-
-
-def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
-    name = PurePosixPath(member.filename)
-    kind = stat.S_IFMT(member.external_attr >> 16)
-    leads_out = name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename
-    if leads_out or not name.parts:
-        raise DataError(f"{archive.name} has a file {echo(member.filename)}, which would lead out of its folder")
-    if any(unicodedata.category(each) in ("Cc", "Zl", "Zp") for each in member.filename):
-        raise DataError(f"{archive.name} has a file {echo(member.filename)}, whose name has control characters")
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise DataError(f"{archive.name} has {echo(member.filename)}, which is no plain file")
-    return name
 
 
 def installed_version() -> str:

@@ -24,7 +24,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.evaluation.statistics.gate import parse_requirement
-from chunkcore.files import unzip
+from chunkcore.archives import unzip
 from chunkcore.models.llm.asking import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.retrieval.hybrid import get_retriever

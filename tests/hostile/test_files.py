@@ -21,7 +21,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.scoring import score
-from chunkcore.files import unzip
+from chunkcore.archives import unzip
 from chunkcore.run import Retrieved, Run
 
 
@@ -64,7 +64,7 @@ def test_an_archive_writes_files_into_its_folder_and_nothing_else(member: zipfil
 
 
 def test_an_archive_with_very_many_files_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunkcore.files._FILES", 10)
+    monkeypatch.setattr("chunkcore.archives._FILES", 10)
     (tmp_path / "a.zip").write_bytes(packed(*((entry(str(n)), b"") for n in range(11))))
     (tmp_path / "in").mkdir()
     with pytest.raises(DataError, match="has 11 files, over 10"):

@@ -16,7 +16,7 @@ import typer
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import plain_json, terminal_text
-from chunkcore.files import ANSWERS
+from chunkcore.outputs import ANSWERS
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -131,7 +131,7 @@ def stitch(
     from chunkcore.evaluation.benchmarks.benchmark import parts_of
     from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
     from chunkcore.evaluation.benchmarks.stitching import write_benchmark
-    from chunkcore.files import BENCHMARK_NAMES
+    from chunkcore.outputs import BENCHMARK_NAMES
 
     given = [path.resolve() for path in (data.docs, data.questions) if path is not None]
     for file in ((output / name).resolve() for name in BENCHMARK_NAMES):

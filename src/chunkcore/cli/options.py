@@ -159,7 +159,7 @@ class Data:
         """Read them; what an earlier run wrote into `output`, a report or `written`, is no document."""
         from chunkcore.datasets import load_dataset
         from chunkcore.evaluation.benchmarks import load_benchmark
-        from chunkcore.files import REPORT_NAMES
+        from chunkcore.outputs import REPORT_NAMES
 
         if self.docs is not None:
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.

@@ -17,7 +17,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
-from chunkcore.files import unzip
+from chunkcore.archives import unzip
 
 _BLOCK = 1024**2
 _PATIENCE = 60  # seconds without a byte

@@ -2,13 +2,16 @@
 
 | module | reads |
 |---|---|
-| `base` | text in any encoding; which reader reads a file |
-| `pdf` | PDF, by pypdfium2, in a process with limits |
-| `packed` | Word's DOCX and EPUB |
+| `base` | which reader reads a file |
+| `guarded` | in a process with limits of time and memory |
+| `encodings` | text in any encoding |
+| `pdf` | PDF, by pypdfium2 |
+| `office` | Word, PowerPoint, Excel, EPUB, by MarkItDown and openpyxl |
 | `messages` | e-mail and notebooks |
-| `markup` | Markdown from their parts, with marks |
+| `markup` | HTML's visible text |
 """
 
-from chunkcore.reading.base import FileNotes, Reader, Reading, UnreadError, read_file, readers
+from chunkcore.files import UnreadError
+from chunkcore.reading.base import FileNotes, Reader, Reading, read_file, readers
 
 __all__ = ["FileNotes", "Reader", "Reading", "UnreadError", "read_file", "readers"]

@@ -1,41 +1,25 @@
-"""`Reader`, the registry `readers`, `read_file`, and text in any encoding."""
+"""`Reader`, the registry `readers`, and `read_file`."""
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from codecs import getincrementaldecoder
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import BinaryIO, ClassVar, NamedTuple
 
 from chunkcore.document import Document
-from chunkcore.errors import ChunkcoreError, DataError
-from chunkcore.files import NoTextError, decoded, empty, refuse_device, unreadable
+from chunkcore.errors import DataError
+from chunkcore.files import NoTextError, UnreadError, empty, open_file, unreadable
+from chunkcore.reading.encodings import decode_text
 from chunkcore.registry import Registry
 
-_LARGEST = 512 * 1024**2  # bytes of a file that is read whole
+LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 
-
-class UnreadError(NoTextError):
-    """A file that cannot be read: encrypted, broken, pictures only, of an unknown encoding, not permitted, or its
-    package is missing.
-
-    Attributes:
-        reason: what follows the file's name.
-    """
-
-    def __init__(self, path: object, reason: str = "") -> None:
-        super().__init__(f"{path} {reason}" if reason else str(path))
-        self.reason = reason
-
-    def __reduce__(self) -> tuple[type[UnreadError], tuple[str, str]]:
-        return UnreadError, (str(self).removesuffix(f" {self.reason}"), self.reason)
+# Called by readers with how far they are, such as "page 17": for the message where a limit ends the reading.
+on_reached: Callable[[str], None] = lambda place: None
 
 
 class Reading(NamedTuple):
@@ -46,7 +30,10 @@ class Reading(NamedTuple):
 
 
 class Reader(ABC):
-    """Reads files of one kind.
+    """Reads files of one kind, from their bytes, in a process with limits (`chunkcore.reading.guarded`).
+
+    A reader defined in a program's main module or inside a function cannot be named to that process: it runs in the
+    caller's, without limits.
 
     Attributes:
         name: the registered name.
@@ -59,8 +46,8 @@ class Reader(ABC):
     magic: ClassVar[bytes] = b""
 
     @abstractmethod
-    def read(self, path: Path, name: str) -> Reading:
-        """The document `name` of a file. Raises `UnreadError`: it cannot be read; another exception is told as that."""
+    def read(self, data: bytes, name: str) -> Reading:
+        """The document `name` of a file's bytes. Raises `UnreadError(name, reason)`; other exceptions become one."""
 
     def recognises(self, head: bytes) -> bool:
         """Whether a file that begins with these bytes is of this kind."""
@@ -72,7 +59,7 @@ readers: Registry[type[Reader]] = Registry(
     "chunkcore.readers",
     base=Reader,
     attribute="name",
-    modules=("chunkcore.reading.pdf", "chunkcore.reading.packed", "chunkcore.reading.messages"),
+    modules=("chunkcore.reading.pdf", "chunkcore.reading.office", "chunkcore.reading.messages"),
 )
 
 
@@ -86,14 +73,15 @@ def has_reader(path: Path) -> bool:
     return path.suffix[1:].lower() in _by_ending()
 
 
-def read_file(path: Path | str, name: str = "") -> Reading:
-    r"""The document of a file: a PDF, DOCX, EPUB, e-mail, notebook, or text in any encoding.
+def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -> Reading:
+    r"""The document of a file: a PDF, DOCX, PPTX, XLSX, EPUB, e-mail, notebook, or text in any encoding.
 
     The kind follows from the name's ending, else from the first bytes. Everything but text becomes Markdown or, of a
-    PDF, plain text (``metadata["format"]``), with marks: ``page``, ``heading``, ``table``. Nothing in a file is
-    executed, and nothing is fetched.
+    PDF, plain text (``metadata["format"]``), with marks ``page``. Nothing in a file is executed, and nothing is
+    fetched. The file is opened once; all but UTF-8 text is read in a process with limits of time and memory.
 
-    `name` becomes the document's id; by default it is the file's.
+    `name` becomes the document's id; by default it is the file's. With `inside`, a link that leaves that folder is
+    refused.
 
     Raises:
         UnreadError: a file of a known kind that cannot be read, or a text whose encoding cannot be told.
@@ -110,22 +98,8 @@ def read_file(path: Path | str, name: str = "") -> Reading:
     path = Path(path)
     name = name or path.name
     try:
-        refuse_device(path)
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        if not head:
-            raise empty(path)
-        reader = _by_ending().get(path.suffix[1:].lower())
-        if reader is None or reader.magic:  # else a web page that is called .pdf would be a broken PDF
-            found = next((each for each in _by_ending().values() if each().recognises(head)), None)
-            is_page = head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
-            reader = found or (None if is_page else reader)
-        if reader is not None:
-            return _read(reader(), path, name)
-        if size > _LARGEST:
-            raise UnreadError(path, f"has {size / 1024**2:,.0f} MB and is not UTF-8: convert it, or split it")
-        text, note = decode_text(path.read_bytes(), path)
+        with open_file(path, inside=inside) as file:
+            return _read_open(path, file, name)
     except PermissionError as error:
         raise UnreadError(path, f"cannot be read: {error.strerror}") from error
     except OSError as error:
@@ -134,17 +108,31 @@ def read_file(path: Path | str, name: str = "") -> Reading:
         raise
     except DataError as error:  # damaged, or of an encoding that cannot be told
         raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
-    return Reading(Document(name, text), (note,) if note else ())
 
 
-def _read(reader: Reader, path: Path, name: str) -> Reading:
-    try:
-        return reader.read(path, name)
-    except (ChunkcoreError, OSError):
-        raise
-    except Exception as error:  # a stranger's file may fail a parser in any way, and the other files go on
-        told = " ".join(f"{type(error).__name__}: {error}".split())[:100].rstrip(": ")
-        raise UnreadError(path, f"is broken ({reader.name}: {told}): mend it, or take it out") from error
+def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
+    head = file.read(_HEAD)
+    if not head:
+        raise empty(path)
+    reader = _reader_of(path, head)
+    rest = file.read(LARGEST)
+    if len(rest) == LARGEST:
+        raise UnreadError(path, f"has over {LARGEST // 1024**2} MB: split it, or take it out")
+    if reader is None:
+        text, note = decode_text(head + rest, path)
+        return Reading(Document(name, text), (note,) if note else ())
+    from chunkcore.reading.guarded import read_guarded
+
+    return read_guarded(reader, head + rest, path, name)
+
+
+def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
+    reader = _by_ending().get(path.suffix[1:].lower())
+    if reader is not None and not reader.magic:
+        return reader
+    recognised = next((kind for kind in _by_ending().values() if kind().recognises(head)), None)
+    is_page = head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))  # an error page that is called .pdf
+    return recognised or (None if is_page else reader)
 
 
 class FileNotes:
@@ -180,119 +168,3 @@ class FileNotes:
 
 _NAMED = 5
 _LINES = 20
-
-# ---- Encodings
-
-_BOMS = (
-    (b"\xff\xfe\x00\x00", "utf-32"),
-    (b"\x00\x00\xfe\xff", "utf-32"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
-_LOOKED_AT = 200_000  # bytes from which an encoding is guessed
-# What Western European texts have beside ASCII. Others have more of cp1252's letters, or other letters in their place.
-_WESTERN = re.compile("[\t\n\r\x20-\x7eàâäçéèêëîïôöùûüßñáíóúæœÀÂÄÇÉÈÊËÎÏÔÖÙÛÜÑÁÍÓÚÆŒ¡¿“”‘’„–—…€£«»°§·©®\u00a0]*")
-_KANA = re.compile("[\u3041-\u30fc]")
-_NOT_ASCII = re.compile("[^\x00-\x7f]")
-
-
-def decode_text(data: bytes, path: Path) -> tuple[str, str]:
-    """The text, and a note if it is not UTF-8.
-
-    A byte order mark, zeros in every second byte, or a charset that the text declares tell the encoding; else Western
-    European and Japanese texts are told by their letters, and others by charset-normalizer. Damaged UTF-8 is no other
-    encoding.
-
-    Raises:
-        NoTextError: binary data.
-        DataError: the encoding cannot be told; names the byte, and charset-normalizer if it is not installed.
-
-    >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
-    ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
-    """
-    encoding = _by_zeros(data[:_LOOKED_AT])
-    if encoding is None:
-        try:
-            return decoded(data, path), ""
-        except NoTextError:
-            raise
-        except DataError as error:
-            encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None) or _encoding_of(data)
-            if encoding is None:
-                missing = (
-                    "" if find_spec("charset_normalizer") else '; pip install "chunkadapters[files]" tells encodings'
-                )
-                raise DataError(f"{error}{missing}") from None
-    try:
-        return data.decode(encoding), f"is no UTF-8, and was read as {encoding}"
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
-        ) from None
-
-
-def _by_zeros(data: bytes) -> str | None:
-    """UTF-16 without a byte order mark, of a script that needs few high bytes, zero among them."""
-    if b"\x00" not in data[:1000] or data.startswith(tuple(mark for mark, _ in _BOMS)):
-        return None
-    for encoding, high, low in (("utf-16-le", data[1::2], data[::2]), ("utf-16-be", data[::2], data[1::2])):
-        is_likely = 0 in high and 0 not in low and len(set(high)) <= 4 < len(set(low))
-        text = data.decode(encoding, "replace") if is_likely else ""
-        shown = sum(letter.isprintable() or letter.isspace() for letter in text)
-        if len(text) > 3 and shown > 0.95 * len(text) and "\ufffd" not in text[:-1]:
-            return encoding
-    return None
-
-
-def is_utf8(head: bytes) -> bool:
-    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character."""
-    try:
-        getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _encoding_of(data: bytes) -> str | None:
-    text = data.decode("utf-8", "replace")
-    if 2 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text)) - 1:
-        return None  # damaged UTF-8
-    with suppress(UnicodeDecodeError):
-        data.decode("utf-8", "surrogatepass")
-        return None  # UTF-8 with surrogates
-    return _declared(data) or _by_letters(data[:_LOOKED_AT]) or _guessed(data[:_LOOKED_AT])
-
-
-def _declared(data: bytes) -> str | None:
-    found = _DECLARED.search(data[:2048])
-    with suppress(LookupError, ValueError, TypeError):  # unknown, wrong, or no encoding of texts
-        if found is not None:
-            encoding = found[1].decode("ascii").lower()
-            data.decode(encoding)
-            return encoding
-    return None
-
-
-def _by_letters(data: bytes) -> str | None:
-    """Encodings that charset-normalizer confuses with others."""
-    for encoding in ("cp932", "euc_jp"):
-        text = data.decode(encoding, "ignore")
-        kana, foreign = len(_KANA.findall(text)), len(_NOT_ASCII.findall(text))
-        if kana > 0.2 * foreign and len(text.encode(encoding, "ignore")) >= len(data) - 2:
-            return encoding
-    text = data.decode("cp1252", "replace")
-    letters = sum(map(str.isalpha, text))
-    if _WESTERN.fullmatch(text) and 3 * sum(map(str.isalpha, _NOT_ASCII.findall(text))) <= letters:
-        return "cp1252"
-    return None
-
-
-def _guessed(data: bytes) -> str | None:
-    try:
-        from charset_normalizer import from_bytes
-    except ImportError:
-        return None
-    enough = len(data) - len(data.translate(None, bytes(range(128, 256)))) > 3
-    best = from_bytes(data).best() if enough else None
-    return None if best is None else best.encoding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from email import policy
@@ -11,68 +12,73 @@ from email.parser import BytesParser
 from pathlib import Path
 from typing import Any
 
-from chunkcore.document import Document, Mark, Span
-from chunkcore.errors import MissingExtraError
-from chunkcore.files import read_json
-from chunkcore.reading.base import Reader, Reading, UnreadError, decode_text, readers
-from chunkcore.reading.markup import MarkdownText, add_html
+from chunkcore.document import Document
+from chunkcore.files import UnreadError
+from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading.encodings import charset, decode_text
+from chunkcore.reading.markup import fenced, visible_text
 
 _SHOWN = ("From", "To", "Cc", "Date")
+_HEADER = 10_000  # characters of a header; the standard library takes the square of their number
+_LONG = re.compile(rb"(?:^|\n)([A-Za-z-]{1,50}):[^\n]{%d}" % _HEADER)
+_STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
 
 
 @readers.register("e-mail")
 class Email(Reader):
-    """An e-mail: its subject as a heading, sender, receivers and date, and the text part of it and of what it forwards.
+    """An e-mail: its subject as a heading, sender, receivers and date, then its text and that of what it forwards.
 
-    Of a mail in HTML alone the visible text. Attachments are named in ``metadata["attachments"]``, and not read.
+    Of a text and an HTML part the text is read, but where it is a stub ("This message needs an HTML reader."); of HTML
+    what a reader sees. Attachments are named in ``metadata["attachments"]`` and in a note, and not read.
     """
 
     endings = ("eml",)
 
-    def read(self, path: Path, name: str) -> Reading:
-        with path.open("rb") as file:
-            message = BytesParser(policy=policy.compat32).parse(file)
-        text = MarkdownText()
+    def read(self, data: bytes, name: str) -> Reading:
+        if match := _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data)):
+            header = match[1].decode("ascii")
+            raise UnreadError(name, f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out")
+        message = BytesParser(policy=policy.compat32).parsebytes(data)
         attachments: list[str] = []
-        self._write(message, text, attachments, path)
-        if not text.size:
-            raise UnreadError(path, "is an e-mail without a text: take it out")
+        text = "\n\n".join(filter(None, _blocks(message, attachments)))
+        if not text:
+            raise UnreadError(name, "is an e-mail without a text: take it out")
         metadata: dict[str, Any] = {"format": "markdown"}
         metadata |= {key: value for key in ("subject", "from", "to", "date") if (value := _header(message, key))}
-        if attachments:
-            metadata["attachments"] = attachments
-        return Reading(Document(name, text.text, metadata, tuple(text.marks)))
+        if not attachments:
+            return Reading(Document(name, text, metadata))
+        note = f"attachments are left out, save them as files: {', '.join(attachments[:5])}"
+        return Reading(Document(name, text, metadata | {"attachments": attachments}), (note,))
 
-    def _write(self, message: Message, text: MarkdownText, attachments: list[str], path: Path) -> None:
-        waiting: list[Message] = [message]
-        while waiting:
-            part = waiting.pop()
-            if any(key in part for key in ("subject", "from", "date")):  # a part of a mail has none of these
-                text.heading(1, _header(part, "subject"))
-                text.paragraph("\n".join(f"{key}: {value}" for key in _SHOWN if (value := _header(part, key))))
-            kind = part.get_content_type()
-            if part.is_multipart():
-                parts = [each for each in part.get_payload() if isinstance(each, Message)]
-                if kind == "multipart/alternative":
-                    parts = _preferred(parts)
-                waiting += reversed(parts)
-            elif part.get_filename() or part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
-                attachments.append(_plain(part.get_filename() or kind))
-            elif kind == "text/html":
-                try:
-                    add_html(text, _body(part, path))
-                except MissingExtraError as error:
-                    raise UnreadError(path, f"is an e-mail in HTML: {error}") from error
-            else:
-                text.verbatim(_body(part, path).replace("\r\n", "\n"))
+
+def _blocks(message: Message, attachments: list[str]) -> Iterator[str]:
+    waiting: list[Message] = [message]
+    while waiting:
+        part = waiting.pop()
+        if any(key in part for key in ("subject", "from", "date")):  # a part of a mail has none of these
+            subject = _header(part, "subject")
+            yield f"# {subject}" if subject else ""
+            yield "\n".join(f"{key}: {value}" for key in _SHOWN if (value := _header(part, key)))
+        kind = part.get_content_type()
+        if part.is_multipart():
+            parts = [child for child in part.get_payload() if isinstance(child, Message)]
+            waiting += reversed(_preferred(parts) if kind == "multipart/alternative" else parts)
+        elif part.get_filename() or part.get_content_disposition() == "attachment" or not kind.startswith("text/"):
+            attachments.append(_plain(part.get_filename() or kind)[:200])
+        else:
+            text = _body(part)
+            yield visible_text(text) if kind == "text/html" else text.replace("\r\n", "\n").strip("\n")
 
 
 def _preferred(parts: list[Message]) -> list[Message]:
-    kinds = [part.get_content_type() for part in parts]
-    for kind in ("text/plain", "text/html"):
-        if kind in kinds:
-            return [parts[kinds.index(kind)]]
-    return parts[-1:]
+    """The text, or the HTML where the text is a stub; of other kinds the last."""
+    by_kind = {part.get_content_type(): part for part in reversed(parts)}
+    plain, html = by_kind.get("text/plain"), by_kind.get("text/html")
+    if plain is not None and html is not None:
+        text = _body(plain).strip()
+        is_stub = not text or (len(text) < 200 and _STUB.search(text) and len(text) < len(visible_text(_body(html))))
+        return [html if is_stub else plain]
+    return [part for part in (plain or html or by_kind.get("multipart/related"),) if part is not None] or parts[-1:]
 
 
 def _header(message: Message, key: str) -> str:
@@ -82,20 +88,21 @@ def _header(message: Message, key: str) -> str:
 
 def _plain(value: Any) -> str:
     try:
-        found = str(make_header(decode_header(value)))
-    except (LookupError, ValueError, TypeError, AttributeError):  # an unknown charset, or damaged
-        found = str(value)
-    return " ".join(found.split())
+        if all(charset(name) for _, name in decode_header(value) if name):
+            value = make_header(decode_header(value))
+    except (LookupError, ValueError, TypeError, AttributeError):  # damaged
+        pass
+    return " ".join(str(value).split())
 
 
-def _body(part: Message, path: Path) -> str:
+def _body(part: Message) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes) or not data:
         return ""
     try:
-        return data.decode(part.get_content_charset() or "utf-8")
-    except (LookupError, ValueError):
-        return decode_text(data, path)[0]
+        return data.decode(charset(part.get_content_charset()) or "utf-8")
+    except ValueError:
+        return decode_text(data, Path("a part of it"))[0]
 
 
 _DATA = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
@@ -104,61 +111,41 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 @readers.register("notebook")
 class Notebook(Reader):
-    """A Jupyter notebook: Markdown cells as they are, code cells and outputs in text as fenced code.
-
-    Marks ``cell`` have the cell's ``number`` from 1 and its ``type``. Pictures are left out.
-    """
+    """A Jupyter notebook: Markdown cells as they are, code cells and outputs in text as fenced code; no pictures."""
 
     endings = ("ipynb",)
 
-    def read(self, path: Path, name: str) -> Reading:
-        data = read_json(path)
-        cells = data.get("cells") if isinstance(data, dict) else None
-        if cells is None and isinstance(data, dict):  # of version 3
-            sheets = data.get("worksheets")
-            cells = (
-                sheets[0].get("cells") if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) else None
-            )
+    def read(self, data: bytes, name: str) -> Reading:
+        book = json.loads(decode_text(data, Path(name))[0].removeprefix("\ufeff"))
+        cells = book.get("cells") if isinstance(book, dict) else None
         if not isinstance(cells, list):
-            raise UnreadError(path, "is no notebook: expected an object with cells")
-        language = _language(data)
-        text = MarkdownText()
-        for number, cell in enumerate((each for each in cells if isinstance(each, dict)), start=1):
-            begin = text.size + 2 * bool(text.size)
-            kind = str(cell.get("cell_type"))
-            source = _joined(cell.get("source", cell.get("input")))
-            if kind == "code":
-                text.code(source, language)
-                for output in _outputs(cell):
-                    text.code(_ANSI.sub("", output))
-            else:
-                text.verbatim(_DATA.sub("data:", source))
-            if text.size > begin:
-                text.marks.append(Mark("cell", Span(begin, text.size), {"number": number, "type": kind}))
-        if not text.size:
-            raise UnreadError(path, "is a notebook without a text: take it out")
-        return Reading(Document(name, text.text, {"format": "markdown"}, tuple(text.marks)))
-
-
-def _language(data: dict[str, Any]) -> str:
-    metadata = data.get("metadata")
-    for key, name in (("language_info", "name"), ("kernelspec", "language")):
-        found = metadata.get(key) if isinstance(metadata, dict) else None
-        if isinstance(found, dict) and isinstance(found.get(name), str):
-            return "".join(filter(str.isalnum, found[name]))[:20]
-    return "python"
+            raise UnreadError(name, "is no notebook of version 4: expected an object with cells")
+        info = book.get("metadata", {})
+        language = info.get("language_info", {}).get("name", "python") if isinstance(info, dict) else "python"
+        language = "".join(filter(str.isalnum, str(language)))[:20]
+        blocks: list[str] = []
+        for cell in cells:
+            if isinstance(cell, dict):
+                source = _source(cell.get("source")).strip("\n")
+                is_code = cell.get("cell_type") == "code"
+                blocks.append(fenced(source, language) if is_code and source else _DATA.sub("data:", source))
+                blocks += [fenced(_ANSI.sub("", text).strip("\n")) for text in _outputs(cell) if text.strip()]
+        text = "\n\n".join(block for block in blocks if block.strip())
+        if not text:
+            raise UnreadError(name, "is a notebook without a text: take it out")
+        return Reading(Document(name, text, {"format": "markdown"}))
 
 
 def _outputs(cell: dict[str, Any]) -> Iterator[str]:
     outputs = cell.get("outputs")
-    for each in outputs if isinstance(outputs, list) else []:
-        if isinstance(each, dict):
-            shown = each.get("data")
-            yield _joined(each.get("text") or (shown.get("text/plain") if isinstance(shown, dict) else None))
-            yield _joined(each.get("traceback"), "\n")
+    for output in outputs if isinstance(outputs, list) else []:
+        if isinstance(output, dict):
+            shown = output.get("data")
+            yield _source(output.get("text") or (shown.get("text/plain") if isinstance(shown, dict) else None))
+            yield _source(output.get("traceback"), "\n")
 
 
-def _joined(source: Any, by: str = "") -> str:
+def _source(source: Any, by: str = "") -> str:
     if isinstance(source, list):
-        return by.join(each for each in source if isinstance(each, str))
+        return by.join(line for line in source if isinstance(line, str))
     return source if isinstance(source, str) else ""

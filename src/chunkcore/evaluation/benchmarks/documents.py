@@ -12,8 +12,9 @@ from typing import Any
 
 from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, echo
-from chunkcore.files import NoTextError, json_lines, unreadable, written_names
-from chunkcore.reading import FileNotes, UnreadError, read_file
+from chunkcore.files import NoTextError, UnreadError, json_lines, unreadable
+from chunkcore.outputs import written_names
+from chunkcore.reading import FileNotes, read_file
 from chunkcore.stored import store_documents
 
 Row = tuple[str, Mapping[str, Any]]
@@ -22,31 +23,42 @@ _REASONS = 10_000
 
 
 def load_documents(
-    path: str | Path, *, leave_out: Collection[Path] = (), unread: dict[str, str] | None = None
+    path: str | Path,
+    *,
+    leave_out: Collection[Path] = (),
+    unread: dict[str, str] | None = None,
+    follow_links: bool = False,
 ) -> list[Document]:
     """The documents at a path, in the order of their ids or of the file; large texts go to a file (`store_documents`).
 
-    A folder that holds ``documents.jsonl`` is that file. In any other folder each file, at any depth, is a document, as
-    `read_file` reads it (text, PDF, DOCX, EPUB, e-mail, notebooks); its id is its relative path. Skipped are names with
-    a leading dot and, with a warning that says why, files that chunkcore wrote and files that cannot be read. A
-    ``.jsonl`` file has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become
-    metadata. Any other file is one document.
+    A folder that holds ``documents.jsonl`` is that file. In any other folder each regular file, at any depth, is a
+    document, as `read_file` reads it (text, PDF, Word, PowerPoint, Excel, EPUB, e-mail, notebooks); its id is its
+    relative path. Skipped are names with a leading dot and, with a warning that says why, files that chunkcore wrote,
+    files and folders that cannot be read, and links out of the folder, which `follow_links` allows. A ``.jsonl`` file
+    has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become metadata. Any
+    other file is one document.
 
     `leave_out` names files of the folder to skip; `unread` receives the names and reasons of files that were not read.
 
     Raises `DataError`: no file with text, a named file that cannot be read, a malformed line, or a repeated id.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tea.md").write_text("Black tea is hot.")
+    ...     [document.id for document in load_documents(folder)]
+    ['tea.md']
     """
     root = Path(path)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl")
     lines = root / "documents.jsonl" if root.is_dir() else root
     if lines.is_file() if root.is_dir() else lines.suffix == ".jsonl":
-        found = documents_of((f"{lines}, line {number}", row) for number, row in json_lines(lines))
-        if not found:
+        documents = documents_of((f"{lines}, line {number}", row) for number, row in json_lines(lines))
+        if not documents:
             raise DataError(f'{lines} holds no documents: expected lines like {{"id": ..., "text": ...}}')
-        return found
+        return documents
     if root.is_dir():
-        return _from_folder(root, leave_out, unread)
+        return _from_folder(root, leave_out, unread, follow_links=follow_links)
     reading = read_file(root, as_utf8(root.name))
     for note in reading.notes:
         warnings.warn(f"{root}: {note}", stacklevel=2)
@@ -85,31 +97,33 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
             f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row) or 'nothing'}"
         )
     marks = row.get("marks")
-    has_marks = isinstance(marks, list) and all(isinstance(each, dict) and "kind" in each for each in marks)
-    own = ("id", "text", "metadata", "marks" if has_marks else "")
-    others = {key: value for key, value in row.items() if key not in own}
+    has_marks = isinstance(marks, list) and all(isinstance(mark, dict) and "kind" in mark for mark in marks)
+    fields = ("id", "text", "metadata", "marks" if has_marks else "")
+    others = {key: value for key, value in row.items() if key not in fields}
     nested = row.get("metadata") or {}
     if not isinstance(nested, dict):
         raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
     identity = str(row["id"]) if type(row["id"]) is int else row["id"]
     try:
-        found = tuple(map(Mark.from_dict, marks or ())) if has_marks else ()
-        return Document(identity, row["text"], {**nested, **others}, found)
+        parsed = tuple(map(Mark.from_dict, marks or ())) if has_marks else ()
+        return Document(identity, row["text"], {**nested, **others}, parsed)
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
 
 
-def _from_folder(root: Path, leave_out: Collection[Path], unread: dict[str, str] | None) -> list[Document]:
-    skipped = {each.resolve() for each in leave_out}
-    walk = FolderWalk(root)
+def _from_folder(
+    root: Path, leave_out: Collection[Path], unread: dict[str, str] | None, *, follow_links: bool
+) -> list[Document]:
+    skipped = {file.resolve() for file in leave_out}
+    left_out = LeftOut()
+    walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
     files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
     tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
-    left_out = LeftOut()
 
     def read() -> Iterator[Document]:
         for name, file in files:
             try:
-                reading = read_file(file, name)
+                reading = read_file(file, name, inside=None if follow_links else root)
             except NoTextError as error:
                 left_out.add(name, error)
                 continue
@@ -117,51 +131,38 @@ def _from_folder(root: Path, leave_out: Collection[Path], unread: dict[str, str]
                 left_out.notes.add(note, name)
             yield reading.document
 
-    found = store_documents(read())
-    if not found:
+    documents = store_documents(read())
+    if not documents:
         raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
     left_out.tell(root)
     if unread is not None:
         unread.update(left_out.reasons)
-    return found
+    return documents
 
 
 class LeftOut:
-    """The files of a folder that are left out, and notes on those that are read."""
+    """The files of a folder that are left out, with their reasons, and notes on those that are read."""
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}  # by name, for the first 10,000 files that were not read
-        self.unread = FileNotes()  # on files of known kinds that could not be read
+        self.files = FileNotes()
         self.notes = FileNotes()  # on files that were read
-        self._names: list[str] = []
-        self._count = 0
 
-    def add(self, name: str, error: DataError) -> None:
-        reason = error.reason if isinstance(error, UnreadError) else "is empty, or no text"
+    def add(self, name: str, error: NoTextError) -> None:
         if len(self.reasons) < _REASONS:
-            self.reasons[name] = reason
-        if isinstance(error, UnreadError):
-            self.unread.add(reason, name)
-        else:
-            self._names.extend([name] if len(self._names) < _NAMED else [])
-            self._count += 1
+            self.reasons[name] = error.reason
+        self.files.add(error.reason, name)
+
+    def add_folder(self, folder: Path, error: OSError) -> None:
+        self.files.add(f"cannot be read: {error.strerror or error}", str(folder))
 
     def __str__(self) -> str:
         """The files, as the end of a sentence; "" if there are none."""
-        found = [f"empty or no text: {listed(self._names, self._count)}"] if self._count else []
-        return "".join(f"; {each}" for each in (*found, *self.unread.lines()))
+        return "".join(f"; {line}" for line in self.files.lines())
 
-    def tell(self, root: Path, total: int = 0) -> None:
-        """Warn of them: a line for all without text, and a line for each other reason and note.
-
-        `total` is the number of files left out, if an earlier run left out some.
-        """
-        earlier = max(0, total - self._count - self.unread.total)
-        if count := self._count + earlier:
-            several = "1 file is" if count == 1 else f"{count:,} files are"
-            named = f": {listed(self._names, count)}" if self._names else ""
-            warnings.warn(f"{several} left out of {root}, being empty or no text{named}", stacklevel=4)
-        for line in self.unread.lines():
+    def tell(self, root: Path) -> None:
+        """Warn of them: a line for each reason and note."""
+        for line in self.files.lines():
             warnings.warn(f"left out of {root}: {line}", stacklevel=4)
         for line in self.notes.lines():
             warnings.warn(f"in {root}, {line}", stacklevel=4)
@@ -193,15 +194,21 @@ def _raise(path: Path, error: OSError) -> None:
 class FolderWalk:
     """Every regular file below a folder, sorted: its relative path, and its path.
 
-    Skipped are names with a leading dot, links to folders (they may form a circle), and files that chunkcore wrote,
-    which `written` lists after the walk. Memory grows with the largest single folder (about 100 bytes a name), not with
-    the number of files. `on_error` gets each folder that cannot be listed; the default raises `DataError`.
+    Skipped are names with a leading dot, devices, pipes and sockets, and files that chunkcore wrote, which `written`
+    lists after the walk. Links to files are given as they are: `open_file` refuses those that leave the folder. Links
+    to folders are skipped, but with `follow_links` entered once each. Memory grows with the largest single folder
+    (about 100 bytes a name), not with the number of files. `on_error` gets each folder that cannot be listed; the
+    default raises `DataError`.
     """
 
-    def __init__(self, root: Path, on_error: Callable[[Path, OSError], None] = _raise) -> None:
+    def __init__(
+        self, root: Path, on_error: Callable[[Path, OSError], None] = _raise, *, follow_links: bool = False
+    ) -> None:
         self.root = root
         self.written: list[Path] = []
         self._on_error = on_error
+        self._follow_links = follow_links
+        self._linked = {os.path.realpath(root)}  # folders that are entered by links
 
     def __iter__(self) -> Iterator[tuple[str, Path]]:
         self.written = []
@@ -224,7 +231,7 @@ class FolderWalk:
                 for entry in entries:
                     if entry.name.startswith("."):
                         continue
-                    if entry.is_dir(follow_symlinks=False):
+                    if self._enters(entry):
                         folders.append(f"{folder}{entry.name}/")
                     elif _is_file(entry):
                         files.add(entry.name)
@@ -233,6 +240,14 @@ class FolderWalk:
         written = set(written_names(files))
         self.written.extend(self.root / folder / name for name in sorted(written))
         return iter(sorted([*folders, *(folder + name for name in files - written)], key=as_utf8))
+
+    def _enters(self, entry: os.DirEntry[str]) -> bool:
+        if not self._follow_links or not entry.is_symlink() or not entry.is_dir():
+            return entry.is_dir(follow_symlinks=False)
+        target = os.path.realpath(entry.path)
+        is_circle = any(folder == target or folder.startswith(f"{target}{os.sep}") for folder in self._linked)
+        self._linked.add(target)
+        return not is_circle
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -16,7 +16,8 @@ from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.questions import QUESTION_KEYS
-from chunkcore.files import BENCHMARK_NAMES, write_text
+from chunkcore.files import write_text
+from chunkcore.outputs import BENCHMARK_NAMES
 from chunkcore.registry import check_number
 
 

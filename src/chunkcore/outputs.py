@@ -1,0 +1,36 @@
+"""Names of the files that chunkcore's commands write, by which a folder's reader leaves them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
+BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
+ANSWERS = "answers.jsonl"
+
+
+# The files of one output: it is there if all of the first are; the others are optional.
+_FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
+    (BENCHMARK_NAMES, ()),
+)
+# Endings of one stem: saved runs, and the files beside generated questions.
+_ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    ((".chunks.jsonl", ".trec", ".jsonl"), ()),
+    ((".rejected.jsonl", ".info.json", ".jsonl"), (".filters.html",)),
+)
+
+
+def written_names(names: set[str]) -> Iterator[str]:
+    """Which of a folder's files an earlier command wrote: all names of one output are there.
+
+    >>> sorted(set(written_names({"report.json", "scores.csv", "report.md", "own.md", "sweep.json"})))
+    ['report.json', 'report.md', 'scores.csv']
+    """
+    outputs = [("", telling, others) for telling, others in _FOLDERS]
+    for telling, others in _ENDINGS:
+        stems = (name.removesuffix(telling[0]) for name in names if name.endswith(telling[0]))
+        outputs += [(stem, telling, others) for stem in stems]
+    for stem, telling, others in outputs:
+        if all(stem + name in names for name in telling):
+            yield from (stem + name for name in (*telling, *others) if stem + name in names)
