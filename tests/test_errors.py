@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from chunkcore.archives import unzip
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.archives import unzip
 from chunkcore.files import read_text, text_lines
 from chunkcore.models import get_embedder
 from chunkcore.models.llm import get_llm

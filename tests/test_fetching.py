@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from chunkcore.archives import unzip
 from chunkcore.cli import main
 from chunkcore.datasets.fetching import PUBLIC, PublicDataset, download, fetch_dataset
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark
-from chunkcore.archives import unzip
 from tests import layouts
 from tests.processes import started, wait_for
 

@@ -9,11 +9,7 @@ import pytest
 
 from chunkcore.cli import main
 from chunkcore.evaluation.benchmarks import load_documents
-<<<<<<< HEAD
-from chunkcore.files import REPORT_NAMES
-=======
-from chunkcore.outputs import REPORT_NAMES, SWEEP_NAMES, TUNE_NAMES
->>>>>>> 6b3c2cb (wip)
+from chunkcore.outputs import REPORT_NAMES
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 

@@ -1,4 +1,4 @@
-"""Pages and boxes: of a span, of chunks, and of chunks in each framework under the framework's own key."""
+"""Pages: of a span, of chunks, and of chunks in each framework under the framework's own key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from chunkadapters.pages import join_pages, join_pages_by_source
 from chunkadapters.places import page_marks, with_page_marks
 from chunkcore import Document, Span, get_chunker, load_benchmark
-from chunkcore.document import Box, Mark, pack_boxes
+from chunkcore.document import Mark
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.stitching import write_benchmark
 
@@ -44,58 +44,18 @@ def test_pages_of_marks_that_overlap_or_are_out_of_order():
         assert set(document.pages_of(Span(start, start + 1))) == expected
 
 
-def words(text, top, left=72.0):
-    place = 0
-    for word in text.split(" "):
-        start = text.index(word, place)
-        place = start + len(word)
-        yield start, place, left + 6 * start, top, left + 6 * place, top + 12
-
-
-def boxed():
-    first, second = "Black tea is hot", "and green is not"
-    text = f"{first}\n{second}"
-    below = [(start + 17, end + 17, *box) for start, end, *box in words(second, 84.0)]
-    data = {"number": 3, "width": 612.0, "height": 792.0}
-    data["boxes"] = pack_boxes([*words(first, 72.0), *below], 612.0, 792.0)
-    return Document("tea.pdf", f"Title\n{text}", marks=(Mark("page", Span(6, 6 + len(text)), data),))
-
-
-def test_a_span_has_one_box_a_line():
-    document = boxed()
-    assert document.text[12:28] == "tea is hot\nand g"
-    found = document.boxes_of(Span(12, 28))
-    assert [(box.page, round(box.left), round(box.top), round(box.right), round(box.bottom)) for box in found] == [
-        (3, 108, 72, 168, 84),
-        (3, 72, 84, 126, 96),
-    ]
-    assert document.boxes_of(Span(0, 5)) == ()
-    assert document.boxes_of([Span(6, 8), Span(30, 31)])[0] == Box(3, 72.0, 72.0, 102.0, 84.0)
-
-
-def test_damaged_boxes_are_said():
-    for boxes in ("no base64!", "AAAA", 7):
-        document = Document("a", TEXT, marks=(Mark("page", Span(0, 9), {"number": 1, "boxes": boxes}),))
-        with pytest.raises(DataError, match="boxes of page 1"):
-            document.boxes_of(Span(0, 4))
-
-
 def test_a_part_of_a_document_keeps_its_marks():
-    document = boxed()
-    part = document.part(10, 30)
-    assert part.text == document.text[10:30]
-    assert part.pages_of(Span(0, 4)) == (3,)
-    for place in range(2, 20):  # the first word is cut
-        assert part.boxes_of(Span(place, place + 1)) == document.boxes_of(Span(place + 10, place + 11))
+    part = PAGED.part(10, 40)
+    assert part.text == TEXT[10:40]
+    assert [part.pages_of(Span(place, place + 1)) for place in (0, 6, 7, 8, 26)] == [(1,), (1,), (), (2,), (4,)]
 
 
 def test_marks_survive_json_lines(tmp_path):
-    document = boxed()
+    document = PAGED
     questions = [{"question": "Hot?", "evidence": ["hot"]}]
     write_benchmark(load_benchmark([document], questions), tmp_path)
     (again,) = load_benchmark(tmp_path).documents
     assert again == document
-    assert again.boxes_of(Span(12, 28)) == document.boxes_of(Span(12, 28))
 
 
 def test_a_row_whose_marks_are_no_marks_keeps_them_as_metadata(tmp_path):
@@ -275,6 +235,4 @@ def test_join_pages_of_docling():
     ]
     place = joined.text.index("Black")
     assert joined.pages_of(Span(place, place + 5)) == (1,)
-    (box,) = joined.boxes_of(Span(place, place + 5))
-    assert [round(each) for each in box] == [1, 60, 100, 300, 120]
-    assert joined.boxes_of(Span(30, 31))[0].page == 2
+    assert joined.pages_of(Span(30, 31)) == (2,)

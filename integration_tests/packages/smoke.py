@@ -204,8 +204,8 @@ def files() -> None:
             try:
                 assert read_file(Path(folder, name)).document.text.endswith("Tea.")
             except UnreadError as error:
-                if isinstance(error.__cause__, MissingExtraError):
-                    raise error.__cause__ from None
+                if "pip install" in error.reason:
+                    raise MissingExtraError(error.reason) from error
                 raise
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from chunkcore.document import Document, Mark, Span, pack_boxes
+from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError
 
 _PAGE_KEYS = ("page", "page_label", "page_number")
@@ -32,7 +32,7 @@ def join_pages(documents: Any, *, separator: str = "\n") -> Document:
     Args:
         documents: LangChain's documents of a file (``page`` from 0, ``page_label`` or ``page_number``), LlamaIndex'
             (``page_label``), Haystack's (``page_number``, or form feeds in one document), or a ``DoclingDocument``,
-            whose text becomes Markdown with page, heading and table marks and boxes.
+            whose text becomes Markdown with page, heading and table marks.
         separator: between pages.
 
     The id is the pages' ``source``, ``file_path`` or ``file_name``; the metadata are those that all pages share.
@@ -131,7 +131,7 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
 def _docling(given: Any) -> Document:
     texts: list[str] = []
     marks: list[Mark] = []
-    pages: dict[int, list[tuple[int, int, Any]]] = {}
+    pages: dict[int, list[tuple[int, int]]] = {}
     end = 0
     for item, _ in given.iterate_items():
         kind = str(getattr(getattr(item, "label", ""), "value", getattr(item, "label", "")))
@@ -154,23 +154,11 @@ def _docling(given: Any) -> Document:
             low, high = min(low, len(text)), min(high, len(text))
             if low < high:
                 low = low - len(prefix) if low == 0 else low
-                pages.setdefault(part.page_no, []).append((begin + low, begin + high, part.bbox))
-    marks += [_docling_page(given, number, places) for number, places in sorted(pages.items())]
+                pages.setdefault(part.page_no, []).append((begin + low, begin + high))
+    for number, places in sorted(pages.items()):
+        span = Span(min(start for start, _ in places), max(stop for _, stop in places))
+        marks.append(Mark("page", span, {"number": number}))
     name = str(getattr(given, "name", "") or "document")
     if not texts:
         raise DataError(f"the docling document {name!r} has no text")
     return Document(name, "\n\n".join(texts), {"format": "markdown"}, tuple(marks))
-
-
-def _docling_page(given: Any, number: int, places: list[tuple[int, int, Any]]) -> Mark:
-    first, last = min(start for start, _, _ in places), max(end for _, end, _ in places)
-    data: dict[str, Any] = {"number": number}
-    page = given.pages.get(number)
-    if page is not None and page.size.width and page.size.height:
-        width, height = float(page.size.width), float(page.size.height)
-        words = []
-        for start, end, box in sorted(places, key=lambda each: each[:2]):
-            top = box.to_top_left_origin(page_height=height)
-            words.append((start - first, end - first, top.l, top.t, top.r, top.b))
-        data |= {"width": width, "height": height, "boxes": pack_boxes(words, width, height)}
-    return Mark("page", Span(first, last), data)

@@ -57,8 +57,8 @@ def _unpack(opened: ArchiveMembers, archive: Path, folder: Path) -> None:
 class ArchiveMembers:
     """The members of an open ZIP file, unpacked within limits; `name` is its name in messages.
 
-    Raises `DataError`: no ZIP file, or damaged; over `most` members; a member is encrypted or packed in an unusual way; or they unpack to over 50 times the file, and over
-    64 MB.
+    Raises `DataError`: no ZIP file, or damaged; over `most` members; a member is encrypted or packed in an unusual way;
+    or they unpack to over 50 times the file, and over 64 MB.
     """
 
     def __init__(self, file: IO[bytes], name: str, most: int = _MEMBERS) -> None:

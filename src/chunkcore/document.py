@@ -1,20 +1,17 @@
-"""The basic types: `Span`, `Mark`, `Box`, `Document`, `Chunk`.
+"""The basic types: `Span`, `Mark`, `Document`, `Chunk`.
 
 Offsets are half-open, in code points of the document's text: ``text[start:end]``.
 """
 
 from __future__ import annotations
 
-import binascii
-import struct
-import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 from chunkcore.errors import DataError
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
@@ -59,8 +56,7 @@ def _whole(value: object) -> int:
 class Mark:
     """A labelled span of a document: a page, a heading, a table.
 
-    `data` of a page has its ``number`` from 1, and where known its ``label``, ``width`` and ``height`` in points and
-    ``boxes`` (`pack_boxes`); of a heading its ``level`` from 1.
+    `data` of a page has its ``number`` from 1, and where known its ``label``.
 
     >>> Mark("page", Span(0, 1800), {"number": 1}).kind
     'page'
@@ -80,35 +76,6 @@ class Mark:
         if not isinstance(kind, str) or not isinstance(data, Mapping):
             raise DataError(f"a mark has a kind, start, end and data, got {', '.join(map(str, row)) or 'nothing'}")
         return cls(kind, Span(row.get("start"), row.get("end")), data)  # type: ignore[arg-type]
-
-
-class Box(NamedTuple):
-    """A rectangle on a page, in points from the page's top left corner."""
-
-    page: int
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-
-_FULL = 65_535  # a box's unit is this fraction of the page's width or height
-_BOX = struct.Struct("<IIHHHH")  # start and length in the page's text; left, top, right, bottom
-_BOXES = 2**26  # bytes of a page's boxes, unpacked
-
-
-def pack_boxes(boxes: Iterable[tuple[int, int, float, float, float, float]], width: float, height: float) -> str:
-    """A page's words as one string, about ten characters a word, for the page mark's ``boxes``.
-
-    A word is its start and end in the page's text, and left, top, right and bottom in points. Places are kept to
-    1/65,535 of the page.
-    """
-    units = (_FULL / (width or 1), _FULL / (height or 1)) * 2
-    packed = b"".join(
-        _BOX.pack(start, end - start, *(min(_FULL, max(0, round(x * u))) for x, u in zip(box, units, strict=True)))
-        for start, end, *box in boxes
-    )
-    return binascii.b2a_base64(zlib.compress(packed), newline=False).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,40 +149,13 @@ class Document:
         """
         return next(pages_of_all(self.marks, [_spans(place)]))
 
-    def boxes_of(self, place: Span | Iterable[Span]) -> tuple[Box, ...]:
-        """The rectangles of a span or of several, one a line of text; () if the pages have no boxes.
-
-        Words that are partly in a span count whole. Raises `DataError`: a page's boxes are damaged.
-
-        >>> words = pack_boxes([(0, 5, 72, 72, 100, 84), (6, 9, 104, 72, 120, 84)], 612, 792)
-        >>> page = Mark("page", Span(0, 9), {"number": 1, "width": 612, "height": 792, "boxes": words})
-        >>> Document("a.pdf", "Black tea", marks=(page,)).boxes_of(Span(2, 8))
-        (Box(page=1, left=72.0, top=72.0, right=120.0, bottom=84.0),)
-        """
-        found: list[Box] = []
-        spans = _spans(place)
-        for page in page_marks(self.marks):
-            start, end = page.span.start, page.span.end
-            touched = [Span(max(s.start, start), s.end) for s in spans if s.start < end and start < s.end]
-            for start, end, box in _words(page) if touched else ():
-                if any(start < s.end and s.start < end for s in touched):
-                    if found and _one_line(found[-1], box):
-                        box = Box(box.page, *map(min, found[-1][1:3], box[1:3]), *map(max, found[-1][3:], box[3:]))
-                        found.pop()
-                    found.append(box)
-        return tuple(found)
-
     def part(self, start: int, end: int) -> Document:
         """The document's ``text[start:end]`` as a document of the same id, with the marks in it, cut to it."""
         marks = []
         for mark in self.marks:
             low, high = max(mark.span.start, start), min(mark.span.end, end)
             if low < high:
-                data = mark.data
-                if "boxes" in data and low > mark.span.start:
-                    words = [(a - low, b - low, *box[1:]) for a, b, box in _words(mark) if a >= low]
-                    data = {**data, "boxes": pack_boxes(words, data.get("width", 0), data.get("height", 0))}
-                marks.append(Mark(mark.kind, Span(low - start, high - start), data))
+                marks.append(Mark(mark.kind, Span(low - start, high - start), mark.data))
         return Document(self.id, self.text[start:end], self.metadata, tuple(marks))
 
 
@@ -241,27 +181,6 @@ def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
 def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
     """The marks that are pages with a number."""
     return (mark for mark in marks if mark.kind == "page" and type(mark.data.get("number")) is int)
-
-
-def _words(page: Mark) -> Iterator[tuple[int, int, Box]]:
-    packed = page.data.get("boxes") or ""
-    try:
-        data = zlib.decompressobj().decompress(binascii.a2b_base64(packed), _BOXES) if packed else b""
-        across, down = float(page.data.get("width", 0)) / _FULL, float(page.data.get("height", 0)) / _FULL
-        rows = list(_BOX.iter_unpack(data))
-    except (TypeError, ValueError, zlib.error, struct.error) as error:
-        raise DataError(f"the boxes of page {page.data['number']} are damaged: {error}") from error
-    for start, length, left, top, right, bottom in rows:
-        box = (round(left * across, 2), round(top * down, 2), round(right * across, 2), round(bottom * down, 2))
-        yield page.span.start + start, page.span.start + start + length, Box(page.data["number"], *box)
-
-
-def _one_line(before: Box, box: Box) -> bool:
-    """Whether a word follows another on its line: at its height, and not in the next column."""
-    height = min(before.bottom - before.top, box.bottom - box.top)
-    level = min(before.bottom, box.bottom) - max(before.top, box.top)
-    apart = max(box.left - before.right, before.left - box.right)
-    return before.page == box.page and 2 * level > height and apart < 2 * height
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     if inside is not None and path.is_symlink():
         target = Path(os.path.realpath(path))
         if not target.is_relative_to(os.path.realpath(inside)):
-            raise UnreadError(path, f"is a link to {echo(str(target))}, out of the folder: --follow-links reads it")
+            raise UnreadError(path, "is a link out of the folder: --follow-links reads it")
         path = target
     is_pipe = pipes and path.is_fifo()
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -86,18 +86,14 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
         if error.errno != errno.ENXIO:  # a socket
             raise
         raise DataError(f"{path} is a socket: {_REGULAR}") from error
-    file = os.fdopen(descriptor, "rb")
-    try:
-        state = os.fstat(descriptor)
-        if stat.S_ISDIR(state.st_mode):
-            raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
-        if not is_pipe and (not stat.S_ISREG(state.st_mode) or state.st_dev in _system_devices()):
-            kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
-            raise DataError(f"{path} is a {kind}: {_REGULAR}")
-    except BaseException:
-        file.close()
-        raise
-    return file
+    state = os.fstat(descriptor)
+    if is_pipe or (stat.S_ISREG(state.st_mode) and state.st_dev not in _system_devices()):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
+    raise DataError(f"{path} is a {kind}: {_REGULAR}")
 
 
 _REGULAR = "expected a file, a folder or, where one is named, a pipe; or - for standard input"

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chunkcore.archives import unzip
 from chunkcore.cli import main
 from chunkcore.cli.running import save_runs
 from chunkcore.datasets.fetching import PublicDataset, fetch_dataset
@@ -21,7 +22,6 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.scoring import score
-from chunkcore.archives import unzip
 from chunkcore.run import Retrieved, Run
 
 

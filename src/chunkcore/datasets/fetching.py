@@ -15,9 +15,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from chunkcore.archives import unzip
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError
-from chunkcore.archives import unzip
 
 _BLOCK = 1024**2
 _PATIENCE = 60  # seconds without a byte

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -18,8 +18,9 @@ from chunkcore.registry import Registry
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 
-# Called by readers with how far they are, such as "page 17": for the message where a limit ends the reading.
-on_reached: Callable[[str], None] = lambda place: None
+
+def on_reached(place: str) -> None:
+    """Called by readers with how far they are, such as "page 17": for the message where a limit ends the reading."""
 
 
 class Reading(NamedTuple):

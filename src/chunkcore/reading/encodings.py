@@ -65,7 +65,9 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
         except DataError as error:
             encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None) or _encoding_of(data)
             if encoding is None:
-                missing = "" if find_spec("charset_normalizer") else '; pip install "chunkadapters[files]" tells encodings'
+                missing = (
+                    "" if find_spec("charset_normalizer") else '; pip install "chunkadapters[files]" tells encodings'
+                )
                 raise DataError(f"{error}{missing}") from None
     try:
         return data.decode(encoding), f"is no UTF-8, and was read as {encoding}"

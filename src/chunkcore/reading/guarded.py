@@ -144,7 +144,7 @@ def _serve() -> None:
         output.write(json.dumps(row).encode("ascii") + b"\n")
         output.flush()
 
-    base.on_reached = lambda place: answer(reached=place)
+    base.on_reached = lambda place: answer(reached=place)  # type: ignore[assignment]
     _limit()
     while head := sys.stdin.buffer.readline():
         row = json.loads(head)

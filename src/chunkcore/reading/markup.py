@@ -21,10 +21,10 @@ _LINES = frozenset(("pre", "listing", "textarea"))  # whose white space counts
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
+    r"""A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
 
     >>> table([["Kind", "Heat"], ["black"]])
-    '| Kind | Heat |\\n| --- | --- |\\n| black |'
+    '| Kind | Heat |\n| --- | --- |\n| black |'
     """
     lines: list[str] = []
     for row in rows:
@@ -42,14 +42,14 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def visible_text(html: str) -> str:
-    """What a reader sees of an HTML page, as Markdown: headings, paragraphs, lists, and tables a row a line.
+    r"""What a reader sees of an HTML page, as Markdown: headings, paragraphs, lists, and tables a row a line.
 
     Scripts, styles and navigation are left out, links lose their targets, and nothing is fetched.
 
     Raises `MissingExtraError`: justhtml is not installed.
 
     >>> visible_text("<nav>Home</nav><h1>Tea</h1><ul><li>black<li>green</ul><p>Hot &amp; sweet")
-    '# Tea\\n\\n- black\\n\\n- green\\n\\nHot & sweet'
+    '# Tea\n\n- black\n\n- green\n\nHot & sweet'
     """
     needed("justhtml", "files", "read HTML")
     blocks: list[str] = []

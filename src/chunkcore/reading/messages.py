@@ -20,7 +20,7 @@ from chunkcore.reading.markup import fenced, visible_text
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _HEADER = 10_000  # characters of a header; the standard library takes the square of their number
-_LONG = re.compile(rb"(?:^|\n)([A-Za-z-]{1,50}):[^\n]{%d}" % _HEADER)
+_LONG = re.compile(rb"(?i)(?:^|\n)(content-(?:type|disposition)):[^\n]{%d}" % _HEADER)
 _STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
 
 
@@ -87,6 +87,7 @@ def _header(message: Message, key: str) -> str:
 
 
 def _plain(value: Any) -> str:
+    value = str(value)[:_HEADER]
     try:
         if all(charset(name) for _, name in decode_header(value) if name):
             value = make_header(decode_header(value))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from io import BytesIO
 
-from chunkcore.document import Document, Mark, Span
 from chunkcore.archives import ArchiveMembers
+from chunkcore.document import Document, Mark, Span
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base

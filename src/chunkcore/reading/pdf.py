@@ -19,7 +19,7 @@ _PAGES = 100_000
 _OCR = "recognise it first (OCR)"
 _FEWEST = 3  # pages with a line that is their header or footer
 # A word that a hyphen divides between two lines. PDFium writes U+0002 or U+FFFE for hyphens that it takes for such.
-_DIVIDED = re.compile("([^\\W\\d_]+)[-\u2010\u00ad\u0002\ufffe]\n([^\\W\\d_]+)")
+_DIVIDED = re.compile("([^\\W\\d_]+)(?:[-\u2010\u00ad]\n|[\u0002\ufffe]\n?)([^\\W\\d_]+)")
 _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
 
 
@@ -27,8 +27,8 @@ _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
 class Pdf(Reader):
     """A PDF: its lines in the order of PDFium, a blank line between pages.
 
-    Marks: ``page`` with ``number`` and where known ``label``. A page's first or last line that most pages share, but
-    for its digits, is the mark's ``header`` or ``footer``, and no text. A word that a hyphen divides between two lines
+    Marks: ``page`` with ``number`` and where known ``label``. A first or last line that most pages share, but for its
+    digits, is the mark's ``header`` or ``footer``, and no text. A word that a hyphen divides between two lines
     is joined, with a mark ``divided`` whose ``printed`` is the word as it is printed. Pages without text, such as
     scanned ones, keep their numbers and are told in a note.
     """
@@ -87,9 +87,9 @@ def _joined(pages: Sequence[list[str]], labels: Sequence[str]) -> tuple[str, tup
     headers, footers = _running(pages, 0), _running(pages, -1)
     for number, (lines, label) in enumerate(zip(pages, labels, strict=True), start=1):
         data: dict[str, Any] = {"number": number} | ({"label": label} if label else {})
-        lines = list(lines)
+        lines, is_long = list(lines), len(lines) > 2
         for place, key, running in ((0, "header", headers), (-1, "footer", footers)):
-            if len(lines) > 1 and _pattern(lines[place]) in running:
+            if is_long and _pattern(lines[place]) in running:
                 data[key] = _SIGNS.sub("", lines.pop(place))
         if not lines:
             continue
@@ -109,19 +109,23 @@ def _undivided(text: str) -> tuple[str, list[tuple[int, int, str]]]:
     size = end = 0
     for match in _DIVIDED.finditer(text):
         if match[2][0].islower():
-            before = _SIGNS.sub("", text[end : match.start()])
+            before = _plain(text[end : match.start()])
             word = match[1] + match[2]
             parts += [before, word]
             size += len(before) + len(word)
             divided.append((size - len(word), size, f"{match[1]}-\n{match[2]}"))
             end = match.end()
-    parts.append(_SIGNS.sub("", text[end:].replace("\u0002", "-").replace("\ufffe", "-")))
-    return "".join(parts), divided
+    return "".join([*parts, _plain(text[end:])]), divided
+
+
+def _plain(text: str) -> str:
+    """Without control characters; a hyphen for each of PDFium's marks of one."""
+    return _SIGNS.sub("", text.replace("\u0002", "-").replace("\ufffe", "-"))
 
 
 def _running(pages: Sequence[list[str]], place: int) -> set[str]:
-    """The patterns of first or last lines that most pages with several lines share."""
-    counts = Counter(_pattern(lines[place]) for lines in pages if len(lines) > 1)
+    """The patterns of the first or last lines that most pages share, of pages with three lines or more."""
+    counts = Counter(_pattern(lines[place]) for lines in pages if len(lines) > 2)
     return {pattern for pattern, count in counts.items() if count >= _FEWEST and 2 * count > len(pages)}
 
 

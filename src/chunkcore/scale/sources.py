@@ -14,7 +14,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
-from chunkcore.files import LONGEST_LINE, empty, refuse_device, unreadable
+from chunkcore.files import LONGEST_LINE, UnreadError, empty, open_file, unreadable
 from chunkcore.reading.base import has_reader
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
@@ -118,6 +118,7 @@ class Piece(NamedTuple):
         stamp: the file's size, and its modification time in nanoseconds.
         data: the bytes, if the file cannot be read again.
         error: why the piece cannot be read.
+        inside: the folder that links may not leave.
     """
 
     kind: Literal["text", "line", "file"]
@@ -133,6 +134,7 @@ class Piece(NamedTuple):
     stamp: tuple[int, int] = (0, 0)
     data: bytes | None = None
     error: ChunkcoreError | None = None
+    inside: str = ""
 
 
 class Sources:
@@ -148,9 +150,10 @@ class Sources:
     [('a.txt', 0, 0, 23), ('a.txt', 1, 23, 28)]
     """
 
-    def __init__(self, paths: Sequence[Path], part_size: int) -> None:
+    def __init__(self, paths: Sequence[Path], part_size: int, *, follow_links: bool = False) -> None:
         self.paths = list(paths)
         self.part_size = part_size
+        self.follow_links = follow_links
         self.written: dict[int, list[Path]] = {}  # by argument, earlier outputs of chunkcore in the folder
 
     def __iter__(self) -> Iterator[Piece]:
@@ -168,27 +171,31 @@ class Sources:
         failed: list[Piece] = []
 
         def note(path: Path, error: OSError) -> None:
-            failed.append(_failed(argument, str(path), unreadable(path, error)))
+            reason = f"cannot be read: {error.strerror or error}"
+            failed.append(_failed(argument, str(path), UnreadError(path, reason), listed=True))
 
-        walk = FolderWalk(root, note)
+        walk = FolderWalk(root, note, follow_links=self.follow_links)
         for name, file in walk:
             yield from failed
             failed.clear()
-            yield from self._file(argument, name, file, listed=True)
+            yield from self._file(argument, name, file, root)
         yield from failed
         self.written[argument] = walk.written
 
-    def _file(self, argument: int, name: str, path: Path, *, listed: bool = False) -> Iterator[Piece]:
+    def _file(self, argument: int, name: str, path: Path, root: Path | None = None) -> Iterator[Piece]:
+        listed = root is not None
         place = str(path)
         try:
-            refuse_device(path)
-            if not path.is_file() and path.exists():  # a pipe, such as a shell's process substitution
+            if path.is_fifo() and not listed:  # such as a shell's process substitution
                 with path.open("rb") as stream:
                     yield from self._piped(Piece("text", name, place, argument), stream)
                 return
             stamp = file_stamp(path)
+            inside = root if listed and not self.follow_links else None
             whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
+            whole = whole._replace(inside=str(inside or ""))
             if not stamp[0]:
+                open_file(path, inside=inside).close()
                 raise empty(path)
             if has_reader(path):
                 yield whole._replace(kind="file")
@@ -196,10 +203,11 @@ class Sources:
             if stamp[0] <= self.part_size:
                 yield whole
                 return
-            if not _is_utf8(path):  # in another encoding, or of a kind that its name does not tell
-                yield whole._replace(kind="file")
-                return
-            with path.open("rb") as file:
+            with open_file(path, inside=inside) as file:
+                if not _is_utf8(file):  # in another encoding, or of a kind that its name does not tell
+                    yield whole._replace(kind="file")
+                    return
+                file.seek(0)
                 for part in self._parts(whole, file):
                     yield part._replace(data=None)
         except FileNotFoundError:
@@ -218,9 +226,8 @@ class Sources:
 
     def _lines(self, argument: int, path: Path) -> Iterator[Piece]:
         try:
-            refuse_device(path)
             stamp = file_stamp(path)
-            with path.open("rb") as file:
+            with open_file(path, pipes=True) as file:
                 begin = number = 0
                 while data := file.readline(LONGEST_LINE + 1):
                     number += 1
@@ -271,10 +278,10 @@ def input_files(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _is_utf8(path: Path) -> bool:
+def _is_utf8(file: BinaryIO) -> bool:
     """Whether a whole file is, before any of it is chunked; in bounded memory."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with suppress(UnicodeDecodeError, PermissionError), path.open("rb") as file:
+    with suppress(UnicodeDecodeError):
         while block := file.read(_BLOCK):
             decoder.decode(block)
         decoder.decode(b"", final=True)

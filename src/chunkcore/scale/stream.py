@@ -235,7 +235,7 @@ class Stream:
             step.failures.append(Failure(cut.id or piece.id, piece.place, piece.part, error))
         elif left_out:
             tally.left_out[argument] = tally.left_out.get(argument, 0) + 1
-            assert isinstance(cut.error, DataError)
+            assert isinstance(cut.error, NoTextError)
             tally.unread += isinstance(cut.error, UnreadError)
             self._left_out.setdefault(piece.argument, LeftOut()).add(piece.id, cut.error)
         elif cut.id:
@@ -275,7 +275,7 @@ class Stream:
                     f"{path} holds no documents: expected files with text in it, or a documents.jsonl{left_out}"
                 )
             tell_written(path, self.sources.written.get(argument, []))
-            left_out.tell(path, self.tally.left_out.get(key, 0))
+            left_out.tell(path)
 
 
 def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document]:

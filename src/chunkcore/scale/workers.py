@@ -26,7 +26,7 @@ from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
 from chunkcore.evaluation.benchmarks.documents import document_of
-from chunkcore.files import decoded, json_object, unreadable
+from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, file_stamp, parts
 
@@ -146,7 +146,7 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
             yield _Part(Document(piece.id, text), piece.offset, piece.part)
             return
     if piece.kind != "line":
-        document, notes = read_file(piece.path, piece.id)
+        document, notes = read_file(piece.path, piece.id, inside=Path(piece.inside) if piece.inside else None)
         try:
             stamp = file_stamp(Path(piece.path))
         except OSError as error:
@@ -217,7 +217,7 @@ def _text(piece: Piece) -> str:
     if piece.data is not None:
         return decoded(piece.data, path, before=piece.begin)
     try:
-        with path.open("rb") as file:
+        with open_file(path, inside=Path(piece.inside) if piece.inside else None) as file:
             told = os.fstat(file.fileno())
             file.seek(piece.begin)
             data = file.read(piece.end - piece.begin)

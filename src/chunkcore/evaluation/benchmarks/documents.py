@@ -12,7 +12,7 @@ from typing import Any
 
 from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, echo
-from chunkcore.files import NoTextError, UnreadError, json_lines, unreadable
+from chunkcore.files import NoTextError, json_lines, unreadable
 from chunkcore.outputs import written_names
 from chunkcore.reading import FileNotes, read_file
 from chunkcore.stored import store_documents
