@@ -16,12 +16,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from hypothesis import strategies as st
 
-<<<<<<< HEAD
-from chunkcore.chunkers import get_chunkers
-=======
-from chunkcore import get_chunkers
 from chunkcore.archives import unzip
->>>>>>> 719b4fc (One guarded process reads every kind of file; Word, PowerPoint, Excel and EPUB through MarkItDown and openpyxl; links may not leave a folder; boxes, columns and the readers by hand went)
+from chunkcore.chunkers import get_chunkers
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
