@@ -92,12 +92,10 @@ def test_langchains_ensemble_also_asynchronously(langchain: Any) -> None:
 
 def test_langchains_contextual_compression(langchain: Any) -> None:
     retrievers, chunks, made = langchain
-    from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
-
-    from chunkadapters.langchain import MergeOverlaps, evaluate_retriever
+    from chunkadapters.langchain import PassageCompressor, evaluate_retriever
 
     compressed = retrievers.ContextualCompressionRetriever(
-        base_compressor=DocumentCompressorPipeline(transformers=[MergeOverlaps(max_gap=1)]),
+        base_compressor=PassageCompressor(documents=BENCHMARK.documents),
         base_retriever=made(chunks, k=8),
     )
     found_all(evaluate_retriever(compressed, BENCHMARK, measures="Recall@5"))
@@ -242,7 +240,7 @@ def test_a_query_engine_that_does_not_retrieve_is_told() -> None:
 # Haystack
 
 
-def test_haystacks_joined_and_merged_pipeline() -> None:
+def test_haystacks_joined_pipeline_with_passages() -> None:
     pytest.importorskip("haystack", reason="haystack-ai is not installed")
     from haystack import Document as Page
     from haystack import Pipeline
@@ -250,7 +248,7 @@ def test_haystacks_joined_and_merged_pipeline() -> None:
     from haystack.components.retrievers import InMemoryBM25Retriever
     from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreMergeOverlaps, evaluate_retriever
+    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRanker, evaluate_retriever
 
     splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES)
     store = InMemoryDocumentStore()
@@ -260,9 +258,9 @@ def test_haystacks_joined_and_merged_pipeline() -> None:
     pipeline.add_component("few", InMemoryBM25Retriever(store, top_k=1))
     pipeline.add_component("more", InMemoryBM25Retriever(store, top_k=3))
     pipeline.add_component("join", DocumentJoiner())
-    pipeline.add_component("merge", ChunkcoreMergeOverlaps())
+    pipeline.add_component("passages", ChunkcorePassageRanker(documents=BENCHMARK.documents))
     pipeline.connect("few", "join")
     pipeline.connect("more", "join")
-    pipeline.connect("join", "merge")
-    asked = ["few.query", "more.query"]
+    pipeline.connect("join", "passages")
+    asked = ["few.query", "more.query", "passages.query"]
     found_all(evaluate_retriever(pipeline, BENCHMARK, measures="Recall@5", query_socket=asked))

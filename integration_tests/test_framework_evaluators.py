@@ -89,7 +89,7 @@ def test_llamaindex_s_evaluator():
     from chunkadapters.llamaindex import (
         ChunkcoreEmbedding,
         ChunkcoreNodeParser,
-        MergeOverlaps,
+        PassagePostprocessor,
         SpanRetrieverEvaluator,
         evaluate_retriever,
     )
@@ -110,7 +110,10 @@ def test_llamaindex_s_evaluator():
     alone = SpanRetrieverEvaluator(BENCHMARK, retriever=retriever, metrics="span_recall")
     assert list(alone.evaluate(BENCHMARK.queries[0].text).metric_dict) == ["span_recall"]
     mixed = SpanRetrieverEvaluator(
-        BENCHMARK, retriever=retriever, metrics=["span_recall", "hit_rate"], node_postprocessors=[MergeOverlaps()]
+        BENCHMARK,
+        retriever=retriever,
+        metrics=["span_recall", "hit_rate"],
+        node_postprocessors=[PassagePostprocessor(documents=BENCHMARK.documents)],
     )
     ids = [nodes[0].node_id]
     assert set(mixed.evaluate("green tea", expected_ids=ids).metric_vals_dict) == {"span_recall", "hit_rate"}
@@ -185,74 +188,6 @@ def test_langsmith_measures_are_checked_when_the_evaluator_is_built():
     question = BENCHMARK.queries[0].text
     told = langsmith_evaluator(BENCHMARK, "Recall@5")({"question": question}, {"documents": []})
     assert told == {"results": [{"key": "Recall@5", "score": 0.0}]}
-
-
-def other_settings_are_told(hooks: Any, make: Any, tmp_path: Any) -> None:
-    """Kept answers go on with a retriever that was built again, and are refused to one with another k."""
-    for _ in range(2):
-        kept = hooks.run_retriever(make(2), BENCHMARK, answers_file=tmp_path / "answers")
-    assert max(map(len, kept.results.values())) == 2
-    with pytest.raises(ValueError, match="with other settings"):
-        hooks.run_retriever(make(3), BENCHMARK, answers_file=tmp_path / "answers")
-
-
-def test_langchain_s_kept_answers_are_of_one_k(tmp_path):
-    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
-    import chunkadapters.langchain as hooks
-
-    def make(k: int) -> Any:
-        retriever = langchain_retriever()
-        return type(retriever)(vectorstore=retriever.vectorstore, search_kwargs={"k": k})
-
-    other_settings_are_told(hooks, make, tmp_path)
-
-
-def test_llamaindex_s_kept_answers_are_of_one_k(tmp_path):
-    pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    from llama_index.core import Document, VectorStoreIndex
-
-    import chunkadapters.llamaindex as hooks
-    from tests.fakes import FakeEmbedder
-
-    documents = [Document(id_=name, text=text) for name, text in TEXTS.items()]
-    nodes = hooks.ChunkcoreNodeParser(strategy="recursive", **SIZES).get_nodes_from_documents(documents)
-
-    def make(k: int) -> Any:
-        index = VectorStoreIndex(nodes, embed_model=hooks.ChunkcoreEmbedding(FakeEmbedder()))
-        return index.as_retriever(similarity_top_k=k)
-
-    other_settings_are_told(hooks, make, tmp_path)
-
-
-@pytest.mark.parametrize("way", ["component", "pipeline", "inputs"])
-def test_haystack_s_kept_answers_are_of_one_k(way, tmp_path):
-    pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    from haystack import Document, Pipeline
-    from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    import chunkadapters.haystack as hooks
-
-    documents = [Document(id=name, content=text) for name, text in TEXTS.items()]
-    chunks = hooks.ChunkcoreDocumentSplitter(strategy="recursive", options=SIZES).run(documents)["documents"]
-
-    def make(k: int) -> Any:
-        store = InMemoryDocumentStore()
-        store.write_documents(chunks)
-        retriever = InMemoryBM25Retriever(store, top_k=k)
-        if way != "pipeline":
-            return retriever
-        pipeline = Pipeline()
-        pipeline.add_component("retriever", retriever)
-        return pipeline
-
-    if way != "inputs":
-        other_settings_are_told(hooks, make, tmp_path)
-        return
-    asked = {"answers_file": tmp_path / "answers"}
-    hooks.run_retriever(make(9), BENCHMARK, inputs={"top_k": 2}, **asked)
-    with pytest.raises(ValueError, match="with other settings"):
-        hooks.run_retriever(make(9), BENCHMARK, inputs={"top_k": 3}, **asked)
 
 
 @pytest.mark.parametrize("inputs", [{"retriever": 3}, [3], 3])

@@ -40,7 +40,6 @@ from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 
 from chunkadapters.haystack import (
-    ChunkcoreMergeOverlaps,
     aevaluate_retriever,
     arun_retriever,
     evaluate_retriever,
@@ -1005,12 +1004,6 @@ def test_a_vector_may_be_a_list_of_the_old_notation(benchmark, embedded):
 def test_the_same_document_twice_gives_chunks_of_different_ids():
     chunks = split(windows(40), *parents(), *parents())
     assert len({chunk.id for chunk in chunks}) == len(chunks)
-
-
-def test_documents_of_one_name_are_not_merged():
-    first, second = (Document(content=text, meta={"source": "r.docx"}) for text in ("Tea is hot.", "Milk is cold."))
-    hits = split(windows(40), first, second)
-    assert [each.content for each in ChunkcoreMergeOverlaps().run(hits)["documents"]] == [first.content, second.content]
 
 
 def test_places_of_a_source_document_that_is_no_chunk_are_its_own():

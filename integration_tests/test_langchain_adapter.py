@@ -33,7 +33,6 @@ from chunkadapters.langchain import (
     arun_retriever,
     content_key,
     evaluate_retriever,
-    merge_overlaps,
     run_retriever,
 )
 from chunkadapters.places import decode_spans
@@ -498,7 +497,6 @@ def test_parts_of_one_file_are_told_apart_and_not_merged():
     with pytest.warns(SourceWarning, match=r"2 documents share the source 'r\.docx'.*add_start_index=True"):
         first, second, again = splitter.split_documents(documents)
     assert [each.metadata["source_part"] for each in (first, second, again)] == [0, 1, 0]
-    assert [each.page_content for each in merge_overlaps([first, second, again])] == texts
     assert content_key(first) == content_key(splitter.split_documents(documents[:1])[0])
 
 

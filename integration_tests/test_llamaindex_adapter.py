@@ -42,7 +42,6 @@ from chunkadapters.llamaindex import (
     arun_retriever,
     chunk_id_func,
     evaluate_retriever,
-    merge_overlaps,
     run_retriever,
 )
 from chunkadapters.places import decode_spans
@@ -502,13 +501,6 @@ def test_the_same_document_twice_gives_nodes_of_different_ids():
         [document("one two three. four five six.", id_="a")] * 2
     )
     assert len({node.node_id for node in nodes}) == len(nodes) == 4
-
-
-def test_documents_of_one_file_are_not_merged():
-    first, second = (document(text, metadata={"file_name": "r.docx"}) for text in ("Tea is hot.", "Milk is cold."))
-    nodes = ChunkcoreNodeParser("recursive").get_nodes_from_documents([first, second])
-    hits = [NodeWithScore(node=node) for node in nodes]
-    assert [each.text for each in merge_overlaps(hits)] == [first.text, second.text]
 
 
 def test_places_of_a_source_document_that_is_no_chunk_are_its_own():

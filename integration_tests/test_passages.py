@@ -1,14 +1,15 @@
-"""Passages in each framework: exact, disjoint, within the budget, from hits of any retrievers and from documents."""
+"""Passages behind a retriever of each framework: exact, within the budget, of the hits' documents alone."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import random
+import threading
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -19,443 +20,523 @@ pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from haystack import Document as HaystackDocument
 from haystack import Pipeline
-from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder
-from haystack.components.joiners import DocumentJoiner
-from haystack.components.retrievers import InMemoryBM25Retriever, InMemoryEmbeddingRetriever
+from haystack.components.preprocessors import DocumentSplitter
+from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.load import dumps
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever as LlamaRetriever
 from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeWithScore
-from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from chunkadapters import haystack, langchain, llamaindex
 from chunkadapters.passages import PassageWarning
-from chunkadapters.places import decode_spans
-from chunkcore import Document, Mark, OptionError, Span, get_counter
+from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
-from integration_tests.frameworks import FRAMEWORKS, Made
+from chunkcore.retrieval import chunk_corpus
 
-TEXT = "\n\n".join(
-    " ".join(f"Sentence {i} of part {part} is about {'tea' if i % 3 else 'ice'}." for i in range(12))
-    for part in range(6)
-)
-UNITS = get_chunker("sentence:size=11,counter=words")
 COUNTER = get_counter("cl100k_base")
 
 
+def text_of(number: int, tenant: str) -> str:
+    """Sentences that many documents share, and a word that none but this one has."""
+    return "\n\n".join(
+        " ".join(
+            f"Sentence {line} of part {part} is about {'tea' if line % 3 else 'ice'}, says {tenant}{number}word."
+            for line in range(8)
+        )
+        for part in range(3)
+    )
+
+
+TEXTS = {f"{tenant}/doc{number}.md": text_of(number, tenant) for tenant in ("ann", "bob") for number in range(4)}
+TENANT = {name: {"tenant": name[:3], "source": name} for name in TEXTS}
+SOURCES = [Document(name, text, TENANT[name]) for name, text in TEXTS.items()]
+WORDS = {name: text.split()[-1].rstrip(".") for name, text in TEXTS.items()}
+
+
 @dataclass(frozen=True)
-class Maker:
-    """A framework's passages of rankings of its own chunks, at once and asynchronously."""
+class Framework:
+    """A framework's own chunks of a text, its documents, and passages behind a retriever that gives some hits."""
 
-    passages: Callable[..., list[Made]]
-    apassages: Callable[..., list[Made]]
-
-
-def langchain_made(found: list[LangChainDocument]) -> list[Made]:
-    return [made(each, each.page_content, each.metadata, "index", each.metadata["score"]) for each in found]
-
-
-def llamaindex_made(found: list[NodeWithScore]) -> list[Made]:
-    return [
-        made(each, each.text, each.node.metadata | each.node.model_dump(), "char_idx", each.score) for each in found
-    ]
+    cut: Callable[[str, str], list[Any]]  # by the framework's default splitter, with the tenant as metadata
+    document: Callable[..., Any]  # of text, id and metadata
+    behind: Callable[..., list[Any]]
+    abehind: Callable[..., list[Any]]
+    text: Callable[[Any], str]
+    metadata: Callable[[Any], dict[str, Any]]  # with the start and end of the place
 
 
-def haystack_made(found: list[HaystackDocument]) -> list[Made]:
-    return [made(each, each.content or "", each.meta, "idx", each.score) for each in found]
+def langchain_cut(name: str, text: str) -> list[LangChainDocument]:
+    splitter = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=50, add_start_index=True)
+    return splitter.split_documents([LangChainDocument(page_content=text, metadata=TENANT.get(name, {}))])
 
 
-def made(own: Any, text: str, told: dict[str, Any], key: str, score: float | None) -> Made:
-    names = ("split_idx_start", "split_idx_end") if key == "idx" else (f"start_{key}", f"end_{key}")
-    start, end = map(told.get, names)
-    spans = decode_spans(told.get("spans")) or (() if start is None or end is None else (Span(start, end),))
-    return Made(text, spans, told | {"score": score}, own)
+def langchain_passages(hits: Sequence[Any], question: str, **options: Any) -> langchain.PassageRetriever:
+    return langchain.PassageRetriever(RunnableLambda(lambda _: list(hits)), **options)
 
 
-class Fixed(BaseRetriever):
-    """Answers with the same documents."""
-
-    found: list[Any]
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
-        return self.found
+def llamaindex_cut(name: str, text: str) -> list[Any]:
+    source = LlamaDocument(text=text, id_=name, metadata=TENANT.get(name, {}))
+    return list(SentenceSplitter(chunk_size=80, chunk_overlap=10).get_nodes_from_documents([source]))
 
 
-class FixedNodes(LlamaRetriever):
-    """Answers with the same nodes."""
-
-    def __init__(self, nodes: list[Any]) -> None:
-        super().__init__()
-        self.nodes = [NodeWithScore(node=each) for each in nodes]
-
-    def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
-        return self.nodes
+def llamaindex_passages(hits: Sequence[Any], question: str, **options: Any) -> list[NodeWithScore]:
+    nodes = [hit if isinstance(hit, NodeWithScore) else NodeWithScore(node=hit) for hit in hits]
+    return llamaindex.PassagePostprocessor(**options).postprocess_nodes(nodes, query_str=question)
 
 
-def langchain_retriever(rankings: list[list[Any]], **options: Any) -> langchain.PassageRetriever:
-    return langchain.PassageRetriever(retrievers=[Fixed(found=each) for each in rankings], **options)
+def haystack_cut(name: str, text: str) -> list[Any]:
+    source = HaystackDocument(id=name, content=text, meta=dict(TENANT.get(name, {})))
+    chunks: list[Any] = DocumentSplitter(split_by="word", split_length=40, split_overlap=5).run([source])["documents"]
+    return chunks
 
 
-def llamaindex_retriever(rankings: list[list[Any]], **options: Any) -> llamaindex.PassageRetriever:
-    return llamaindex.PassageRetriever([FixedNodes(each) for each in rankings], **options)
+def haystack_passages(hits: Sequence[Any], question: str, **options: Any) -> list[Any]:
+    return haystack.ChunkcorePassageRanker(**options).run(question, list(hits))["documents"]
 
 
-MAKERS = {
-    "LangChain": Maker(
-        lambda rankings, **options: langchain_made(langchain_retriever(rankings, **options).invoke("tea?")),
-        lambda rankings, **options: langchain_made(
-            asyncio.run(langchain_retriever(rankings, **options).ainvoke("tea?"))
+def _place(metadata: dict[str, Any], start: str, end: str) -> dict[str, Any]:
+    return metadata | {"start": metadata.get(start), "end": metadata.get(end)}
+
+
+FRAMEWORKS = {
+    "LangChain": Framework(
+        langchain_cut,
+        lambda text, name, metadata: LangChainDocument(page_content=text, metadata=metadata | {"source": name}),
+        lambda hits, question, **options: langchain_passages(hits, question, **options).invoke(question),
+        lambda hits, question, **options: asyncio.run(langchain_passages(hits, question, **options).ainvoke(question)),
+        lambda passage: passage.page_content,
+        lambda passage: _place(passage.metadata, "start_index", "end_index"),
+    ),
+    "LlamaIndex": Framework(
+        llamaindex_cut,
+        lambda text, name, metadata: LlamaDocument(text=text, id_=name, metadata=metadata),
+        llamaindex_passages,
+        llamaindex_passages,
+        lambda passage: passage.node.get_content(metadata_mode=MetadataMode.NONE),
+        lambda passage: (
+            passage.node.metadata
+            | {
+                "start": passage.node.start_char_idx,
+                "end": passage.node.end_char_idx,
+                "source_id": passage.node.ref_doc_id,
+            }
         ),
     ),
-    "LlamaIndex": Maker(
-        lambda rankings, **options: llamaindex_made(llamaindex_retriever(rankings, **options).retrieve("tea?")),
-        lambda rankings, **options: llamaindex_made(
-            asyncio.run(llamaindex_retriever(rankings, **options).aretrieve("tea?"))
-        ),
-    ),
-    "Haystack": Maker(
-        lambda rankings, **options: haystack_made(
-            haystack.ChunkcorePassageAssembler(**options).run(rankings)["documents"]
-        ),
-        lambda rankings, **options: haystack_made(
-            asyncio.run(haystack.ChunkcorePassageAssembler(**options).run_async(rankings))["documents"]
-        ),
+    "Haystack": Framework(
+        haystack_cut,
+        lambda text, name, metadata: HaystackDocument(id=name, content=text, meta=metadata),
+        haystack_passages,
+        lambda hits, question, **options: asyncio.run(
+            haystack.ChunkcorePassageRanker(**options).run_async(question, list(hits))
+        )["documents"],
+        lambda passage: passage.content,
+        lambda passage: _place(passage.meta, "split_idx_start", "split_idx_end"),
     ),
 }
+INDEX = get_retriever("passages:lexical").index(chunk_corpus(SOURCES, get_chunker("sentence:size=50")))
+
+every = pytest.mark.parametrize("name", FRAMEWORKS)
 
 
-def check(found: list[Made], text: str, budget: int) -> None:
-    """Exact, disjoint, within the budget, best first, with parts that are in them."""
-    spans = sorted(span for each in found for span in each.spans)
-    assert all(one.end <= other.start for one, other in pairwise(spans))
-    assert sum(COUNTER.count(each.text) for each in found) <= budget
-    scores = [each.metadata["score"] for each in found]
-    assert scores == sorted(scores, reverse=True)
-    for each in found:
-        assert each.text == " ".join(span.slice(text) for span in each.spans)
-        parts = [span for part in each.metadata["parts"] for span in place(part)]
-        assert parts == sorted(parts)
-        assert all(any(own.start <= part.start and part.end <= own.end for own in each.spans) for part in parts)
-
-
-def place(part: dict[str, Any]) -> tuple[Span, ...]:
-    ends = [value for key, value in part.items() if key.startswith(("start", "end", "split_idx"))]
-    return decode_spans(part.get("spans")) or (Span(*ends),)
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_passages_of_any_hits_are_exact_disjoint_and_within_the_budget(name: str) -> None:
-    chance = random.Random(7)
-    chunks = [each.own for each in FRAMEWORKS[name].cut(TEXT, UNITS)]
-    assert len(chunks) > 60
-    for budget in (12, 40, 150, 400, 5000):
-        rankings = [chance.sample(chunks, chance.randint(0, 30)) for _ in range(chance.randint(1, 3))]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PassageWarning)
-            found = MAKERS[name].passages(rankings, max_tokens=budget)
-            again = MAKERS[name].apassages(rankings, max_tokens=budget)
-        check(found, TEXT, budget)
-        assert [(each.text, each.metadata) for each in again] == [(each.text, each.metadata) for each in found]
-        if budget == 5000:  # there is room for all
-            assert sum(len(each.metadata["parts"]) for each in found) == len(
-                {id(each) for own in rankings for each in own}
-            )
-    assert MAKERS[name].passages([[]]) == MAKERS[name].passages([[], []]) == []
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_neighbours_become_one_passage_and_options_count(name: str) -> None:
-    chunks = [each.own for each in FRAMEWORKS[name].cut(TEXT, UNITS)]
-    dense, lexical = [chunks[5], chunks[30], chunks[6]], [chunks[4], chunks[50]]
-    first, *others = MAKERS[name].passages([dense, lexical])
-    assert first.text == " ".join(FRAMEWORKS[name].cut(TEXT, UNITS)[i].text for i in (4, 5, 6))
-    assert len(first.metadata["parts"]) == len(first.metadata["merged_ids"].split(",")) == 3
-    assert first.metadata["parts"][0]["score"] > 0
-    assert len(others) == 2
-    assert [each.text for each in MAKERS[name].passages([dense, lexical], k=1)] == [first.text]
-    by_words = MAKERS[name].passages([dense, lexical], max_tokens=27, counter="words")
-    assert sum(len(each.text.split()) for each in by_words) <= 27
-    by_function = MAKERS[name].passages([dense, lexical], max_tokens=27, counter=lambda text: len(text.split()))
-    assert [each.text for each in by_function] == [each.text for each in by_words]
-    for wrong in ({"max_tokens": 0}, {"k": 0}, {"counter": "no such counter"}, {"max_tokens": "9"}):
-        with pytest.raises(ValueError, match=r"max_tokens|k is|counter"):
-            MAKERS[name].passages([dense], **wrong)
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_what_cannot_become_good_passages_is_told(name: str) -> None:
-    chunks = [each.own for each in FRAMEWORKS[name].cut(TEXT, UNITS)]
-    with pytest.warns(PassageWarning, match="index smaller chunks"):
-        MAKERS[name].passages([chunks[:4]], max_tokens=30)
-    plain = {
-        "LangChain": LangChainDocument(page_content="Tea is hot."),
-        "LlamaIndex": LlamaDocument(text="Tea is hot."),
-        "Haystack": HaystackDocument(content="Tea is hot."),
-    }[name]
-    with pytest.warns(PassageWarning, match="let another splitter write its offsets"):
-        found = MAKERS[name].passages([[plain, *chunks[:2]]])
-    assert {each.text for each in found} > {"Tea is hot."}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PassageWarning)
-        MAKERS[name].passages([chunks])
-
-
-PAGED = Document(
-    "tea.pdf", TEXT, marks=tuple(Mark("page", Span(634 * i, 634 * (i + 1)), {"number": i + 1}) for i in range(4))
-)
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_passages_keep_their_pages(name: str) -> None:
-    framework = {
-        "LangChain": lambda: langchain.ChunkcoreTextSplitter(UNITS).split_documents([langchain.from_document(PAGED)]),
-        "LlamaIndex": lambda: llamaindex.ChunkcoreNodeParser(UNITS)([llamaindex.from_document(PAGED)]),
-        "Haystack": lambda: haystack.ChunkcoreDocumentSplitter(UNITS).run([haystack.from_document(PAGED)])["documents"],
-    }[name]
-    chunks = framework()
-    for found in MAKERS[name].passages([chunks[15:21]]):
-        pages = PAGED.pages_of(found.spans)
-        assert found.metadata["pages"] == ", ".join(map(str, pages))
-        first = {"LangChain": ("page", pages[0] - 1), "LlamaIndex": ("page_label", str(pages[0]))}
-        key, expected = first.get(name, ("page_number", pages[0]))
-        assert found.metadata[key] == expected
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_documents_become_passages_of_one_span(name: str) -> None:
-    def langchain_found(budget: int) -> list[Made]:
-        documents = [langchain.from_document(PAGED), LangChainDocument(page_content="Other.", metadata={"source": "o"})]
-        retriever = langchain.PassageRetriever.from_documents(
-            documents, DeterministicFakeEmbedding(size=8), units=UNITS, max_tokens=budget
+@every
+def test_passages_are_exact_within_the_budget_and_of_the_hits_documents_alone(name: str) -> None:
+    """Under filters and tenants: whatever hits a retriever let through, no other document's text appears."""
+    framework, chance = FRAMEWORKS[name], random.Random(7)
+    chunks = {source: framework.cut(source, text) for source, text in TEXTS.items()}
+    for turn in range(40):
+        sources = chance.sample(sorted(TEXTS), chance.randint(0, 3))
+        hits = [chance.choice(chunks[source]) for source in sources for _ in range(chance.randint(1, 3))]
+        budget = chance.choice([10, 60, 300, 2000])
+        question = f"What about tea, ice and {' '.join(WORDS.values())}?"
+        options = {"documents": SOURCES} if turn % 4 == 0 else {"index": INDEX}
+        passages = framework.behind(hits, question, max_tokens=budget, **options)
+        assert sum(COUNTER.count(framework.text(passage)) for passage in passages) <= budget
+        for passage in passages:
+            text, metadata = framework.text(passage), framework.metadata(passage)
+            assert not [word for source, word in WORDS.items() if source not in sources and word in text]
+            assert text == TEXTS[metadata["source_id"]][metadata["start"] : metadata["end"]]
+            assert metadata["tenant"] == metadata["source"][:3]
+        places = sorted(
+            (framework.metadata(passage)["source_id"], framework.metadata(passage)["start"]) for passage in passages
         )
-        found = retriever.invoke("What is ice about?")
-        assert asyncio.run(retriever.ainvoke("What is ice about?")) == found
-        return langchain_made(found)
+        assert len(set(places)) == len(places)
+        assert [
+            framework.text(passage) for passage in framework.abehind(hits, question, max_tokens=budget, **options)
+        ] == [framework.text(passage) for passage in passages]
+        assert bool(passages) == bool(hits)
 
-    def llamaindex_found(budget: int) -> list[Made]:
-        documents = [llamaindex.from_document(PAGED), LlamaDocument(text="Other.")]
-        retriever = llamaindex.PassageRetriever.from_documents(
-            documents, MockEmbedding(embed_dim=8), units=UNITS, max_tokens=budget
+
+@every
+def test_words_of_all_documents_count_where_that_is_chosen(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    hits = framework.cut("ann/doc1.md", TEXTS["ann/doc1.md"])[:1]
+    safe, wide = (
+        framework.behind(hits, "bob2word", index=INDEX, words=words, max_tokens=300) for words in ("hits", "all")
+    )
+    assert not any("bob2word" in framework.text(passage) for passage in safe)
+    assert any("bob2word" in framework.text(passage) for passage in wide)
+
+
+@every
+def test_a_text_that_two_documents_share_opens_neither_of_them(name: str) -> None:
+    """A hit that names no document of the index belongs to the only one with its text, else to none."""
+    framework = FRAMEWORKS[name]
+    shared = "This page is confidential and stays in the house, as every other page does."
+    sources = [Document(f"{who}.md", f"{shared}\n\nThe salary of {who} is 90000.") for who in ("ann", "bob")]
+    hit = framework.document(shared, "", {})
+    elsewhere = framework.document("The salary of ann is 90000, says the file.", "other/file.md", {})
+    with pytest.warns(PassageWarning, match="1 of 1 hits are in no document"):
+        assert [framework.text(passage) for passage in framework.behind([hit], "salary", documents=sources)] == [shared]
+    with pytest.warns(PassageWarning):
+        found = framework.behind([elsewhere], "salary", documents=sources[:1])
+    assert [framework.text(passage) for passage in found] == ["The salary of ann is 90000, says the file."]
+    lone = framework.document(sources[0].text[76:], "", {})  # in one document alone
+    (passage,) = framework.behind([lone], "salary", documents=sources)
+    assert framework.metadata(passage)["source_id"] in ("ann.md", "")
+
+
+@every
+def test_hits_in_no_document_stay_at_their_rank(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    summary = framework.document("A summary, which a model wrote of tea and ice.", "summary", {"level": 2})
+    chunks = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])
+    hits = [summary, *chunks[:2]]
+    with pytest.warns(PassageWarning, match="1 of 3 hits are in no document of the index"):
+        passages = framework.behind(hits, "ann0word", index=INDEX, max_tokens=400)
+    assert "A summary, which a model wrote of tea and ice." in [framework.text(passage) for passage in passages]
+    empty = framework.document("", "picture.png", {})
+    passages = framework.behind([chunks[0], empty, chunks[1]], "ann0word", index=INDEX, max_tokens=400)
+    assert [framework.text(passage) for passage in passages].count("") == 1
+    with pytest.warns(PassageWarning):  # nothing has a place
+        assert framework.text(framework.behind([summary], "tea", index=INDEX)[0]).startswith("A summary")
+
+
+@every
+def test_a_document_that_has_changed_is_not_answered_from_the_index(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    old = "The house has a door. " * 20 + "The code of the door is 1234. Ask at the gate. " + "Tea is hot. " * 20
+    new = old.replace("1234", "9876")
+    index = get_retriever("passages:lexical").index(
+        chunk_corpus([Document("door.md", old)], get_chunker("sentence:size=50"))
+    )
+    chunks = framework.cut("door.md", new)
+    hits = (
+        [chunk for chunk in chunks if "9876" in getattr(chunk, "page_content", None) or ""]
+        if name == "LangChain"
+        else [
+            chunk
+            for chunk in chunks
+            if "9876" in (getattr(chunk, "text", None) or getattr(chunk, "content", None) or "")
+        ]
+    )
+    if name == "LangChain":
+        hits = [hit.model_copy(update={"metadata": {**hit.metadata, "source": "door.md"}}) for hit in hits]
+    assert hits
+    with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*index\.update"):
+        passages = framework.behind(hits, "What is the code of the door?", index=index)
+    text = " ".join(framework.text(passage) for passage in passages)
+    assert "9876" in text
+    assert "1234" not in text
+
+
+@every
+def test_pages_and_the_callers_metadata_are_kept(name: str) -> None:
+    text = "\n".join(TEXTS.values())
+    pages = tuple(
+        Mark("page", Span(start, min(start + 500, len(text))), {"number": number + 1})
+        for number, start in enumerate(range(0, len(text), 500))
+    )
+    source = Document("tea.pdf", text, {"title": "Tea"}, marks=pages)
+    framework = FRAMEWORKS[name]
+    hit = framework.document(text[1700:2100], "tea.pdf", {"score": "A+", "parts": 7, "page_number": 3})
+    if name == "LlamaIndex":
+        hit = TextNode(text=text[1700:2100], metadata={"file_name": "tea.pdf", "score": "A+", "parts": 7})
+    elif name == "Haystack":
+        hit = replace(hit, id="x", meta={**hit.meta, "file_path": "tea.pdf"})
+    for passage in framework.behind([hit], "ann1word", documents=[source], max_tokens=600):
+        metadata = framework.metadata(passage)
+        numbers = source.pages_of(Span(metadata["start"], metadata["end"]))
+        assert metadata["pages"] == ", ".join(map(str, numbers))
+        first = {"LangChain": ("page", numbers[0] - 1), "LlamaIndex": ("page_label", str(numbers[0]))}
+        key, expected = first.get(name, ("page_number", numbers[0]))
+        assert (metadata[key], metadata["title"]) == (expected, "Tea")
+        assert (metadata["score"], metadata["parts"]) == ("A+", 7)
+
+
+@every
+def test_code_keeps_its_white_space(name: str) -> None:
+    code = "def f(x):\n    if x:\n        return 1\n    return 2\n\n\ndef g(y):\n    return f(y)\n"
+    framework = FRAMEWORKS[name]
+    hits = [framework.document(code[start : start + 30], "code.py", {}) for start in (40, 0)]
+    if name == "Haystack":
+        hits = [replace(hit, id=str(number), meta={"file_path": "code.py"}) for number, hit in enumerate(hits)]
+    elif name == "LlamaIndex":
+        hits = [TextNode(text=hit.text, metadata={"file_path": "src/code.py"}) for hit in hits]
+    passages = framework.behind(hits, "return", documents=[Document("code.py", code)])
+    assert all(framework.text(passage) in code for passage in passages)
+
+
+@every
+def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    for wrong in (
+        {"max_tokens": 0},
+        {"max_tokens": "9"},
+        {"k": 0},
+        {"counter": "no such counter"},
+        {"words": "some"},
+        {"balance": 2},
+        {"max_token": 9},
+    ):
+        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+            framework.behind([], "tea", index=INDEX, **wrong)
+    for wrong in ({}, {"index": INDEX, "documents": SOURCES}):
+        with pytest.raises(ValueError, match="give either an index"):
+            framework.behind([], "tea", **wrong)
+    with pytest.raises(ValueError, match="index is a saved index's folder or an index, got int"):
+        framework.behind(framework.cut("a", "b"), "tea", index=5)
+    with pytest.raises(ValueError, match="put it into a list"):
+        framework.behind(framework.cut("a", "b"), "tea", documents=SOURCES[0])
+    with pytest.raises(ValueError, match="passages behind a retriever need an index of the retriever passages"):
+        framework.behind(
+            [], "tea", index=get_retriever("bm25").index(chunk_corpus(SOURCES, get_chunker("sentence:size=50")))
         )
-        found = retriever.retrieve("What is ice about?")
-        assert asyncio.run(retriever.aretrieve("What is ice about?")) == found
-        assert {each.node.ref_doc_id for each in found} == {"tea.pdf"}
-        return llamaindex_made(found)
-
-    def haystack_found(budget: int) -> list[Made]:
-        store = InMemoryDocumentStore()
-        chunks = haystack.ChunkcoreDocumentSplitter(UNITS).run([haystack.from_document(PAGED)])["documents"]
-        store.write_documents(MockDocumentEmbedder(dimension=8).run(chunks)["documents"])
-        retriever = haystack.ChunkcorePassageRetriever(store, MockTextEmbedder(dimension=8), max_tokens=budget)
-        found = retriever.run("What is ice about?")["documents"]
-        assert asyncio.run(retriever.run_async("What is ice about?"))["documents"] == found
-        return haystack_made(found)
-
-    ways = {"LangChain": langchain_found, "LlamaIndex": llamaindex_found, "Haystack": haystack_found}
-    for budget in (100, 300):
-        found = ways[name](budget)
-        check(found, TEXT, budget)
-        assert found
-        assert all("pages" in each.metadata for each in found)
-        if name != "Haystack":  # which reads chunks, without their source
-            assert all(len(each.spans) == 1 for each in found)
+    hits = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
+    by_function = framework.behind(hits, "tea", index=INDEX, max_tokens=30, counter=lambda text: len(text.split()))
+    assert 0 < sum(len(framework.text(passage).split()) for passage in by_function) <= 30
+    assert len(framework.behind(hits, "tea", index=INDEX, k=1)) == 1
 
 
 # ---- What each framework does with them
 
 
-def test_parts_of_a_piece_stand_where_its_passage_does() -> None:
-    text = "Tea is hot. It boils at noon."
-    piece = LangChainDocument(page_content=text, metadata={"source": "t", "start_index": 100, "end_index": 129})
-    (found,) = langchain.PassageRetriever.from_documents([piece], units="sentence:size=4,counter=words").invoke("tea")
-    assert (found.metadata["start_index"], found.metadata["end_index"]) == (100, 129)
-    assert [(each["start_index"], each["end_index"]) for each in found.metadata["parts"]] == [(100, 111), (112, 129)]
-    unknown = LangChainDocument(page_content=text, metadata={"source": "t", "start_index": -1})
-    (found,) = langchain.PassageRetriever.from_documents([unknown], units="sentence:size=4,counter=words").invoke("tea")
-    assert found.metadata["start_index"] == -1
-    assert not any("start_index" in each for each in found.metadata["parts"])
+class Filtered(BaseRetriever):
+    """Has a filter by call and a depth by configuration."""
+
+    depth: int = 2
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, tenant: str = "", **others: Any) -> list[Any]:
+        assert not others
+        names = [name for name in TEXTS if name.startswith(tenant)][: self.depth]
+        return [chunk for name in names for chunk in langchain_cut(name, TEXTS[name])[:1]]
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **arguments: Any) -> list[Any]:
+        return self._get_relevant_documents(query, run_manager=None, **arguments)
 
 
-def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None:
-    animals = [("Foxes", "They nap in dens."), ("Crows", "They nap in trees.")]
-    given = [LangChainDocument(page_content=text, metadata={"title": title}) for title, text in animals]
-    found = langchain.PassageRetriever.from_documents(given).invoke("Foxes: where do they nap?")
-    assert [each.page_content for each in found] == ["They nap in dens."]
-    nodes = [LlamaDocument(text=text, metadata={"title": title}) for title, text in animals]
-    hits = llamaindex.PassageRetriever.from_documents(nodes).retrieve("Crows: where do they nap?")
-    assert [each.node.text for each in hits] == ["They nap in trees."]
-    store = InMemoryDocumentStore()
-    store.write_documents(
-        [
-            HaystackDocument(content=text, meta={"source_id": source, "split_idx_start": start, **title})
-            for source, start, text, title in [
-                ("f", 0, "They nap in dens.", {"title": "Foxes"}),
-                ("c", 7, "They nap in trees.", {}),
-                ("c", 0, "Crows.", {}),
-            ]
-        ]
-    )
-    retriever = haystack.ChunkcorePassageRetriever(store)
-    for name, text in [("Foxes", "They nap in dens."), ("Crows", "Crows. They nap in trees.")]:
-        documents = retriever.run(f"{name}: where do they nap?")["documents"]
-        assert [each.content for each in documents] == [text]
+class Plain(BaseRetriever):
+    """Takes a question alone."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
+        return langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])
 
 
-def test_documents_stand_in_a_list() -> None:
-    both: list[tuple[Any, Any]] = [
-        (langchain.PassageRetriever, LangChainDocument(page_content="Tea.")),
-        (llamaindex.PassageRetriever, LlamaDocument(text="Tea.")),
-    ]
-    for retriever, document in both:
-        for wrong in (document, None):
-            with pytest.raises(ValueError, match="put it into a list"):
-                retriever.from_documents(wrong)
-        with pytest.raises(ValueError, match="documents, got str"):
-            retriever.from_documents(["Tea."])
+def test_langchain_gives_the_retriever_what_a_call_brings_or_refuses_it() -> None:
+    child = Filtered().configurable_fields(depth=ConfigurableField(id="depth"))
+    retriever = langchain.PassageRetriever(child, index=INDEX, max_tokens=400)
+    for tenant in ("ann", "bob"):
+        for passages in (
+            retriever.invoke("tea", tenant=tenant),
+            asyncio.run(retriever.ainvoke("tea", tenant=tenant)),
+        ):
+            assert {passage.metadata["tenant"] for passage in passages} == {tenant}
+    deep = retriever.invoke("tea", {"configurable": {"depth": 8}}, max_tokens=5000)
+    assert {passage.metadata["tenant"] for passage in deep} == {"ann", "bob"}
+    assert len(retriever.invoke("tea", k=1)) == 1
+    assert sum(COUNTER.count(passage.page_content) for passage in retriever.invoke("tea", max_tokens=40)) <= 40
+    with pytest.raises(ValueError, match="Plain takes no tenant"):
+        langchain.PassageRetriever(Plain(), index=INDEX).invoke("tea", tenant="ann")
+    with pytest.raises(ValueError, match="InMemoryVectorStore is a store"):
+        langchain.PassageRetriever(InMemoryVectorStore(DeterministicFakeEmbedding(size=4)), index=INDEX)
+    with pytest.raises(ValueError, match="got str"):
+        langchain.PassageRetriever("no retriever", index=INDEX)
 
 
-def test_an_option_that_is_given_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="size: given in options and as a keyword"):
-        haystack.ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3}, size=5)
+def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
+    retriever = langchain.PassageRetriever(Plain(), index=INDEX)
+    copied = retriever.model_copy(update={"max_tokens": 40})
+    retriever.max_tokens = 40
+    for changed in (retriever, copied):
+        assert sum(COUNTER.count(passage.page_content) for passage in changed.invoke("tea")) <= 40
+    with pytest.raises(ValueError, match="max_tokens"):
+        retriever.max_tokens = 0
+    assert not retriever.is_lc_serializable()
+    assert json.loads(langchain.PassageCompressor(index=INDEX).model_dump_json(exclude={"index"})) == {
+        "max_tokens": 1000,
+        "k": None,
+        "counter": "cl100k_base",
+        "words": "hits",
+        "balance": None,
+    }
 
 
-def test_langchain_compressors_behind_other_retrievers() -> None:
+def test_langchain_compressors_take_one_more() -> None:
     retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
-    from langchain_core.language_models import FakeListChatModel
-    from langchain_core.stores import InMemoryStore
-
-    source = LangChainDocument(page_content=TEXT, metadata={"source": "tea.md"})
-    units = langchain.ChunkcoreTextSplitter(UNITS)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(units.split_documents([source]))
-    llm = FakeListChatModel(responses=["tea\nice"])
-    several = retrievers.MultiQueryRetriever.from_llm(store.as_retriever(search_kwargs={"k": 20}), llm)
-    parents = retrievers.ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(DeterministicFakeEmbedding(size=8)),
-        docstore=InMemoryStore(),
-        child_splitter=units,
-        parent_splitter=langchain.ChunkcoreTextSplitter("recursive:size=60"),
-        search_kwargs={"k": 20},
+    store.add_documents([chunk for name, text in TEXTS.items() for chunk in langchain_cut(name, text)])
+    base = store.as_retriever(search_kwargs={"filter": lambda document: document.metadata["tenant"] == "bob"})
+    chain = retrievers.ContextualCompressionRetriever(
+        base_compressor=langchain.PassageCompressor(documents=SOURCES, max_tokens=200), base_retriever=base
     )
-    parents.add_documents([source])
-    compressor = langchain.PassageCompressor(max_tokens=200)
-    for inner in (several, parents, langchain.PassageRetriever(retrievers=store, hits=30, max_tokens=500)):
-        chain = retrievers.ContextualCompressionRetriever(base_compressor=compressor, base_retriever=inner)
-        found = chain.invoke("tea?")
-        check(langchain_made(found), TEXT, 200)
-        assert found
-        assert asyncio.run(chain.ainvoke("tea?")) == found
+    passages = chain.invoke("What is ice about?")
+    assert {passage.metadata["tenant"] for passage in passages} == {"bob"}
+    assert asyncio.run(chain.ainvoke("What is ice about?")) == passages
 
 
-def test_langchain_writes_them_down() -> None:
-    compressor = langchain.PassageCompressor(max_tokens=200, k=3, counter="words")
-    again = langchain.PassageCompressor.model_validate_json(compressor.model_dump_json())
-    assert again.model_dump() == compressor.model_dump() == {"max_tokens": 200, "k": 3, "counter": "words"}
-    with pytest.raises(ValueError, match="name a counter"):
-        langchain.PassageCompressor(counter=len).model_dump()
-    written = json.loads(dumps(langchain_retriever([[]], max_tokens=70)))
-    assert written["id"][-1] == "PassageRetriever"
-    assert written["kwargs"]["max_tokens"] == 70
-    with pytest.raises(ValueError, match="retrievers are LangChain retrievers"):
-        langchain.PassageRetriever(retrievers=["no retriever"])
-    with pytest.raises(OptionError, match="give retrievers"):
-        langchain.PassageRetriever().invoke("tea?")
+def test_langchains_own_tests_of_retrievers() -> None:
+    tests = pytest.importorskip("langchain_tests.integration_tests", reason="langchain-tests is not installed")
+
+    class Suite(tests.RetrieversIntegrationTests):  # type: ignore[misc, name-defined]
+        retriever_query_example = "What is ice about?"
+        retriever_constructor = staticmethod(
+            lambda k=None, **options: langchain.PassageRetriever(
+                Filtered(depth=8), index=INDEX, max_tokens=4000, k=k, **options
+            )
+        )
+        retriever_constructor_params = property(lambda self: {})
+
+    suite = Suite()
+    suite.test_k_constructor_param()
+    suite.test_invoke_with_k_kwarg(suite.retriever_constructor())
+    suite.test_invoke_returns_documents(suite.retriever_constructor())
+    asyncio.run(suite.test_ainvoke_returns_documents(suite.retriever_constructor()))
 
 
-def test_llamaindex_joins_hits_by_the_docstores_neighbours() -> None:
-    nodes = llamaindex.ChunkcoreNodeParser(UNITS).get_nodes_from_documents([LlamaDocument(text=TEXT, id_="tea")])
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(nodes)
-    hits = [NodeWithScore(node=each) for each in (nodes[5], nodes[7], nodes[40])]
-    alone = llamaindex.PassagePostprocessor().postprocess_nodes(hits)
-    assert len(alone) == 3
-    processor = llamaindex.PassagePostprocessor(docstore=docstore)
-    joined = processor.postprocess_nodes(hits)
-    check(llamaindex_made(joined), TEXT, 1000)
-    assert sorted(len(each.node.metadata["parts"]) for each in joined) == [5, 7]
-    assert asyncio.run(processor.apostprocess_nodes(hits)) == joined
-    retriever = llamaindex.PassageRetriever([FixedNodes([each.node for each in hits])], docstore=docstore)
-    assert [each.text for each in retriever.retrieve("tea?")] == [each.text for each in joined]
-    best = joined[0].node
-    assert best.prev_node.node_id in {each.node_id for each in nodes}
-    assert "parts" not in best.get_metadata_str(mode="llm")
-
-
-def test_llamaindex_in_a_query_engine_and_written_down() -> None:
-    nodes = llamaindex.ChunkcoreNodeParser(UNITS).get_nodes_from_documents([LlamaDocument(text=TEXT, id_="tea")])
+def test_llamaindex_filters_images_and_query_engines() -> None:
+    nodes = [node for name, text in TEXTS.items() for node in llamaindex_cut(name, text)]
     index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=8))
-    processor = llamaindex.PassagePostprocessor(max_tokens=150, counter="words")
-    engine = index.as_query_engine(similarity_top_k=20, node_postprocessors=[processor], llm=MockLLM())
-    answer = engine.query("tea?")
-    assert 0 < sum(len(each.text.split()) for each in answer.source_nodes) <= 150
-    engine = RetrieverQueryEngine.from_args(llamaindex.PassageRetriever(index, max_tokens=150, hits=20), llm=MockLLM())
-    check(llamaindex_made(engine.query("tea?").source_nodes), TEXT, 150)
-    data = processor.to_dict()
-    assert data["class_name"] == "ChunkcorePassagePostprocessor"
-    again = llamaindex.PassagePostprocessor.from_dict(data)
-    assert again.to_dict() == data
-    assert again.max_tokens == 150
-    with pytest.raises(OptionError, match="LlamaIndex retrievers"):
-        llamaindex.PassageRetriever(["no retriever"])
+    allowed = MetadataFilters(filters=[MetadataFilter(key="tenant", value="ann")])
+    child = index.as_retriever(similarity_top_k=6, filters=allowed)
+    retriever = llamaindex.PassageRetriever(child, index=INDEX, max_tokens=200)
+    passages = retriever.retrieve("bob1word")
+    assert {passage.node.metadata["tenant"] for passage in passages} == {"ann"}
+    assert {passage.node.ref_doc_id for passage in passages} <= {name for name in TEXTS if name.startswith("ann")}
+    assert [passage.text for passage in asyncio.run(retriever.aretrieve("bob1word"))] == [
+        passage.text for passage in passages
+    ]
+    retriever.options.max_tokens = 50
+    assert sum(COUNTER.count(passage.text) for passage in retriever.retrieve("ice")) <= 50
+    processor = llamaindex.PassagePostprocessor(documents=SOURCES, max_tokens=150)
+    engine = index.as_query_engine(similarity_top_k=5, node_postprocessors=[processor], llm=MockLLM())
+    assert sum(COUNTER.count(node.text) for node in engine.query("tea?").source_nodes) <= 150
+    picture = NodeWithScore(node=ImageNode(image_path="a.png"), score=0.5)
+    assert picture in processor.postprocess_nodes([picture, NodeWithScore(node=nodes[0])], query_str="tea")
+    with pytest.raises(ValueError, match="VectorStoreIndex is an index, not a retriever"):
+        llamaindex.PassageRetriever(index, index=INDEX)
+    with pytest.raises(ValueError, match="give query_str"):
+        processor.postprocess_nodes([NodeWithScore(node=nodes[0])])
 
 
-def haystack_store() -> InMemoryDocumentStore:
+def test_haystack_in_a_pipeline_opens_its_index_once() -> None:
     store = InMemoryDocumentStore()
-    chunks = haystack.ChunkcoreDocumentSplitter(UNITS).run([HaystackDocument(id="tea", content=TEXT)])["documents"]
-    store.write_documents(MockDocumentEmbedder(dimension=8).run(chunks)["documents"])
-    return store
-
-
-@pytest.mark.parametrize("joined", [False, True])
-def test_a_haystack_pipeline_from_yaml(joined: bool) -> None:
-    store = haystack_store()
+    store.write_documents([chunk for name, text in TEXTS.items() for chunk in haystack_cut(name, text)])
     pipeline = Pipeline()
-    pipeline.add_component("embedder", MockTextEmbedder(dimension=8))
-    pipeline.add_component("dense", InMemoryEmbeddingRetriever(store, top_k=20))
-    pipeline.add_component("lexical", InMemoryBM25Retriever(store, top_k=20))
-    pipeline.add_component("passages", haystack.ChunkcorePassageAssembler(max_tokens=150, document_store=store))
-    pipeline.connect("embedder.embedding", "dense.query_embedding")
-    if joined:
-        pipeline.add_component("joiner", DocumentJoiner(join_mode="reciprocal_rank_fusion"))
-        pipeline.connect("joiner", "passages")
-    for each in ("dense", "lexical"):
-        pipeline.connect(each, "joiner" if joined else "passages")
-    question = {"embedder": {"text": "ice?"}, "lexical": {"query": "ice?"}}
-    found = pipeline.run(question)["passages"]["documents"]
-    check(haystack_made(found), TEXT, 150)
-    assert found
-    assert asyncio.run(pipeline.run_async(question))["passages"]["documents"] == found
-    again = Pipeline.loads(pipeline.dumps()).get_component("passages")
-    assert again.to_dict() == pipeline.get_component("passages").to_dict()
-    lone = [each for each in store.filter_documents() if each.meta["split_id"] in (5, 7)]
-    (one,) = haystack.ChunkcorePassageAssembler(document_store=store).run([lone])["documents"]
-    assert len(one.meta["parts"]) == 7
+    pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=5))
+    opened: list[int] = []
+
+    class Sources(list):  # type: ignore[type-arg]
+        def __iter__(self) -> Any:
+            opened.append(threading.get_ident())
+            return super().__iter__()
+
+    ranker = haystack.ChunkcorePassageRanker(documents=Sources(SOURCES), max_tokens=200)
+    pipeline.add_component("passages", ranker)
+    pipeline.connect("retriever", "passages")
+    allowed = {"field": "meta.tenant", "operator": "==", "value": "bob"}
+    asked = {"retriever": {"query": "ice", "filters": allowed}, "passages": {"query": "ice ann1word"}}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: pipeline.run(asked)["passages"]["documents"], range(8)))
+    assert len(opened) == 1
+    assert all(answer == answers[0] for answer in answers)
+    assert {passage.meta["tenant"] for passage in answers[0]} == {"bob"}
+    with pytest.raises(ValueError, match="only a saved index can be written down"):
+        pipeline.dumps()
 
 
-def test_haystacks_retriever_reads_a_store() -> None:
-    store = haystack_store()
-    retriever = haystack.ChunkcorePassageRetriever(store, MockTextEmbedder(dimension=8), max_tokens=90, counter="words")
+# ---- A saved index
+
+
+def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None:
+    INDEX.save(tmp_path / "index")
+    folder = str(tmp_path / "index")
+    hits = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
+    expected = langchain.PassageCompressor(index=INDEX).compress_documents(hits, "ice")
+    assert langchain.PassageCompressor(index=folder).compress_documents(hits, "ice") == expected
+    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter="words")
+    assert llamaindex.PassagePostprocessor.from_dict(processor.to_dict()).to_dict() == processor.to_dict()
     pipeline = Pipeline()
-    pipeline.add_component("passages", retriever)
-    again = Pipeline.loads(pipeline.dumps())
-    assert again.get_component("passages").to_dict() == retriever.to_dict()
-    lexical = haystack.ChunkcorePassageRetriever(store, max_tokens=150)
-    before = lexical.run("ice")["documents"]
-    store.write_documents(
-        haystack.ChunkcoreDocumentSplitter(UNITS).run([HaystackDocument(id="q", content="Quinoa.")])["documents"]
-    )
-    assert lexical.run("Quinoa")["documents"][0].content == "Quinoa."
-    assert before
-    with pytest.raises(ValueError, match="1 of 73 chunks of the store have no embedding"):
-        haystack.ChunkcorePassageRetriever(store, MockTextEmbedder(dimension=8)).run("ice")
-    store.write_documents([HaystackDocument(content="no place")])
-    with pytest.raises(ValueError, match="does not say where"):
-        lexical.run("ice")
+    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(folder, words="all", balance=0.3, k=2))
+    pipeline.add_component("index", haystack.ChunkcoreIndexRetriever(folder, counter="words"))
+    assert Pipeline.loads(pipeline.dumps()).dumps() == pipeline.dumps()
+    expected = [passage.text for passage in INDEX.retrieve("bob1word", max_tokens=100)]
+    assert [
+        [passage.page_content for passage in langchain.IndexRetriever(folder, max_tokens=100).invoke("bob1word")],
+        [passage.text for passage in llamaindex.IndexRetriever(folder, max_tokens=100).retrieve("bob1word")],
+        [
+            passage.content
+            for passage in haystack.ChunkcoreIndexRetriever(folder, max_tokens=100).run("bob1word")["documents"]
+        ],
+    ] == [expected] * 3
+    with pytest.raises(ValueError, match="nothing"):
+        langchain.IndexRetriever(str(tmp_path / "nothing"))
+
+
+def test_an_index_alone_shows_no_document_that_a_filter_excludes() -> None:
+    question = f"tea, ice {' '.join(WORDS.values())}"
+    ways: dict[str, Callable[[str], list[str]]] = {
+        "LangChain": lambda tenant: [
+            passage.page_content
+            for passage in langchain.IndexRetriever(INDEX).invoke(question, filter={"tenant": tenant})
+        ],
+        "LangChain's function": lambda tenant: [
+            passage.page_content
+            for passage in asyncio.run(
+                langchain.IndexRetriever(INDEX).ainvoke(question, filter=lambda row: row.metadata["tenant"] == tenant)
+            )
+        ],
+        "LlamaIndex": lambda tenant: [
+            passage.text
+            for passage in llamaindex.IndexRetriever(
+                INDEX, filters=MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
+            ).retrieve(question)
+        ],
+        "Haystack": lambda tenant: [
+            passage.content
+            for passage in haystack.ChunkcoreIndexRetriever(INDEX).run(
+                question, {"field": "meta.tenant", "operator": "==", "value": tenant}
+            )["documents"]
+        ],
+    }
+    for way in ways.values():
+        for tenant, other in (("ann", "bob"), ("bob", "ann")):
+            texts = way(tenant)
+            assert any(WORDS[name] in text for name in WORDS for text in texts if name.startswith(tenant))
+            assert not [text for name in WORDS for text in texts if name.startswith(other) and WORDS[name] in text]
+        assert way("nobody") == []
+    with pytest.raises(ValueError, match="a call takes k, max_tokens and filter, got tenant"):
+        langchain.IndexRetriever(INDEX).invoke("tea", tenant="ann")
+
+
+def test_documents_that_share_a_source_are_told_apart() -> None:
+    """A loader's pages of one file: a hit's place is in its page."""
+    pages = [
+        LangChainDocument(page_content=text, metadata={"source": "tea.pdf", "page": number})
+        for number, text in enumerate(["Tea is hot. It boils at noon, every day.", "Ice is cold. It melts at noon."])
+    ]
+    hit = LangChainDocument(page_content="Ice is cold.", metadata={"source": "tea.pdf", "page": 1, "start_index": 0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (passage,) = langchain.PassageCompressor(documents=pages).compress_documents([hit], "noon")
+    assert passage.page_content == pages[1].page_content
+    unnamed = [LangChainDocument(page_content=page.page_content, metadata={"source": "tea.pdf"}) for page in pages]
+    (passage,) = langchain.PassageCompressor(documents=unnamed).compress_documents([unnamed[0]], "noon")
+    assert passage.page_content == pages[0].page_content

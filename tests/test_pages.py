@@ -97,9 +97,6 @@ def test_langchain_chunks_say_page_and_label():
         assert chunk.metadata["pages"] == ", ".join(map(str, pages))
         assert chunk.metadata["title"] == "Tea"
         assert "page_marks" not in chunk.metadata
-    merged = langchain.merge_overlaps(chunks)
-    assert len(merged) == 1
-    assert merged[0].metadata["pages"] == "1, 2, 4"
 
 
 def test_langchain_chains_of_splitters_say_the_pages_of_the_source():

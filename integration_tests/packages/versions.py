@@ -32,7 +32,6 @@ ADAPTERS = (
     "test_langchain_parity.py",
     "test_exact.py",
     "test_named_splitters.py",
-    "test_merge_overlaps.py",
     "test_small_to_big.py",
     "test_reindexing.py",
     "test_what_chunks_tell.py",

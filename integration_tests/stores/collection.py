@@ -10,7 +10,7 @@ import pytest
 
 from chunkcore.chunkers import get_chunker
 from chunkcore.datasets import load_dataset
-from chunkcore.document import Span
+from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_retriever
@@ -83,19 +83,21 @@ def assert_found_by_spans(run: Run) -> None:
     assert any(len(piece.spans) > 1 for pieces in run.results.values() for piece in pieces)
 
 
-UNITS = "sentence:size=50"  # small chunks, of which passages are made
 BUDGET = 300  # tokens
 
 
-def assert_passages(found: Iterable[tuple[str, str, tuple[Span, ...], int]]) -> None:
-    """Passages of (document, text, spans, parts): exact, disjoint, within the budget, some of several chunks."""
+def sources() -> list[Document]:
+    return [Document(name, text) for name, text in texts().items()]
+
+
+def assert_passages(found: Iterable[tuple[str, str, tuple[Span, ...]]]) -> None:
+    """Passages of (document, text, spans): exact, disjoint, within the budget."""
     passages = list(found)
     whole, taken = texts(), set()
-    for document, text, spans, _ in passages:
+    for document, text, spans in passages:
         assert text == " ".join(span.slice(whole[document]) for span in spans)
         places = {(document, place) for span in spans for place in range(span.start, span.end)}
         assert not places & taken
         taken |= places
     counter = get_counter("cl100k_base")
-    assert 0 < sum(counter.count(text) for _, text, _, _ in passages) <= BUDGET
-    assert max(parts for *_, parts in passages) > 1
+    assert 0 < sum(counter.count(text) for _, text, _ in passages) <= BUDGET

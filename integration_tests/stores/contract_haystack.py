@@ -13,12 +13,12 @@ from integration_tests.stores.collection import (
     ODD,
     SIZES,
     STRATEGY,
-    UNITS,
     assert_found_by_spans,
     assert_passages,
     benchmark,
     edited,
     model,
+    sources,
     texts,
 )
 
@@ -58,33 +58,18 @@ class HaystackContract:
         assert_found_by_spans(run_retriever(retriever, benchmark(), **asked))
 
     def test_its_hits_become_passages(self, store, retriever):
-        """Those of its search, and with neighbours that it is asked for; and of all its chunks, by their vectors."""
-        from haystack import Document
-
         from chunkadapters._haystack import KEYS
-        from chunkadapters.haystack import (
-            ChunkcoreDocumentEmbedder,
-            ChunkcoreDocumentSplitter,
-            ChunkcorePassageAssembler,
-            ChunkcorePassageRetriever,
-        )
+        from chunkadapters.haystack import ChunkcorePassageRanker
 
-        whole = [Document(id=name, content=text) for name, text in texts().items()]
-        chunks = ChunkcoreDocumentSplitter(UNITS).run(whole)["documents"]
-        write(store, ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"])
+        write(store, chunks_of(texts()))
         question = benchmark().queries[0].text
         vector = model().embed_queries([question])[0].tolist()
-        hits = retriever.run(query_embedding=vector, top_k=50)["documents"]
-        for found in (
-            ChunkcorePassageAssembler(max_tokens=BUDGET).run([hits]),
-            ChunkcorePassageAssembler(max_tokens=BUDGET, document_store=store).run([hits]),
-            ChunkcorePassageRetriever(store, model(), max_tokens=BUDGET).run(question),
-        ):
-            assert_passages(
-                (told["source_id"], text, KEYS.spans_of(told, text), len(told["parts"]))
-                for each in found["documents"]
-                for text, told in [(each.content or "", each.meta)]
-            )
+        hits = retriever.run(query_embedding=vector, top_k=10)["documents"]
+        passages = ChunkcorePassageRanker(documents=sources(), max_tokens=BUDGET).run(question, hits)["documents"]
+        assert_passages(
+            (passage.meta["source_id"], passage.content, KEYS.spans_of(passage.meta, passage.content))
+            for passage in passages
+        )
 
     def test_the_same_chunks_again(self, store):
         from haystack.document_stores.errors import DuplicateDocumentError

@@ -14,12 +14,12 @@ from integration_tests.stores.collection import (
     ODD,
     SIZES,
     STRATEGY,
-    UNITS,
     assert_found_by_spans,
     assert_passages,
     benchmark,
     edited,
     model,
+    sources,
     texts,
 )
 
@@ -85,17 +85,13 @@ class LangChainContract:
         assert_found_by_spans(run_retriever(store.as_retriever(search_kwargs={"k": DEPTH}), benchmark()))
 
     def test_its_hits_become_passages(self, store):
-        from langchain_core.documents import Document
+        from chunkadapters.langchain import PassageRetriever
 
-        from chunkadapters.langchain import ChunkcoreTextSplitter, PassageRetriever
-
-        documents = [Document(page_content=text, metadata={"source": name}) for name, text in texts().items()]
-        store.add_documents(ChunkcoreTextSplitter(UNITS).split_documents(documents))
-        found = PassageRetriever(retrievers=[store], max_tokens=BUDGET).invoke(benchmark().queries[0].text)
+        store.add_documents(chunks_of(texts()))
+        retriever = PassageRetriever(store.as_retriever(), documents=sources(), max_tokens=BUDGET)
         assert_passages(
-            (told["source_id"], each.page_content, KEYS.spans_of(told, each.page_content), len(told["parts"]))
-            for each in found
-            for told in [each.metadata]
+            (passage.metadata["source_id"], passage.page_content, KEYS.spans_of(passage.metadata, passage.page_content))
+            for passage in retriever.invoke(benchmark().queries[0].text)
         )
 
     def test_the_same_chunks_again(self, store):

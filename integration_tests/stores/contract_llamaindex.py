@@ -13,12 +13,12 @@ from integration_tests.stores.collection import (
     ODD,
     SIZES,
     STRATEGY,
-    UNITS,
     assert_found_by_spans,
     assert_passages,
     benchmark,
     edited,
     model,
+    sources,
     texts,
 )
 
@@ -71,14 +71,15 @@ class LlamaIndexContract:
         assert found == {each.node_id: told(each) for each in nodes}
 
     def test_its_hits_become_passages(self, index):
-        from chunkadapters.llamaindex import ChunkcoreNodeParser, PassageRetriever
+        from chunkadapters.llamaindex import PassageRetriever
         from chunkadapters.llamaindex.node_parser import KEYS, stated_place
 
-        index.insert_nodes(ChunkcoreNodeParser(UNITS).get_nodes_from_documents(documents_of(texts())))
-        found = PassageRetriever(index, max_tokens=BUDGET).retrieve(benchmark().queries[0].text)
+        index.insert_nodes(nodes_of(texts()))
+        retriever = PassageRetriever(index.as_retriever(), documents=sources(), max_tokens=BUDGET)
+        passages = retriever.retrieve(benchmark().queries[0].text)
         assert_passages(
-            (node.ref_doc_id, node.text, KEYS.spans_of(stated_place(node), node.text), len(node.metadata["parts"]))
-            for node in (each.node for each in found)
+            (passage.node.ref_doc_id, passage.text, KEYS.spans_of(stated_place(passage.node), passage.text))
+            for passage in passages
         )
 
     def test_every_piece_is_located_by_its_spans(self, index):

@@ -19,12 +19,11 @@ from haystack.core.serialization import component_from_dict, component_to_dict, 
 from haystack.dataclasses import ChatMessage
 from typing_extensions import Self
 
-from chunkadapters.hits import Hit, merged_metadata, names
+from chunkadapters.hits import Hit, names
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished, titled
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
 from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
 from chunkcore.document import Document as CoreDocument
-from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
@@ -34,8 +33,6 @@ from chunkcore.models.llm.endpoint import reply_of
 # A chunk's place in the document it was cut from, and in the document at the root of a chain of splitters.
 KEYS = PlaceKeys("split_idx_start", "split_idx_end", SPANS)
 ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
-# What a document states of its own place and neighbours.
-_OF_ONE_HIT = ("_split_overlap", "root_spans", "split_idx_end", "root_idx_end")
 # Where Haystack's converters and fetchers, and users, write a document's name.
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
 
@@ -65,15 +62,6 @@ def hit_of(document: Any) -> Hit:
         derived=meta.get(DERIVED) is True,
         document=source if isinstance(source, str) else "",
     )
-
-
-def joined_meta(members: Sequence[Mapping[str, Any]], ids: Iterable[str], spans: Sequence[Span]) -> dict[str, Any]:
-    """The meta of a document joined of several: the first member's, all members' pages, and the place of them all."""
-    meta = merged_metadata(members, ids, _OF_ONE_HIT)
-    keys = keys_of(meta)
-    if keys is ROOT:
-        meta = {key: value for key, value in meta.items() if not key.startswith("split_") and key != "source_id"}
-    return meta | keys.write(spans)
 
 
 def from_document(document: CoreDocument) -> Document:
@@ -510,8 +498,10 @@ def _system(
     else:
         hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
         raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
-    parts = _parts(retriever, text_embedder, query_socket, documents_socket, given)
-    return DeployedRetriever(type(retriever).__name__, ask, aask, parts, _is_component)
+    parts = [retriever, text_embedder, given]
+    if isinstance(retriever, Pipeline):
+        parts += [retriever.get_component(name) for name in retriever.graph.nodes]
+    return DeployedRetriever(type(retriever).__name__, ask, aask, parts)
 
 
 RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
@@ -622,14 +612,6 @@ def _check_inputs(sockets: _Sockets, queries: Sequence[_Socket], given: set[str]
             f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
             "or name it among query_socket if it takes the question too"
         )
-
-
-def _parts(retriever: Any, *how: Any) -> list[Any]:
-    """What answers depend on: the components, their connections, and how they are asked."""
-    if not isinstance(retriever, Pipeline):
-        return [retriever, *how]
-    components = [[name, retriever.get_component(name)] for name in sorted(retriever.graph.nodes)]
-    return [components, sorted(map(list, retriever.graph.edges(keys=True))), *how]
 
 
 def _hits(answer: Any) -> list[Hit]:

@@ -41,11 +41,8 @@ if TYPE_CHECKING or on_first_use(__name__):
     from haystack_integrations.components.preprocessors.chunkadapters import (
         ChunkcoreIndexUpdater as ChunkcoreIndexUpdater,
     )
-    from haystack_integrations.components.rankers.chunkadapters import ChunkcoreMergeOverlaps as ChunkcoreMergeOverlaps
+    from haystack_integrations.components.rankers.chunkadapters import ChunkcorePassageRanker as ChunkcorePassageRanker
     from haystack_integrations.components.retrievers.chunkadapters import (
-        ChunkcorePassageAssembler as ChunkcorePassageAssembler,
-    )
-    from haystack_integrations.components.retrievers.chunkadapters import (
-        ChunkcorePassageRetriever as ChunkcorePassageRetriever,
+        ChunkcoreIndexRetriever as ChunkcoreIndexRetriever,
     )
     from haystack_integrations.components.writers.chunkadapters import ChunkcoreIndexWriter as ChunkcoreIndexWriter

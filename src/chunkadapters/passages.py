@@ -1,4 +1,4 @@
-"""Passages of a framework's hits: exact spans under a budget of tokens, from one search or several."""
+"""Passages behind a framework's retriever: its hits and a local index of words give exact spans under a budget."""
 
 from __future__ import annotations
 
@@ -6,196 +6,356 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
-from typing import Any, TypeVar
+from pathlib import Path, PurePath
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, Field, PrivateAttr, field_serializer
-from typing_extensions import Self
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 
 from chunkadapters.exact.base import counter_of
-from chunkadapters.hits import Hit, merged_metadata
-from chunkadapters.places import PARTS, WHOLE, Origin, PlaceKeys
-from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, Document
+from chunkadapters.hits import DocumentNames, Hit
+from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
+from chunkcore.chunkers import get_chunker
+from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models import Embedder
-from chunkcore.registry import check_number
-from chunkcore.retrieval import ChunkedCorpus, TextVectors, assemble, chunk_corpus, combine, get_retriever
+from chunkcore.retrieval import Index, chunk_corpus, fit_to_budget, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
-COUNTER = "cl100k_base"
-DEPTH = 50  # hits of each search
-MAX_TOKENS = 1000
 UNITS = "sentence:size=50"
+_SHORTEST = 24  # characters: shorter texts without a name are in many documents by chance
+
+# A framework's class takes its own base's configuration unless it states this one.
+STRICT = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
 D = TypeVar("D")
 Counter = str | TokenCounter | Callable[[str], int]
 
 
 class PassageWarning(UserWarning):
-    """Passages cannot be as good as they could be: hits state no places, or chunks are too large to choose from."""
+    """Some hits are in no document of the index, or a document has changed since it was indexed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PassageMaker:
-    """Makes passages of hits.
+class Limits(BaseModel):
+    """The limits of an answer, as fields of a framework's class.
 
     Attributes:
         max_tokens: of the passages' texts in all.
         k: the most passages; None for no limit.
-        counter: a counter's name, a `TokenCounter`, or a function from a text to its tokens.
-
-    Raises:
-        OptionError: a limit is under 1, or there is no such counter.
+        counter: a counter's name, a `TokenCounter`, or a function from a text to its number of tokens.
     """
 
-    max_tokens: int = MAX_TOKENS
-    k: int | None = None
-    counter: Counter = COUNTER
+    model_config = STRICT
 
-    def __post_init__(self) -> None:
-        check_number("max_tokens", self.max_tokens, 1)
-        check_number("k", 1 if self.k is None else self.k, 1)
-        _ = self.tokens
+    max_tokens: int = Field(default=1000, ge=1, strict=True)
+    k: int | None = Field(default=None, ge=1, strict=True)
+    counter: Any = "cl100k_base"
 
-    @cached_property
-    def tokens(self) -> TokenCounter:
-        counter = self.counter
-        return counter_of(counter) if callable(counter) else get_counter(counter)
+    @field_validator("counter")
+    @classmethod
+    def _check_counter(cls, counter: Counter) -> Counter:
+        counter_named(counter)
+        return counter
 
-    def passages(
-        self, rankings: Sequence[Sequence[D]], hit_of: Callable[[D], Hit], beside: Sequence[D] = ()
-    ) -> list[tuple[Retrieved, list[D]]]:
-        """The passages, best first, each with the documents of its parts, in reading order.
+    @field_serializer("counter")
+    def _write_counter(self, counter: Counter) -> str:
+        name = counter if isinstance(counter, str) else getattr(counter, "name", "function:")
+        if name.startswith("function:"):
+            raise OptionError("counter is a function, which cannot be written down: name a counter")
+        return name
+
+
+class PassageOptions(Limits):
+    """The limits, and how words count beside hits.
+
+    Attributes:
+        words: "hits": only the text of documents that have a hit is returned. "all": of every document of the index.
+        balance: the hits' share of a unit's score, 0 to 1; None for the default.
+    """
+
+    words: Literal["hits", "all"] = "hits"
+    balance: float | None = Field(default=None, ge=0, le=1)
+
+
+def counter_named(counter: Counter) -> TokenCounter:
+    """The token counter. Raises `OptionError`: there is none of that name."""
+    return counter_of(counter) if callable(counter) else get_counter(counter)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One passage.
+
+    Attributes:
+        retrieved: its place, text and score.
+        document: its document; None for a hit that is in no document.
+        hits: the numbers of the hits that it was made of, best first: those that overlap it. For a hit that is in no
+            document, that hit.
+        others: the numbers of the other hits of its document.
+    """
+
+    retrieved: Retrieved
+    document: Document | None
+    hits: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """32 hexadecimal digits of its document and place."""
+        return digest(f"{self.retrieved.document_id}{self.retrieved.spans}")
+
+    def metadata(self, hits: Sequence[Mapping[Any, Any]], keys: PlaceKeys, drop: Iterable[str] = ()) -> dict[Any, Any]:
+        """The document's metadata, the best hit's, the place and the pages, all without the `drop` keys.
+
+        Where no hit overlaps the passage, only values that all the document's hits share are taken of them.
 
         Args:
-            rankings: each search's documents, best first.
-            hit_of: from a framework's document to the hit.
-            beside: documents beside these.
+            hits: the metadata of all hits.
+            keys: the framework's keys of a place.
+            drop: keys that describe one hit alone.
         """
-        known = [*chain.from_iterable(rankings), *beside]
-        hits = list(map(hit_of, known))
-        units = [_unit(hit, number) for number, hit in enumerate(hits)]
-        found = len(known) - len(beside)
-        self._warn(units[:found], hits)
-        rest = iter(units)
-        searches = [list(islice(rest, len(ranking))) for ranking in rankings]
-        made = assemble(combine(searches, neighbours=rest), self.max_tokens, k=self.k, counter=self.tokens)
-        return [(each, [known[int(part.id)] for part in each.parts]) for each in made]
+        document, spans = self.document, self.retrieved.spans
+        known = dict(document.metadata) if document else {}
+        if self.hits:
+            known |= hits[self.hits[0]]
+        elif self.others:
+            first, *rest = (hits[number] for number in self.others)
+            known |= {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
+        gone = {keys.start, keys.end, keys.spans, SPANS, SEGMENTS, PAGE_MARKS, *drop}
+        marks = tuple(page_marks(document.marks)) if document else ()
+        if marks:
+            gone |= {PAGES, "page", "page_label", "page_number"}
+        kept = {key: value for key, value in known.items() if key not in gone}
+        return kept | keys.write(spans) | keys.write_pages(marks, spans, {})
 
-    def _warn(self, units: Sequence[Retrieved], hits: Sequence[Hit]) -> None:
-        if any(not unit.spans and not hit.derived for unit, hit in zip(units, hits, strict=False)):
+
+class LocalIndex:
+    """An index on this machine, and where hits stand in its documents.
+
+    Args:
+        index: the folder of a saved index, or an index.
+        documents: instead of an index: indexed in memory, by words.
+
+    Raises:
+        OptionError: not exactly one of both is given.
+        DataError: the folder has no index, or an index of another method; or two documents share an id.
+    """
+
+    def __init__(self, index: Any = None, documents: Iterable[Document] | None = None) -> None:
+        if (index is None) == (documents is None):
+            raise OptionError("give either an index (its folder, or an index) or documents")
+        if documents is not None:
+            index = get_retriever("passages:lexical").index(chunk_corpus(documents, get_chunker(UNITS)))
+        elif isinstance(index, str | Path):
+            from chunkcore import load_index
+
+            index = load_index(index)
+        if not isinstance(index, Index):
+            raise OptionError(f"index is a saved index's folder or an index, got {type(index).__name__}")
+        self.index = index
+        self._warned: set[str] = set()
+
+    def __deepcopy__(self, memo: Any) -> LocalIndex:
+        return self  # nothing in it changes but what was warned of
+
+    @cached_property
+    def documents(self) -> dict[str, Document]:
+        return {document.id: document for document in self.index.corpus.documents}
+
+    @cached_property
+    def _places(self) -> HitPlaces:
+        return HitPlaces(self.documents)
+
+    def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
+        """The index's own answer, best first, among the documents whose metadata `where` allows."""
+        index = self.index if where is None else self.index.within(where)
+        counter = counter_named(limits.counter)
+        pieces = index.answers([question], limits.k, limits.max_tokens, counter=counter)[0]
+        return [self._passage(piece) for piece in fit_to_budget(pieces, limits.max_tokens, counter)[: limits.k]]
+
+    def behind(self, question: str, hits: Sequence[Hit], options: PassageOptions) -> list[Passage]:
+        """Passages of hits, which are best first.
+
+        A hit that is in no document of the index is a passage of its own at its rank. A hit without text stays, too.
+        """
+        index: Any = self.index
+        if not hasattr(index, "behind"):
+            raise OptionError("passages behind a retriever need an index of the retriever passages: index with it")
+        ranked = self._places.located(hits)
+        textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
+        self._warn(hits, [number for number, piece in enumerate(ranked) if not piece.spans], textless)
+        found = index.behind(
+            question,
+            [piece for number, piece in enumerate(ranked) if number not in textless],
+            max_tokens=options.max_tokens,
+            k=options.k,
+            words=options.words,
+            balance=options.balance,
+            counter=counter_named(options.counter),
+        )
+        by_document: dict[str, list[int]] = {}
+        for number, piece in enumerate(ranked):
+            by_document.setdefault(piece.document_id if piece.spans else "", []).append(number)
+        passages = [self._passage(passage, ranked, by_document) for passage in found]
+        for number in textless:
+            passages.insert(number, Passage(ranked[number], None, (number,)))
+        return passages[: options.k]
+
+    def _passage(
+        self,
+        retrieved: Retrieved,
+        ranked: Sequence[Retrieved] = (),
+        by_document: Mapping[str, Sequence[int]] | None = None,
+    ) -> Passage:
+        if not retrieved.spans:
+            part = retrieved.parts[0] if retrieved.parts else retrieved
+            return Passage(retrieved, None, (int(retrieved.id or part.id),))
+        numbers = (by_document or {}).get(retrieved.document_id, ())
+        inside = tuple(number for number in numbers if _overlap(ranked[number].spans, retrieved.spans))
+        others = tuple(number for number in numbers if number not in inside)
+        return Passage(retrieved, self.documents[retrieved.document_id], inside, others)
+
+    def _warn(self, hits: Sequence[Hit], unplaced: Sequence[int], textless: Sequence[int]) -> None:
+        changed = sorted(self._places.changed - self._warned)
+        if changed:
+            self._warned.update(changed)
             warnings.warn(
-                "some hits do not say where in their document they stand, so that nothing is joined to them: index "
-                "chunks from chunkadapters' splitter, or let another splitter write its offsets",
+                f"{len(changed)} documents have changed since they were indexed, such as {changed[0]!r}: their hits "
+                "stay as they are. Update the index: index.update(documents)",
                 PassageWarning,
                 stacklevel=4,
             )
-        sizes = self.tokens.count_many([unit.text for unit in units])
-        if len(sizes) and 3 * float(sizes.mean()) > self.max_tokens:
+        lost = [number for number in unplaced if number not in textless and not hits[number].derived]
+        if lost and not changed and "" not in self._warned:
+            self._warned.add("")
             warnings.warn(
-                f"the hits have more than a third of max_tokens={self.max_tokens} each, so that there is little to "
-                f"choose from: index smaller chunks, such as {UNITS!r}, or raise max_tokens",
+                f"{len(unplaced)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
+                f"{hits[lost[0]].text[:40]!r}: index the documents that the retriever searches",
                 PassageWarning,
                 stacklevel=4,
             )
 
 
-class PassageLimits(BaseModel):
-    """The limits as fields of a framework's class; see `PassageMaker`."""
+def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
+    return any(left.start < right.end and right.start < left.end for left in one for right in other)
 
-    max_tokens: int = Field(default=MAX_TOKENS, strict=True)
-    k: int | None = Field(default=None, strict=True)
-    counter: Any = COUNTER
-    _maker: PassageMaker = PrivateAttr()
+
+class HitPlaces:
+    """Finds hits in documents: by the places that they state, if these hold their text, else by their text.
+
+    A hit belongs to a document that it names. A hit that names no document of these belongs to the only one with its
+    text, unless it names another file. A hit that states a place in a document without its text, or resembles its
+    text, shows that the document has changed: the document's text is not used any more.
+
+    Attributes:
+        changed: ids of the documents that have changed.
+    """
+
+    def __init__(self, documents: Mapping[str, Document]) -> None:
+        self._documents = documents
+        self._names = DocumentNames(documents)
+        self._aligners: dict[str, Any] = {}
+        self.changed: set[str] = set()
+
+    def located(self, hits: Sequence[Hit]) -> list[Retrieved]:
+        """Each hit with its place; without one it has no spans, and its number as its id."""
+        pieces = [self._located(hit) for hit in hits]
+        return [
+            piece
+            if piece is not None and piece.document_id not in self.changed
+            else Retrieved("", (), hit.score, hit.text, match="unlocated", certainty=0.0, id=str(number))
+            for number, (hit, piece) in enumerate(zip(hits, pieces, strict=True))
+        ]
+
+    def _located(self, hit: Hit) -> Retrieved | None:
+        if not hit.text.strip():
+            return None
+        named = self._names.matching(hit.document_ids)
+        for document_id in named:
+            piece = self._in_document(hit, document_id)
+            if piece is not None:
+                return piece
+        others = [name for name in hit.document_ids if PurePath(name).suffix and not self._names.matching([name])]
+        if named or others or len(hit.text.strip()) < _SHORTEST:
+            return None
+        piece = self._aligner("").locate(hit.text, score=hit.score)
+        return piece if piece.match in ("exact", "whitespace", "folded") else None
+
+    def _in_document(self, hit: Hit, document_id: str) -> Retrieved | None:
+        text, spans = self._documents[document_id].text, hit.spans
+        if hit.derived:  # by a model: its place is the passage it was written from
+            inside = spans and max(span.end for span in spans) <= len(text)
+            return Retrieved(document_id, spans, hit.score, hit.text) if inside else None
+        if len(spans) == 1 and spans[0].slice(text) == hit.text:
+            return Retrieved(document_id, spans, hit.score, hit.text)
+        piece: Retrieved = self._aligner(document_id).locate(
+            hit.text, document_id=document_id, spans=spans, score=hit.score
+        )
+        if piece.match == "part" and hit.text.rstrip().endswith(piece.spans[-1].slice(text).rstrip()):
+            return piece  # a context was put before it
+        if piece.match not in ("unlocated", "fuzzy", "part"):
+            return piece
+        if piece.match != "unlocated" or spans:
+            self.changed.add(document_id)
+        return None
+
+    def _aligner(self, document_id: str) -> Any:
+        from chunkcore.evaluation.alignment import Aligner
+
+        if document_id not in self._aligners:
+            documents = [self._documents[document_id]] if document_id else self._documents.values()
+            self._aligners[document_id] = Aligner(documents)
+        return self._aligners[document_id]
+
+
+class IndexFields(BaseModel):
+    """An index or documents as fields of a framework's class.
+
+    Attributes:
+        index: a saved index's folder, or an index.
+        documents: the framework's documents, which `to_core` makes chunkcore's.
+    """
+
+    to_core: ClassVar[Callable[[Any], list[Document]]]
+
+    index: Any = Field(default=None, frozen=True)
+    documents: Any = Field(default=None, frozen=True, exclude=True, repr=False)
+    _local: LocalIndex = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        self._maker = PassageMaker(max_tokens=self.max_tokens, k=self.k, counter=self.counter)
-
-    @field_serializer("counter")
-    def _name_of_counter(self, counter: Counter) -> str:
-        return counter_name(counter)
+        self._local = LocalIndex(self.index, None if self.documents is None else type(self).to_core(self.documents))
 
 
-def _unit(hit: Hit, number: int) -> Retrieved:
-    placed = bool(hit.parts())
-    return Retrieved(hit.document if placed else "", hit.spans if placed else (), hit.score, hit.text, id=str(number))
+def core_documents(documents: Any, kind: type[D], framework: str, to_core: Callable[[D], Document]) -> list[Document]:
+    """A framework's documents, or chunkcore's, as chunkcore's with unique ids."""
+    return with_unique_ids(
+        row if isinstance(row, Document) else to_core(row) for row in listed(documents, kind, framework)
+    )
 
 
-class PassageSearch:
-    """The core's retriever ``passages`` over small chunks that do not overlap.
-
-    Args:
-        corpus: the chunks.
-        embedder: None for a search by words alone.
-        maker: the limits.
-
-    Raises:
-        DataError: chunks overlap.
-    """
-
-    def __init__(self, corpus: ChunkedCorpus, embedder: Embedder | None, maker: PassageMaker) -> None:
-        self._maker = maker
-        method = get_retriever("passages:lexical" if embedder is None else "passages")
-        self._index = method.index(corpus, None if embedder is None else TextVectors(embedder))
-
-    @classmethod
-    def of_texts(
-        cls, texts: Iterable[tuple[str, Any]], chunker: Chunker, embedder: Embedder | None, maker: PassageMaker
-    ) -> Self:
-        """Over the chunks of texts, each with its title or None; a passage's document is the number of its text."""
-        documents = [
-            Document(str(number), text, {"title": title} if title else {}) for number, (text, title) in enumerate(texts)
-        ]
-        return cls(chunk_corpus(documents, chunker), embedder, maker)
-
-    def search(self, query: str) -> list[Retrieved]:
-        """The passages, best first."""
-        maker = self._maker
-        return list(self._index.answers([query], maker.k, maker.max_tokens, counter=maker.tokens)[0])
-
-
-def listed(documents: Any, kind: type[Any], framework: str) -> list[Any]:
+def listed(documents: Any, kind: type[D], framework: str) -> list[D | Document]:
     """The documents as a list. Raises `DataError`: one document, or something else."""
-    if isinstance(documents, kind) or not isinstance(documents, Iterable):
+    kinds = (kind, Document)
+    if isinstance(documents, (*kinds, str, bytes)) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of {framework} documents, got {type(documents).__name__}: put it into a list")
-    found = list(documents)
-    if wrong := [type(each).__name__ for each in found if not isinstance(each, kind)]:
-        raise DataError(f"expected {framework} documents, got {wrong[0]}")
-    return found
+    rows = list(documents)
+    if wrong := [type(row).__name__ for row in rows if not isinstance(row, kinds)]:
+        raise DataError(f"expected {framework} or chunkcore documents, got {wrong[0]}")
+    return rows
 
 
-def as_chunk(found: Retrieved, document_id: str, index: int) -> Chunk:
-    """A passage as a chunk of its document."""
-    return Chunk(document_id, index, found.spans, found.text, 0, fingerprint="passages")
-
-
-def passage_metadata(
-    found: Retrieved, members: Sequence[Mapping[Any, Any]], ids: Sequence[str], keys: PlaceKeys
-) -> dict[Any, Any]:
-    """The metadata of the passage's first member, all members' pages, the passage's place and its parts."""
-    return merged_metadata(members, ids) | keys.write(found.spans) | {PARTS: parts_of(found, keys, ids)}
-
-
-def parts_of(
-    found: Retrieved, keys: PlaceKeys, ids: Sequence[str] = (), origin: Origin = WHOLE
-) -> list[dict[str, Any]]:
-    """The parts as metadata: the place, score and, where known, id of each; `origin` is where the text stands."""
-    return [
-        {**({"id": ids[number]} if ids else {}), **keys.write(origin.place(part.spans)), "score": part.score}
-        for number, part in enumerate(found.parts)
-    ]
-
-
-def counter_name(counter: Counter) -> str:
-    """The counter for a configuration.
-
-    Raises:
-        OptionError: it is a function.
-    """
-    name = counter if isinstance(counter, str) else getattr(counter, "name", "function:")
-    if name.startswith("function:"):
-        raise OptionError("counter is a function, which cannot be written down: name a counter")
-    return name
+def with_unique_ids(documents: Iterable[Document]) -> list[Document]:
+    """The documents; those that share an id get a number each, as in ``"tea.md#2"``."""
+    rows = list(documents)
+    counts: dict[str, int] = {}
+    for document in rows:
+        counts[document.id] = counts.get(document.id, 0) + 1
+    seen: dict[str, int] = {}
+    unique = []
+    for document in rows:
+        if counts[document.id] > 1:
+            seen[document.id] = seen.get(document.id, 0) + 1
+            name = f"{document.id}#{seen[document.id]}"
+            document = Document(name, document.text, document.metadata, document.marks)
+        unique.append(document)
+    return unique

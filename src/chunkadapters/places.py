@@ -23,7 +23,6 @@ PAGES = "pages"
 PAGE_MARKS = "page_marks"
 SEGMENTS = "segments"
 SPANS = "spans"
-PARTS = "parts"  # of a passage
 LOCATED = "located"  # how `exact` found a piece; see `chunkcore.run.MatchKind`
 WHITE_SPACE = "white_space"  # the white space between a chunk and the next one
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from inspect import Parameter, signature
-from math import isfinite
-from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from chunkadapters.hits import Hit
-from chunkadapters.models import at_once, digest_of, finished, plain, secrets_within, settings_of, without_secrets
+from chunkadapters.hits import DocumentNames, Hit
+from chunkadapters.models import at_once, finished, secrets_within, without_secrets
 from chunkcore.concurrency import Progress
-from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.files import AppendLog
-from chunkcore.registry import check_number
+from chunkcore.registry import check_number, check_option_names
 from chunkcore.run import Retrieved, Run
 
 if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's
@@ -32,9 +27,7 @@ if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's
 
 
 class _Locator:
-    """Finds the place of hits in a benchmark's documents.
-
-    A hit's document is matched by id, else by file name, with or without suffix, if only one document has it.
+    """Finds the place of hits in a benchmark's documents: in those that a hit names, else in all.
 
     Attributes:
         misplaced: number of hits that state a place where their document has another text.
@@ -45,11 +38,7 @@ class _Locator:
 
         self._aligner = Aligner(benchmark.documents)
         self._texts = {document.id: document.text for document in benchmark.documents}
-        owners: dict[str, set[str]] = {}
-        for each in self._texts:
-            for name in _short_names(each):
-                owners.setdefault(name, set()).add(each)
-        self._names = {name: each.pop() for name, each in owners.items() if name and len(each) == 1}
+        self._names = DocumentNames(self._texts)
         self.misplaced = 0
 
     def locate(self, hit: Hit) -> Retrieved:
@@ -57,34 +46,24 @@ class _Locator:
         document_id = self._document(hit)
         if document_id:
             text = "" if hit.derived else hit.text  # text that a model wrote has no place; its passage has
-            found = self._aligner.locate(text, document_id=document_id, spans=hit.spans, score=hit.score)
+            piece = self._aligner.locate(text, document_id=document_id, spans=hit.spans, score=hit.score)
             if hit.derived:
-                found = replace(found, text=hit.text)
-            self.misplaced += bool(text and hit.spans and found.match != "spans")
-            if found.match != "unlocated":
-                return found
+                piece = replace(piece, text=hit.text)
+            self.misplaced += bool(text and hit.spans and piece.match != "spans")
+            if piece.match != "unlocated":
+                return piece
         # It names no document, or one without its text: look for the text in all.
         return self._aligner.locate(hit.text, score=hit.score)
 
     def _document(self, hit: Hit) -> str:
         """The document that the hit names; if it names none, the only one with its text at its span."""
-        for candidate in hit.document_ids:
-            if candidate in self._texts:
-                return candidate
-        for candidate in hit.document_ids:
-            for name in _short_names(candidate):
-                if name in self._names:
-                    return self._names[name]
+        if names := self._names.matching(hit.document_ids, loosely=True):
+            return names[0]
         if len(hit.spans) != 1:
             return ""
         start, end = hit.spans[0].start, hit.spans[0].end
         holding = [key for key, text in self._texts.items() if text[start:end] == hit.text]
         return holding[0] if len(holding) == 1 else ""
-
-
-def _short_names(document_id: str) -> tuple[str, str]:
-    path = PurePath(document_id)
-    return path.name, path.stem
 
 
 class QuestionScorer:
@@ -104,39 +83,34 @@ class QuestionScorer:
         benchmark = _benchmark(benchmark)
         self._scorer = Scorer(benchmark, counter=counter)
         self._locator = _Locator(benchmark)
-        self._place = {query.id: place for place, query in enumerate(benchmark.queries)}
-        self._ids: dict[str, list[str]] = {}
+        self._rows = {query.id: row for row, query in enumerate(benchmark.queries)}
+        self._ids: dict[str, list[str]] = {query.id: [query.id] for query in benchmark.queries}
         for query in benchmark.queries:
-            self._ids.setdefault(query.text, []).append(query.id)
+            if query.text not in self._rows:
+                self._ids.setdefault(query.text, []).append(query.id)
 
     def scores(self, question: str, hits: Sequence[Hit], measures: Sequence[Measure | str]) -> list[float]:
-        """One score a measure.
+        """One score a measure; for a text that several questions share, the mean of their scores.
 
         Args:
             question: its text, or its id.
             hits: best first.
-            measures: such as ``["Recall@5", "IoU@5"]``.
+            measures: such as ``["Recall@1000tok", "IoU@5"]``.
 
         Raises:
-            DataError: the benchmark has no such question, or several of that text.
+            DataError: the benchmark has no such question.
             OptionError: an unknown measure.
         """
         from chunkcore.evaluation.measures import get_measure
 
-        query_id = self._found(question)
-        wanted = [get_measure(each) for each in measures]
-        report = self._scorer.score(Run("question", {query_id: list(map(self._locator.locate, hits))}), wanted)
-        return [float(report.values(each)[self._place[query_id]]) for each in wanted]
-
-    def _found(self, question: str) -> str:
-        if question in self._place:
-            return question
-        ids = self._ids.get(question, [])
-        if len(ids) == 1:
-            return ids[0]
-        if ids:
-            raise DataError(f"the benchmark asks {question!r} {len(ids)} times: give the id, one of {', '.join(ids)}")
-        raise DataError(f"the benchmark has no question {question!r}: give a question's text or id as it has it")
+        ids = self._ids.get(question)
+        if not ids:
+            raise DataError(f"the benchmark has no question {question!r}: give a question's text or id as it has it")
+        pieces = list(map(self._locator.locate, hits))
+        parsed = [get_measure(measure) for measure in measures]
+        report = self._scorer.score(Run("question", dict.fromkeys(ids, pieces)), parsed)
+        rows = [self._rows[query_id] for query_id in ids]
+        return [float(report.values(measure)[rows].mean()) for measure in parsed]
 
 
 def _benchmark(benchmark: Any) -> Benchmark:
@@ -161,12 +135,11 @@ def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measu
     """
     from chunkcore.evaluation.measures import Measure, retrieval_measures
 
-    found: list[Measure] = list(
-        retrieval_measures([measures] if isinstance(measures, Measure | str) else _listed("measures", measures))
-    )
-    if not found:
-        raise OptionError('measures is empty: expected some, such as ["Recall@5", "IoU@5"]')
-    return found
+    names = [measures] if isinstance(measures, Measure | str) else _listed("measures", measures)
+    parsed: list[Measure] = list(retrieval_measures(names))
+    if not parsed:
+        raise OptionError('measures is empty: expected some, such as ["Recall@1000tok", "IoU@5"]')
+    return parsed
 
 
 def _listed(option: str, values: Any) -> list[Any]:
@@ -176,150 +149,11 @@ def _listed(option: str, values: Any) -> list[Any]:
         raise OptionError(f"{option}: expected one or a list of them, got {type(values).__name__}") from None
 
 
-# ---- A file of answers, so that an interrupted run can go on
-
-_FORMAT = "chunkadapters answers 2"
-_ASK_AGAIN = "name another file, or delete this one to ask again"
-
-
-class AnswersFile:
-    """A log of JSON lines: a header with the system, then one line for each answered question.
-
-    It holds the hits as they came; they are located anew each time.
-
-    Args:
-        path: the file, see `AppendLog`; None to keep nothing.
-        system: the retriever's name.
-        settings: a mark of the retriever's settings.
-
-    Raises:
-        OptionError: another process is at work on the file.
-        DataError: the file is of another system or other settings, is something else, is damaged before its last line,
-            or cannot be written.
-    """
-
-    def __init__(self, path: Path | str | None, system: str, settings: str = "") -> None:
-        self._path = path
-        self._header = {"format": _FORMAT, "system": system, "settings": settings}
-        self._known: dict[str, list[Hit]] = {}
-        self._log: AppendLog | None = None
-
-    def __enter__(self) -> AnswersFile:
-        if self._path is None:
-            return self
-        what = "file of a retriever's kept answers"
-        self._log = AppendLog(self._path, self._header, what=what, advice=_ASK_AGAIN, check=self._check)
-        for number, entry in self._log.entries:
-            try:
-                self._known[_text(entry["question"])] = [_hit(each) for each in entry["pieces"]]
-            except (ValueError, TypeError, KeyError, OverflowError) as error:
-                self._log.close()
-                raise DataError(
-                    f"{self._path}, line {number}: expected a retriever's kept answers, found something else "
-                    f"({type(error).__name__}); {_ASK_AGAIN}"
-                ) from None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._log is not None:
-            self._log.close()
-
-    def fetch(self, question: str) -> list[Hit] | None:
-        """The hits for a question; None if it was not answered."""
-        return self._known.get(question)
-
-    def keep(self, question: str, hits: Sequence[Hit]) -> None:
-        """Write an answer at once."""
-        self._known[question] = list(hits)
-        if self._log is not None:
-            self._log.append({"question": question, "pieces": [_plain(each) for each in hits]})
-
-    def _check(self, header: Mapping[str, Any]) -> None:
-        system = header.get("system")
-        if system != self._header["system"]:
-            raise DataError(
-                f"{self._path} has the answers of {system!r}, and this is {self._header['system']!r}: name another "
-                "file, or give the system its name"
-            )
-        if header.get("settings") != self._header["settings"]:
-            raise DataError(f"{self._path} has the answers of {system!r} with other settings: {_ASK_AGAIN}")
-
-
-def _plain(hit: Hit) -> dict[str, Any]:
-    return {
-        "text": hit.text,
-        "score": hit.score if isfinite(hit.score) else str(hit.score),
-        "document_ids": hit.document_ids,
-        "spans": [[span.start, span.end] for span in hit.spans],
-        "derived": hit.derived,
-    }
-
-
-def _hit(entry: Any) -> Hit:
-    return Hit(
-        text=_text(entry["text"]),
-        score=float(entry["score"]),
-        document_ids=tuple(_text(each) for each in entry["document_ids"]),
-        spans=tuple(Span(start, end) for start, end in entry["spans"]),
-        derived=entry["derived"] is True,
-    )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-_DEPTH = 5
-
-
-def settings_mark(retriever: Any, is_part: Callable[[Any], bool]) -> str:
-    """A mark of a retriever's settings and its parts' settings, for `AnswersFile`.
-
-    Settings are what a class's constructor takes; counts and caches are none. An object that is no part, such as a
-    store, counts by its class only.
-
-    Args:
-        retriever: a retriever, or a list of what it is made of.
-        is_part: whether an object's own settings count.
-    """
-    return digest_of(_settings(retriever, is_part, _DEPTH))
-
-
-def _settings(value: Any, is_part: Callable[[Any], bool], depth: int) -> Any:
-    if depth and is_part(value):
-        known = _parameters(type(value))
-        found = {
-            key: _settings(held, is_part, depth - 1)
-            for key, held in settings_of(value)
-            if key.lstrip("_") in known or key in known
-        }
-        return [_name(type(value)), found]
-    if depth and isinstance(value, list | tuple):
-        return [_settings(each, is_part, depth - 1) for each in value]
-    if isinstance(value, Mapping) or value is None:
-        return plain(value)
-    said = plain(value)
-    return _name(type(value)) if said is None else said
-
-
-def _parameters(cls: type) -> set[str]:
-    found = set(getattr(cls, "model_fields", ()))  # pydantic's
-    for each in cls.__mro__[:-1]:
-        if "__init__" in each.__dict__:
-            found.update(signature(each.__dict__["__init__"]).parameters)
-    return found
-
-
-def _name(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
 # ---- Running a retriever
 
 # If so many first questions fail, the rest are not asked.
 _HOPELESS = 5
+_DEPTHS: tuple[Depth, ...] = ("1000tok", 5)
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -337,36 +171,31 @@ class DeployedRetriever:
         name: its name in tables, unless the user gives one.
         ask: from a question to the framework's answer.
         aask: the same, asynchronously.
-        parts: the retriever, or a list of what it is made of: its answers depend on their settings (see
-            `settings_mark`), and no message repeats their secrets.
-        is_part: whether an object's own settings count.
+        parts: what the retriever is made of; no message repeats its secrets.
     """
 
     name: str
     ask: Callable[[str], Any]
     aask: Callable[[str], Awaitable[Any]]
-    parts: Any
-    is_part: Callable[[Any], bool]
+    parts: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a retriever is run: retries, concurrency, progress and the file of answers."""
+    """How a retriever is run; see `RetrieverHooks.run_retriever`."""
 
-    retries: int
-    retry_wait: float
-    progress: Progress | bool | None
-    answers_file: Path | str | None
+    name: str | None = None
+    retries: int = 2
+    retry_wait: float = 0.5
+    progress: Progress | None = None
     concurrency: int = 8
 
     def __post_init__(self) -> None:
         check_number("retries", self.retries)
         check_number("retry_wait", self.retry_wait, whole=False)
         check_number("concurrency", self.concurrency, 1)
-        if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
-            raise OptionError(f"progress is True, False or a function of (stage, done, total), got {self.progress!r}")
-        if not (self.answers_file is None or isinstance(self.answers_file, str | Path)):
-            raise OptionError(f"answers_file is a file's path, got {self.answers_file!r}")
+        if not (self.progress is None or callable(self.progress)):
+            raise OptionError(f"progress is a function of (stage, done, total), got {self.progress!r}")
 
 
 @dataclass
@@ -374,12 +203,10 @@ class RetrieverRun:
     """One run of a retriever over a benchmark's questions."""
 
     benchmark: Benchmark
-    how: RunSettings
+    settings: RunSettings
     system: DeployedRetriever
     hits_of: Callable[[Any], list[Hit]]
     locator: _Locator
-    kept: AnswersFile
-    progress: Progress | None
     results: dict[str, list[Retrieved]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.perf_counter)
@@ -387,11 +214,9 @@ class RetrieverRun:
     async def ask(
         self, query: Query, ask: Callable[[str], Awaitable[Any]], pause: Callable[[float], Awaitable[None]]
     ) -> None:
-        """Ask one question, again after an exception, unless the file has its answer."""
-        hits = self.kept.fetch(query.text)
+        """Ask one question, again after an exception."""
         reason: Exception | None = None
-        waits = [0.0, *(self.how.retry_wait * 2**turn for turn in range(self.how.retries))]
-        for wait in waits if hits is None else ():
+        for wait in [0.0, *(self.settings.retry_wait * 2**turn for turn in range(self.settings.retries))]:
             await pause(wait)
             try:
                 hits = self.hits_of(await ask(query.text))
@@ -400,16 +225,15 @@ class RetrieverRun:
             except Exception as error:  # noqa: BLE001  # a retriever may raise anything
                 reason = error
             else:
-                self.kept.keep(query.text, hits)
+                self.results[query.id] = list(map(self.locator.locate, hits))
                 break
-        if hits is not None:
-            self.results[query.id] = list(map(self.locator.locate, hits))
         else:
             secrets = secrets_within(self.system.parts)
             self.failures[query.id] = f"{type(reason).__name__}: {without_secrets(reason, secrets)}"
             self._check_hope()
-        if self.progress is not None:
-            self.progress("retrieve", len(self.results) + len(self.failures), len(self.benchmark.queries))
+        if self.settings.progress is not None:
+            answered = len(self.results) + len(self.failures)
+            self.settings.progress("retrieve", answered, len(self.benchmark.queries))
 
     def _check_hope(self, most: int = _HOPELESS) -> None:
         if self.results or len(self.failures) < most:
@@ -417,17 +241,18 @@ class RetrieverRun:
         query_id, reason = next(iter(self.failures.items()))
         raise ModelError(
             f"the retriever answered none of the first {len(self.failures)} questions, each asked "
-            f"{self.how.retries + 1} times; {query_id}: {reason}"
+            f"{self.settings.retries + 1} times; {query_id}: {reason}"
         )
 
-    def run(self, name: str, pool: Sequence[Hit] | None) -> Run:
+    def run(self, pool: Sequence[Hit] | None) -> Run:
+        """The answers, in the order of the benchmark's questions."""
         if self.failures:
             self._check_hope(most=1)
         misplaced = self.locator.misplaced  # among the answers; the pool is located below
         seconds = {"search": time.perf_counter() - self.began}
         order = [query.id for query in self.benchmark.queries]
         run = Run(
-            name=name,
+            name=self.settings.name or self.system.name,
             results={key: self.results[key] for key in order if key in self.results},
             pool=None if pool is None else list(map(self.locator.locate, pool)),
             seconds=seconds,
@@ -445,34 +270,20 @@ def _warnings(run: Run, asked: int, misplaced: int) -> Iterator[str]:
             f"{len(run.failures)} of {asked} questions went unanswered and score 0 ({few}); "
             "Run.failures has each with its reason"
         )
-    found = [each for results in run.results.values() for each in results]
-    lost = sum(each.match == "unlocated" for each in found)
-    if found and lost == len(found):
+    pieces = [piece for results in run.results.values() for piece in results]
+    lost = sum(piece.match == "unlocated" for piece in pieces)
+    if pieces and lost == len(pieces):
         yield f"none of the {lost} answers stands in the benchmark's documents: was the index built from other texts?"
+    elif 2 * lost > len(pieces):
+        yield (
+            f"{lost} of {len(pieces)} answers ({100 * lost / len(pieces):.0f} %) stand in no document of the benchmark "
+            "and count as irrelevant: scores say little. Are they summaries, or of other documents?"
+        )
     elif misplaced:
         yield (
-            f"{misplaced} of {len(found)} answers state a place where another text stands, and were sought by their "
+            f"{misplaced} of {len(pieces)} answers state a place where another text stands, and were sought by their "
             "text: has a document changed since it was indexed, or does a splitter miscount?"
         )
-
-
-@contextmanager
-def _shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
-    """The function to report progress to; for True a bar on standard error, which disappears at the end."""
-    if not isinstance(progress, bool):
-        yield progress
-        return
-    if not progress:
-        yield None
-        return
-    from rich.console import Console  # slow to import
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("questions"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("questions", total=None)
-        yield lambda stage, done, total: bar.update(task, completed=done, total=total)
 
 
 class RetrieverHooks(Generic[R, D]):
@@ -488,17 +299,7 @@ class RetrieverHooks(Generic[R, D]):
         self._hits = hits
 
     def run_retriever(
-        self,
-        retriever: R,
-        benchmark: Benchmark | str,
-        *,
-        name: str | None = None,
-        pool: Iterable[D] | None = None,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | bool | None = None,
-        answers_file: Path | str | None = None,
-        **asked: Any,
+        self, retriever: R, benchmark: Benchmark | str, *, pool: Iterable[D] | None = None, **options: Any
     ) -> Run:
         """Ask a retriever every question of a benchmark, and locate its hits. Nothing is indexed again.
 
@@ -509,61 +310,41 @@ class RetrieverHooks(Generic[R, D]):
             retriever: any retriever of LlamaIndex; any of LangChain, or a runnable from a string to documents; any of
                 Haystack, or a whole pipeline.
             benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
-            name: the system's name in tables; by default the retriever's own.
             pool: everything the retriever could have returned, for PrecisionOmega and k = "min".
-            retries: how often a question is asked again after an exception.
-            retry_wait: seconds before the first retry; doubled for each further one.
-            progress: called as ``progress("retrieve", done, total)``; True for a bar on standard error.
-            answers_file: keeps every answer as it comes: a run that was interrupted, or had failures, asks only the
-                rest. The file belongs to one system, by its name and, where known, its settings. Delete it when the
-                index has changed.
-            asked: the framework's own options, such as Haystack's sockets.
+            options: ``name``, the system's name in tables; ``retries`` after an exception (2); ``retry_wait`` in
+                seconds before the first (0.5), doubled for each further one; ``progress``, called as
+                ``progress("retrieve", done, total)``; and the framework's own, such as Haystack's sockets.
 
         Returns:
             The run. `Run.failures` has the questions that failed to the last, with reasons; a warning says so.
 
         Raises:
-            DataError: `retriever` is no retriever, or does not return the framework's documents; or `answers_file` is
-                of another system.
+            DataError: `retriever` is no retriever, or does not return the framework's documents.
             ModelError: every question failed, or the first five did.
         """
-        how = RunSettings(retries, retry_wait, progress, answers_file)
-        asking = self._asking(retriever, benchmark, name, how, asked)
-        with asking as run:
-            for query in run.benchmark.queries:
-                finished(run.ask(query, at_once(run.system.ask), at_once(time.sleep)))
-        return run.run(name or run.system.name, self._pool(pool))
+        run = self._run(retriever, benchmark, options)
+        for query in run.benchmark.queries:
+            finished(run.ask(query, at_once(run.system.ask), at_once(time.sleep)))
+        return run.run(self._pool(pool))
 
     async def arun_retriever(
-        self,
-        retriever: R,
-        benchmark: Benchmark | str,
-        *,
-        name: str | None = None,
-        pool: Iterable[D] | None = None,
-        concurrency: int = 8,
-        retries: int = 2,
-        retry_wait: float = 0.5,
-        progress: Progress | bool | None = None,
-        answers_file: Path | str | None = None,
-        **asked: Any,
+        self, retriever: R, benchmark: Benchmark | str, *, pool: Iterable[D] | None = None, **options: Any
     ) -> Run:
-        """`run_retriever` by the retriever's asynchronous method, with at most `concurrency` questions at a time."""
-        how = RunSettings(retries, retry_wait, progress, answers_file, concurrency)
-        free = asyncio.Semaphore(how.concurrency)
-        with self._asking(retriever, benchmark, name, how, asked) as run:
+        """`run_retriever` by the asynchronous method, with at most ``concurrency`` (8) questions at a time."""
+        run = self._run(retriever, benchmark, options, concurrent=True)
+        free = asyncio.Semaphore(run.settings.concurrency)
 
-            async def ask(query: Query) -> None:
-                async with free:
-                    await run.ask(query, run.system.aask, asyncio.sleep)
+        async def ask(query: Query) -> None:
+            async with free:
+                await run.ask(query, run.system.aask, asyncio.sleep)
 
-            tasks = [asyncio.ensure_future(ask(query)) for query in run.benchmark.queries]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-        return run.run(name or run.system.name, self._pool(pool))
+        tasks = [asyncio.ensure_future(ask(query)) for query in run.benchmark.queries]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return run.run(self._pool(pool))
 
     def evaluate_retriever(
         self,
@@ -571,21 +352,20 @@ class RetrieverHooks(Generic[R, D]):
         benchmark: Benchmark | str,
         *,
         measures: Sequence[Measure | str] | Measure | str | None = None,
-        k: Depth | Sequence[Depth] = 5,
+        k: Depth | Sequence[Depth] = _DEPTHS,
         counter: str = "cl100k_base",
-        **how: Any,
+        **options: Any,
     ) -> Report:
         """Score a deployed retriever.
 
         Args:
             retriever: see `run_retriever`.
             benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
-            measures: one or a list, such as ``["Recall@5", "Precision@5"]``; by default Recall, Precision, IoU and F1
-                at `k`, and PrecisionOmega if there is a ``pool``.
-            k: how many hits count in the default measures.
+            measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU
+                and F1 at `k`, and PrecisionOmega if there is a ``pool``.
+            k: the depths of the default measures: an equal budget of tokens first, then so many hits.
             counter: whose tokens are counted.
-            how: other arguments of `run_retriever`: ``name``, ``pool``, ``retries``, ``retry_wait``, ``progress``,
-                ``answers_file``, and the framework's own.
+            options: other arguments of `run_retriever`.
 
         Returns:
             The report: scores per question, how many hits were located (`Report.located`), and the questions without
@@ -594,43 +374,31 @@ class RetrieverHooks(Generic[R, D]):
         Raises:
             OptionError: an unknown measure, depth, counter or option; before any question is asked.
         """
-        scorer, wanted = _scoring(benchmark, measures, k, counter, how)
-        return scorer.score(self.run_retriever(retriever, scorer.benchmark, **how), wanted)
+        scorer, parsed, others = _scoring(benchmark, measures, k, counter, **options)
+        return scorer.score(self.run_retriever(retriever, scorer.benchmark, **others), parsed)
 
-    async def aevaluate_retriever(
-        self,
-        retriever: R,
-        benchmark: Benchmark | str,
-        *,
-        measures: Sequence[Measure | str] | Measure | str | None = None,
-        k: Depth | Sequence[Depth] = 5,
-        counter: str = "cl100k_base",
-        **how: Any,
-    ) -> Report:
-        """`evaluate_retriever` by the retriever's asynchronous method; `how` also takes ``concurrency``."""
-        scorer, wanted = _scoring(benchmark, measures, k, counter, how)
-        return scorer.score(await self.arun_retriever(retriever, scorer.benchmark, **how), wanted)
+    async def aevaluate_retriever(self, retriever: R, benchmark: Benchmark | str, **options: Any) -> Report:
+        """`evaluate_retriever` by the retriever's asynchronous method; `options` also take ``concurrency``."""
+        scorer, parsed, others = _scoring(benchmark, **options)
+        return scorer.score(await self.arun_retriever(retriever, scorer.benchmark, **others), parsed)
 
-    @contextmanager
-    def _asking(
-        self, retriever: R, benchmark: Benchmark | str, name: str | None, how: RunSettings, options: dict[str, Any]
-    ) -> Iterator[RetrieverRun]:
-        system = self._system(retriever, **self._checked(options))
-        benchmark = _benchmark(benchmark)
-        mark = "" if how.answers_file is None else settings_mark(system.parts, system.is_part)
-        kept = AnswersFile(how.answers_file, name or system.name, mark)
-        with kept, _shown(how.progress) as progress:
-            yield RetrieverRun(benchmark, how, system, self._hits, _Locator(benchmark), kept, progress)
+    def _run(
+        self, retriever: R, benchmark: Benchmark | str, options: dict[str, Any], *, concurrent: bool = False
+    ) -> RetrieverRun:
+        from chunkcore.retrieval import RetrievalMethod
 
-    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        if "concurrency" in options:
+        if "concurrency" in options and not concurrent:
             raise OptionError("concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever")
+        usual = [option.name for option in fields(RunSettings)]
         parameters = signature(self._system).parameters.values()
-        known = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
-        if unknown := sorted(options.keys() - set(known)):
-            among = [*known, "name", "pool", "retries", "retry_wait", "progress", "answers_file"]
-            raise OptionError(f"there is no option {unknown[0]!r}; expected one of {', '.join(sorted(among))}")
-        return options
+        others = [parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY]
+        check_option_names("run_retriever", options, [*usual, *others, "pool"])
+        settings = RunSettings(**{name: value for name, value in options.items() if name in usual})
+        if isinstance(retriever, RetrievalMethod):
+            raise DataError(f"{retriever.name} is not indexed yet: index it first, by .index(corpus)")
+        system = self._system(retriever, **{name: options[name] for name in others if name in options})
+        benchmark = _benchmark(benchmark)
+        return RetrieverRun(benchmark, settings, system, self._hits, _Locator(benchmark))
 
     def _pool(self, pool: Iterable[D] | None) -> list[Hit] | None:
         return None if pool is None else self._hits(list(pool))
@@ -638,17 +406,18 @@ class RetrieverHooks(Generic[R, D]):
 
 def _scoring(
     benchmark: Benchmark | str,
-    measures: Sequence[Measure | str] | Measure | str | None,
-    k: Depth | Sequence[Depth],
-    counter: str,
-    how: Mapping[str, Any],
-) -> tuple[Scorer, list[Measure]]:
+    measures: Sequence[Measure | str] | Measure | str | None = None,
+    k: Depth | Sequence[Depth] = _DEPTHS,
+    counter: str = "cl100k_base",
+    **options: Any,
+) -> tuple[Scorer, list[Measure], dict[str, Any]]:
+    """The scorer, the measures, and the options of the run."""
     from chunkcore.evaluation.measures import measures_at
     from chunkcore.evaluation.scoring import Scorer
 
     if measures is None:
         usual = measures_at([k] if isinstance(k, int | str) else _listed("k", k), ["token"])
-        wanted = [each for each in usual if not each.needs_pool or how.get("pool") is not None]
+        parsed = [measure for measure in usual if not measure.needs_pool or options.get("pool") is not None]
     else:
-        wanted = measures_of(measures)
-    return Scorer(_benchmark(benchmark), counter=counter), wanted
+        parsed = measures_of(measures)
+    return Scorer(_benchmark(benchmark), counter=counter), parsed, options

@@ -150,7 +150,7 @@ def answering(*pieces: Hit) -> DeployedRetriever:
     async def ask(question: str) -> list[Hit]:
         return list(pieces)
 
-    return DeployedRetriever("toy", lambda question: list(pieces), ask, None, callable)
+    return DeployedRetriever("toy", lambda question: list(pieces), ask)
 
 
 HOOKS: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, list)

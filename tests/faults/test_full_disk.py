@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkadapters.retrieval import AnswersFile
 from chunkcore.cli import main
 from chunkcore.columns import concatenate, text_key
 from chunkcore.errors import DataError
-from chunkcore.files import write_text
+from chunkcore.files import AppendLog, write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import LLMCache
 from chunkcore.stored import store_documents
@@ -115,15 +114,19 @@ def filled(disk: Disk, add) -> int:
     return next(numbers) - 1
 
 
-def test_kept_answers_of_a_retriever_are_kept_up_to_the_one_that_had_no_room(disk: Disk) -> None:
+def opened(path) -> AppendLog:
+    return AppendLog(path, {"format": "toy"}, what="toy log", advice="rename it")
+
+
+def test_a_log_keeps_every_line_up_to_the_one_that_had_no_room(disk: Disk) -> None:
     path = disk.path / "kept.jsonl"
-    with AnswersFile(path, "system") as kept:
-        added = filled(disk, lambda number: kept.keep(f"{number}?" + " " * 200, []))
-    with AnswersFile(path, "system") as again:
-        assert [again.fetch(f"{number}?" + " " * 200) for number in range(added + 1)] == [[]] * added + [None]
+    with opened(path) as log:
+        added = filled(disk, lambda number: log.append({"number": number, "text": " " * 200}))
+    with opened(path) as again:
+        assert [entry["number"] for _, entry in again.entries] == list(range(added))
 
 
-@pytest.mark.parametrize("begin", [lambda path: AnswersFile(path, "s")])
+@pytest.mark.parametrize("begin", [opened])
 def test_none_of_them_is_begun_by_halves(disk: Disk, begin) -> None:
     path = disk.path / "kept.jsonl"
     disk.fill()

@@ -16,16 +16,15 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.models import ChunkcoreEmbeddings as ChunkcoreEmbeddings
     from chunkadapters.langchain.models import as_embedder as as_embedder
     from chunkadapters.langchain.models import as_llm as as_llm
+    from chunkadapters.langchain.passages import IndexRetriever as IndexRetriever
     from chunkadapters.langchain.passages import PassageCompressor as PassageCompressor
     from chunkadapters.langchain.passages import PassageRetriever as PassageRetriever
-    from chunkadapters.langchain.retrieval import MergeOverlaps as MergeOverlaps
     from chunkadapters.langchain.retrieval import add_embedded as add_embedded
     from chunkadapters.langchain.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.langchain.retrieval import arun_retriever as arun_retriever
     from chunkadapters.langchain.retrieval import embed_late as embed_late
     from chunkadapters.langchain.retrieval import evaluate_retriever as evaluate_retriever
     from chunkadapters.langchain.retrieval import langsmith_evaluator as langsmith_evaluator
-    from chunkadapters.langchain.retrieval import merge_overlaps as merge_overlaps
     from chunkadapters.langchain.retrieval import run_retriever as run_retriever
     from chunkadapters.langchain.retrieval import segment_documents as segment_documents
     from chunkadapters.langchain.splitter import ChunkcoreTextSplitter as ChunkcoreTextSplitter

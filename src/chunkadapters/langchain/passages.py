@@ -1,199 +1,227 @@
-"""Passages in LangChain: `PassageRetriever` over documents or retrievers, `PassageCompressor` behind any retriever."""
+"""Passages in LangChain: behind any retriever, and from a saved index alone."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import VectorStore
-from pydantic import Field, PrivateAttr, field_validator
-from typing_extensions import Self
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config
+from pydantic import field_validator
 
-from chunkadapters.configuration import build, embedder_of
-from chunkadapters.hits import merged_id
-from chunkadapters.langchain.models import as_model
 from chunkadapters.langchain.retrieval import hit_of
-from chunkadapters.langchain.splitter import KEYS, document_of, source_of
-from chunkadapters.passages import (
-    COUNTER,
-    DEPTH,
-    MAX_TOKENS,
-    UNITS,
-    Counter,
-    PassageLimits,
-    PassageMaker,
-    PassageSearch,
-    as_chunk,
-    listed,
-    parts_of,
-    passage_metadata,
-)
-from chunkadapters.places import PARTS
-from chunkcore.chunkers import Chunker
-from chunkcore.errors import OptionError
-from chunkcore.models import Embedder
+from chunkadapters.langchain.splitter import KEYS, part_of, source_of
+from chunkadapters.passages import STRICT, IndexFields, Limits, Passage, PassageOptions, core_documents
+from chunkadapters.places import page_marks
+from chunkcore.document import Document as CoreDocument
+from chunkcore.errors import DataError, OptionError
+
+_LIMITS = ("max_tokens", "k")
 
 
-def _assembled(maker: PassageMaker, rankings: Sequence[Sequence[Document]]) -> list[Document]:
-    made = []
-    for found, members in maker.passages(rankings, hit_of):
-        ids = [each.id or merged_id([each.page_content]) for each in members]
-        metadata = passage_metadata(found, [each.metadata for each in members], ids, KEYS) | {"score": found.score}
-        name = ids[0] if len(ids) == 1 else merged_id(ids)
-        made.append(Document(page_content=found.text, metadata=metadata, id=name))
-    return made
+def _core_document(document: Document) -> CoreDocument:
+    source, _ = source_of(document.id, document.page_content, document.metadata)
+    name = part_of(source, document.metadata)
+    return CoreDocument(name, document.page_content, document.metadata, page_marks(document.metadata))
 
 
-class PassageCompressor(PassageLimits, BaseDocumentCompressor):
-    """Makes passages of a retriever's small chunks: neighbouring hits joined, the best within a budget of tokens.
+class _Indexed(IndexFields):
+    @staticmethod
+    def to_core(documents: Any) -> list[CoreDocument]:
+        return core_documents(documents, Document, "LangChain", _core_document)
 
-    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(max_tokens=1000), base_retriever=...)``,
-    behind anything that returns chunks of `ChunkcoreTextSplitter` in its order: a vector store, an ensemble, a
-    multi-query retriever. Let it return 50 chunks or more (``search_kwargs={"k": 50}``): of few there is little to
-    choose. Scores are not needed.
 
-    A passage has the text of its chunks, joined by a space where the source is not given; ``start_index``,
-    ``end_index`` and, for several places, ``spans``; its first chunk's other metadata, all chunks' ``pages``;
-    ``score``, what it is worth over its threshold; ``parts``, each chunk with id, place and score; and ``merged_ids``.
+def _documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
+    return [_document(passage, hits) for passage in passages]
+
+
+def _document(passage: Passage, hits: Sequence[Document]) -> Document:
+    text = passage.retrieved.text
+    if passage.document is None:
+        (number,) = passage.hits
+        return (
+            hits[number]
+            if text == hits[number].page_content
+            else hits[number].model_copy(update={"page_content": text})
+        )
+    metadata = passage.metadata([hit.metadata for hit in hits], KEYS)
+    metadata.setdefault("source", passage.document.id)
+    metadata |= {"source_id": passage.document.id, "passage_score": passage.retrieved.score}
+    return Document(page_content=text, metadata=metadata, id=passage.id)
+
+
+class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
+    """Passages behind a retriever: exact spans of any size under a budget of tokens.
+
+    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), base_retriever=...)``, behind
+    any retriever with any chunks. The hits count by their order, the question's words by the index. No model is needed,
+    and nothing is embedded or ingested again.
+
+    A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the best hit's other metadata,
+    ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit that is in no
+    document of the index stays as it is, at its rank.
+
+    The index is a copy of the texts: after a document has changed, update it (``index.update(documents)``). A hit whose
+    text its document no longer has shows the change; a warning says so, and the document's text is not used.
 
     Args:
+        index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
+        documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
+        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
+            "all": of any document of the index.
+        balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' texts.
         k: the most passages.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 
     Raises:
-        ValueError: an option is out of range.
+        ValueError: an option is out of range, or there is no index.
 
     Warns:
-        PassageWarning: hits state no place, or chunks have over a third of the budget each.
+        PassageWarning: once, of hits in no document, and of each document that has changed.
 
-    >>> place = {"source_id": "tea.md"}
-    >>> hits = [
-    ...     Document(page_content=text, metadata=place | {"start_index": start})
-    ...     for start, text in [(9, "It boils."), (0, "Tea: hot"), (500, "Or cold.")]
-    ... ]
-    >>> [each.page_content for each in PassageCompressor(max_tokens=8).compress_documents(hits, "hot?")]
-    ['Tea: hot It boils.']
+    >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
+    >>> hits = [Document(page_content="Tea is hot. It", metadata={"source": "tea.md"})]
+    >>> [found.page_content for found in PassageCompressor(documents=[tea]).compress_documents(hits, "What boils?")]
+    ['Tea is hot. It boils. Ice is cold.']
     """
+
+    model_config = STRICT
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """The passages, best first. The query is not used.
-
-        Raises `DataError` for anything but documents.
-        """
-        return _assembled(self._maker, [documents])
+        """The passages, best first. Raises `DataError` for anything but documents."""
+        return _documents(self._local.behind(query, list(map(hit_of, documents)), self), documents)
 
 
-class PassageRetriever(PassageLimits, BaseRetriever):
-    """Retrieves passages: exact spans of any size under a budget of tokens, from small chunks that are indexed once.
+class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
+    """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
-    From retrievers or vector stores over chunks of `ChunkcoreTextSplitter`, dense, lexical or both: their hits are
-    joined where they are neighbours, see `PassageCompressor` for what comes out. `from_documents` indexes documents in
-    memory and finds the best passages of all sizes exactly.
+    See `PassageCompressor` for the options and for what comes out. ``k`` and ``max_tokens`` of a call are the limits of
+    its answer; every other keyword argument and the configuration go to the retriever, which must take them.
 
     Args:
-        retrievers: one or several; a vector store is searched for `hits` chunks. Let a retriever return as many.
-        max_tokens: of all passages' texts.
-        k: the most passages.
-        counter: of tokens; see `PassageCompressor`.
-        hits: of each vector store.
+        retriever: any retriever, or runnable from a question to documents.
+        index, documents, words, balance, max_tokens, k, counter: see `PassageCompressor`.
 
     Raises:
-        ValueError: an option is out of range, or something is no retriever.
+        ValueError: an option is out of range, there is no index, or something is no retriever.
 
-    Warns:
-        PassageWarning: hits state no place, or chunks have over a third of the budget each.
-
-    >>> documents = [Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})]
-    >>> retriever = PassageRetriever.from_documents(documents, units="sentence:size=3,counter=words", max_tokens=8)
-    >>> [each.page_content for each in retriever.invoke("Is tea hot?")]
-    ['Tea is hot. It boils.']
+    >>> from langchain_core.runnables import RunnableLambda
+    >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
+    >>> retriever = PassageRetriever(RunnableLambda(lambda question: [tea]), documents=[tea], max_tokens=20)
+    >>> [found.page_content for found in retriever.invoke("Is tea hot?")]
+    ['Tea is hot. It boils. Ice is cold.']
     """
 
-    retrievers: list[Any] = Field(default_factory=list)
-    hits: int = Field(default=DEPTH, ge=1, strict=True)
-    _documents: list[Document] = PrivateAttr(default_factory=list)
-    _search: PassageSearch | None = PrivateAttr(default=None)
+    model_config = STRICT
 
-    @field_validator("retrievers", mode="before")
+    retriever: Any
+
+    def __init__(self, retriever: Any, **options: Any) -> None:
+        super().__init__(retriever=retriever, **options)
+
+    @field_validator("retriever")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
-        listed = list(value) if isinstance(value, list | tuple) else [value]
-        if wrong := [type(each).__name__ for each in listed if not isinstance(each, Runnable | VectorStore)]:
-            raise OptionError(f"retrievers are LangChain retrievers or vector stores, got {wrong[0]}")
-        return listed
+    def _check_retriever(cls, retriever: Any) -> Any:
+        if hasattr(retriever, "as_retriever"):
+            raise OptionError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
+        if not isinstance(retriever, Runnable):
+            raise OptionError(f"retriever is a LangChain retriever or runnable, got {type(retriever).__name__}")
+        return retriever
 
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        return True
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
+        return super().invoke(input, config, call_config=config, **kwargs)
 
-    @classmethod
-    def from_documents(
-        cls,
-        documents: Iterable[Document],
-        embeddings: Embeddings | Embedder | str | None = None,
-        *,
-        units: Chunker | str = UNITS,
-        max_tokens: int = MAX_TOKENS,
-        k: int | None = None,
-        counter: Counter = COUNTER,
-    ) -> Self:
-        """A retriever over documents, indexed in memory by the core's retriever ``passages``.
+    async def ainvoke(
+        self,
+        input: str,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        return await super().ainvoke(input, config, call_config=config, **kwargs)
 
-        A passage has one span of its document; its metadata are those of a chunk of `ChunkcoreTextSplitter`, with
-        ``score`` and ``parts``.
-
-        Args:
-            documents: as for `ChunkcoreTextSplitter.split_documents`.
-            embeddings: searches by vectors too; without them, by words alone, and no model is needed.
-            units: cuts the small chunks that are indexed; chunks must not overlap.
-            max_tokens, k, counter: see the class.
-
-        Raises:
-            ValueError: an option is out of range, units overlap, or something else than documents is given.
-        """
-        made = cls(max_tokens=max_tokens, k=k, counter=counter)
-        made._documents = listed(documents, Document, "LangChain")
-        texts = [(each.page_content, each.metadata.get("title")) for each in made._documents]
-        made._search = PassageSearch.of_texts(texts, build(units), embedder_of(embeddings, as_model), made._maker)
-        return made
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        if self._search is not None:
-            return self._found(self._search, query)
-        told = {"callbacks": run_manager.get_child()}
-        return _assembled(self._maker, [each.invoke(query, config=told) for each in self._runnables()])
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **arguments: Any
+    ) -> list[Document]:
+        options, config, others = self._read(arguments)
+        hits = self.retriever.invoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
+        return self._passages(query, hits, options)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
-        if self._search is not None:
-            return await asyncio.to_thread(self._found, self._search, query)
-        told = {"callbacks": run_manager.get_child()}
-        found = await asyncio.gather(*(each.ainvoke(query, config=told) for each in self._runnables()))
-        return _assembled(self._maker, found)
+        options, config, others = self._read(arguments)
+        hits = await self.retriever.ainvoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
+        return await asyncio.to_thread(self._passages, query, hits, options)
 
-    def _runnables(self) -> list[Any]:
-        if not self.retrievers:
-            raise OptionError("there is nothing to search: give retrievers, or documents by from_documents")
-        stores = {"search_kwargs": {"k": self.hits}}
-        return [each.as_retriever(**stores) if isinstance(each, VectorStore) else each for each in self.retrievers]
+    def _read(self, arguments: dict[str, Any]) -> tuple[PassageOptions, RunnableConfig | None, dict[str, Any]]:
+        """The limits of this call, its configuration, and the arguments that go to the retriever."""
+        others = {name: value for name, value in arguments.items() if name not in (*_LIMITS, "call_config")}
+        child = self.retriever
+        if others and isinstance(child, BaseRetriever) and not child._expects_other_args:  # which drops them in silence
+            raise OptionError(f"{type(child).__name__} takes no {', '.join(others)} in a call: give it its own options")
+        options = {name: getattr(self, name) for name in PassageOptions.model_fields}
+        limits = {name: arguments[name] for name in _LIMITS if name in arguments}
+        return PassageOptions(**options | limits), arguments.get("call_config"), others
 
-    def _found(self, search: PassageSearch, query: str) -> list[Document]:
-        made: list[Document] = []
-        for found in search.search(query):
-            source = self._documents[int(found.document_id)]
-            document = document_of(source, as_chunk(found, source.id or found.document_id, len(made)))
-            _, origin = source_of(source.id, source.page_content, source.metadata)
-            document.metadata |= {PARTS: parts_of(found, KEYS, origin=origin), "score": found.score}
-            made.append(document)
-        return made
+    def _passages(self, query: str, documents: Any, options: PassageOptions) -> list[Document]:
+        if not isinstance(documents, list | tuple):
+            raise DataError(f"expected a list of documents of the retriever, got {type(documents).__name__}")
+        return _documents(self._local.behind(query, list(map(hit_of, documents)), options), documents)
+
+
+class IndexRetriever(Limits, _Indexed, BaseRetriever):
+    """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
+
+    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    A call may have ``k``, ``max_tokens``, and ``filter``: values of metadata, or a function of a `Document` that has
+    the metadata and no text.
+
+    Args:
+        index: a saved index's folder, or an index.
+        documents: instead of an index, see `PassageCompressor`.
+        max_tokens: of all texts.
+        k: the most passages.
+        counter: of tokens.
+
+    Raises:
+        ValueError: an option is out of range, or there is no index.
+
+    >>> tea = Document(page_content="Tea is hot.", metadata={"source": "tea.md", "level": 1})
+    >>> retriever = IndexRetriever(documents=[tea])
+    >>> [len(retriever.invoke("Is tea hot?", filter={"level": level})) for level in (1, 2)]
+    [1, 0]
+    """
+
+    model_config = STRICT
+
+    def __init__(self, index: Any = None, **options: Any) -> None:
+        super().__init__(index=index, **options)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun | None = None,
+        filter: Mapping[str, Any] | Callable[[Document], bool] | None = None,  # noqa: A002
+        **arguments: Any,
+    ) -> list[Document]:
+        if unknown := sorted(arguments.keys() - set(_LIMITS)):
+            raise OptionError(f"a call takes k, max_tokens and filter, got {', '.join(unknown)}")
+        limits = Limits(**{name: getattr(self, name) for name in Limits.model_fields} | arguments)
+
+        def allowed(metadata: Mapping[str, Any]) -> bool:
+            assert callable(filter)
+            return filter(Document(page_content="", metadata=dict(metadata)))
+
+        return _documents(self._local.passages(query, limits, allowed if callable(filter) else filter), [])
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **arguments: Any) -> list[Document]:
+        return await asyncio.to_thread(self._get_relevant_documents, query, **arguments)

@@ -1,4 +1,4 @@
-"""Scores for LangChain retrievers; merged hits, late embeddings, and segments as small documents."""
+"""Scores for LangChain retrievers; late embeddings, and segments as small documents."""
 
 from __future__ import annotations
 
@@ -9,27 +9,13 @@ from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.callbacks import Callbacks
-from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
-from langchain_core.embeddings import Embeddings
+from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field
 
-from chunkadapters.hits import (
-    GAP,
-    SEPARATOR,
-    Hit,
-    MergedHit,
-    late_vectors,
-    merge_hits,
-    merged_id,
-    merged_metadata,
-    names,
-    segments_of,
-)
+from chunkadapters.hits import Hit, late_vectors, names, segments_of
 from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
-from chunkadapters.places import DERIVED, SEGMENTS, SPANS, unused_id
+from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, unused_id
 from chunkadapters.retrieval import DeployedRetriever, QuestionScorer, RetrieverHooks, measures_of
 from chunkcore.errors import DataError
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
@@ -46,13 +32,14 @@ def hit_of(document: Any) -> Hit:
     known, text = document.metadata, document.page_content
     score = known.get("score", known.get("relevance_score"))
     source = known.get("source_id") or known.get("source")
+    part = part_of(str(source), known) if source else ""
     return Hit(
         text=text,
         score=float(score) if isinstance(score, Real) else 0.0,  # of NumPy, too, as rerankers give
-        document_ids=names(known.get("source_id"), document.id, known.get("source")),
+        document_ids=names(part, known.get("source_id"), known.get("source"), document.id),
         spans=KEYS.spans_of(known, text),
         derived=known.get(DERIVED) is True,
-        document=part_of(str(source), known) if source else "",
+        document=part,
     )
 
 
@@ -61,17 +48,13 @@ def hit_of(document: Any) -> Hit:
 
 def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     if isinstance(retriever, Runnable):
-        return DeployedRetriever(retriever.get_name(), retriever.invoke, retriever.ainvoke, retriever, _is_part)
+        return DeployedRetriever(retriever.get_name(), retriever.invoke, retriever.ainvoke, retriever)
     if hasattr(retriever, "as_retriever"):
         raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
     raise DataError(
         f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
         "wrap a function as RunnableLambda(function)"
     )
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, Runnable | Embeddings)
 
 
 def _hits(answer: Any) -> list[Hit]:
@@ -96,7 +79,7 @@ Evaluator = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 def langsmith_evaluator(
     benchmark: Benchmark | str,
-    measures: Sequence[Measure | str] | str = ("Recall@5", "Precision@5", "IoU@5"),
+    measures: Sequence[Measure | str] | str = ("Recall@1000tok", "Recall@5", "Precision@5"),
     *,
     question_key: str = "question",
     documents_key: str = "documents",
@@ -104,8 +87,8 @@ def langsmith_evaluator(
 ) -> Evaluator:
     """A function that scores an application's retrieval, for ``client.evaluate(app, evaluators=[...])``.
 
-    It maps inputs and outputs to ``{"results": [{"key": "Recall@5", "score": 0.8}, ...]}``, and raises `DataError`,
-    which LangSmith shows, for a question that the benchmark lacks and for outputs without documents.
+    It maps inputs and outputs to ``{"results": [{"key": "Recall@1000tok", "score": 0.8}, ...]}``, and raises
+    `DataError`, which LangSmith shows, for a question that the benchmark lacks and for outputs without documents.
 
     Args:
         benchmark: with the examples' questions; or the name of a collection that ships with chunkcore.
@@ -139,68 +122,6 @@ def _held(mapping: Any, key: str, what: str) -> Any:
         keys = ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
         raise DataError(f"the {what} have no {key!r}, but {keys or 'nothing'}: name the key that has it")
     return mapping[key]
-
-
-# ---- Hits that overlap
-
-
-class MergeOverlaps(BaseDocumentTransformer, BaseDocumentCompressor):
-    """Merges hits of one source that overlap or touch, so that no token goes to the model twice.
-
-    A document compressor, for ``ContextualCompressionRetriever(base_compressor=MergeOverlaps(), ...)``, and a document
-    transformer, for ``DocumentCompressorPipeline`` and ``retriever | MergeOverlaps().transform_documents``.
-
-    Results are in the order of their best hits. A merged document has the source's text at ``start_index``,
-    ``end_index`` and (for several places) ``spans``; the score of its best hit; the other metadata of the first hit by
-    place; and ``merged_ids``, the hits' ids, best first. A hit is unchanged if it does not state its place
-    (``source_id`` or ``source``, and ``start_index``), or if its text differs from the source there.
-
-    Args:
-        max_gap: also merge hits with at most this many characters between them; by default those of a paragraph break.
-            The text of the gap is unknown: the result has several spans.
-        separator: joins texts across a gap.
-
-    Raises:
-        pydantic.ValidationError: (a ValueError) an option is out of range.
-
-    >>> hits = [
-    ...     Document(page_content=text, metadata={"source": "tea.md", "start_index": start})
-    ...     for start, text in [(8, "is hot."), (0, "The tea is")]
-    ... ]
-    >>> [(each.page_content, each.metadata["end_index"]) for each in MergeOverlaps().transform_documents(hits)]
-    [('The tea is hot.', 15)]
-    """
-
-    max_gap: int = Field(default=GAP, ge=0, strict=True)
-    separator: str = SEPARATOR
-
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
-    ) -> list[Document]:
-        """The merged hits. The query is not used."""
-        return self.transform_documents(documents)
-
-    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
-        """The merged hits. Raises `DataError` for anything but documents."""
-        merged = merge_hits(list(map(hit_of, documents)), self.max_gap, self.separator)
-        return [_merged(each, documents) for each in merged]
-
-
-def merge_overlaps(documents: Sequence[Document], *, max_gap: int = GAP, separator: str = SEPARATOR) -> list[Document]:
-    """`MergeOverlaps` as a function."""
-    return MergeOverlaps(max_gap=max_gap, separator=separator).transform_documents(documents)
-
-
-def _merged(merged: MergedHit, hits: Sequence[Document]) -> Document:
-    if len(merged.members) == 1:
-        return hits[merged.first]
-    members = [hits[rank] for rank in merged.members]
-    known = [hits[merged.first].metadata, *(each.metadata for each in members)]
-    metadata = merged_metadata(known, [each.id for each in members if each.id])
-    metadata |= {key: value for key, value in members[0].metadata.items() if key in ("score", "relevance_score")}
-    metadata |= KEYS.write(merged.spans)
-    ids = [each.id or f"{each.metadata.get('start_index')}:{each.page_content}" for each in members]
-    return Document(page_content=merged.text, metadata=metadata, id=merged_id(ids))
 
 
 # ---- Late vectors and segments
@@ -245,7 +166,7 @@ def add_embedded(store: VectorStore, embedded: Sequence[tuple[Document, list[flo
             "FAISS, PGVector, OpenSearch and Elasticsearch have"
         )
     taken: set[str] = set()
-    ids = [unused_id(each.id or merged_id([each.page_content]), taken) for each, _ in embedded]
+    ids = [unused_id(each.id or digest(each.page_content), taken) for each, _ in embedded]
     texts, vectors = [each.page_content for each, _ in embedded], [vector for _, vector in embedded]
     given: dict[str, Any] = {"metadatas": [each.metadata for each, _ in embedded], "ids": ids, **more}
     # Some stores take pairs, others texts and vectors apart.
@@ -277,6 +198,6 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
         known = {key: value for key, value in chunk.metadata.items() if key not in (SEGMENTS, SPANS)}
         for spans, text in segments_of(hit_of(chunk), chunk.metadata):
             metadata = copy.deepcopy(known) | (KEYS.write(spans) or UNKNOWN) | {id_key: chunk.id}
-            name = unused_id(merged_id([chunk.id, str(spans)]), taken)
+            name = unused_id(digest(f"{chunk.id}{spans}"), taken)
             found.append(Document(page_content=text, metadata=metadata, id=name))
     return found

@@ -19,9 +19,9 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser as ChunkcoreNodeParser
     from chunkadapters.llamaindex.node_parser import chunk_id_func as chunk_id_func
     from chunkadapters.llamaindex.node_parser import from_document as from_document
+    from chunkadapters.llamaindex.passages import IndexRetriever as IndexRetriever
     from chunkadapters.llamaindex.passages import PassagePostprocessor as PassagePostprocessor
     from chunkadapters.llamaindex.passages import PassageRetriever as PassageRetriever
-    from chunkadapters.llamaindex.retrieval import MergeOverlaps as MergeOverlaps
     from chunkadapters.llamaindex.retrieval import SpanF1 as SpanF1
     from chunkadapters.llamaindex.retrieval import SpanIoU as SpanIoU
     from chunkadapters.llamaindex.retrieval import SpanPrecision as SpanPrecision
@@ -31,7 +31,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.retrieval import arun_retriever as arun_retriever
     from chunkadapters.llamaindex.retrieval import embed_late as embed_late
     from chunkadapters.llamaindex.retrieval import evaluate_retriever as evaluate_retriever
-    from chunkadapters.llamaindex.retrieval import merge_overlaps as merge_overlaps
     from chunkadapters.llamaindex.retrieval import run_retriever as run_retriever
     from chunkadapters.llamaindex.retrieval import segment_nodes as segment_nodes
     from chunkadapters.llamaindex.updating import IndexUpdate as IndexUpdate

@@ -1,4 +1,4 @@
-"""Passages in LlamaIndex: `PassageRetriever` over documents or retrievers, `PassagePostprocessor` in a query engine."""
+"""Passages in LlamaIndex: behind any retriever, and from a saved index alone."""
 
 from __future__ import annotations
 
@@ -7,106 +7,110 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import Field
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
-from llama_index.core.storage.docstore.types import BaseDocumentStore
-from typing_extensions import Self
-
-from chunkadapters.configuration import embedder_of
-from chunkadapters.hits import merged_id
-from chunkadapters.llamaindex.models import as_model
-from chunkadapters.llamaindex.node_parser import KEYS, ChunkcoreNodeParser, origin_of
-from chunkadapters.llamaindex.retrieval import hit_of, joined_node
-from chunkadapters.passages import (
-    COUNTER,
-    DEPTH,
-    MAX_TOKENS,
-    UNITS,
-    Counter,
-    PassageLimits,
-    PassageMaker,
-    PassageSearch,
-    as_chunk,
-    listed,
-    parts_of,
-    passage_metadata,
+from llama_index.core.schema import (
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
 )
-from chunkadapters.places import PARTS
-from chunkcore.chunkers import Chunker
+from llama_index.core.vector_stores import MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+
+from chunkadapters.llamaindex.node_parser import KEYS, node_place
+from chunkadapters.llamaindex.retrieval import hit_of
+from chunkadapters.passages import STRICT, IndexFields, Limits, LocalIndex, Passage, PassageOptions, core_documents
+from chunkadapters.places import SPANS, page_marks
+from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
-from chunkcore.models import Embedder
-
-_BESIDE = 2  # neighbours on each side of a hit
 
 
-def _assembled(
-    maker: PassageMaker, rankings: Sequence[Sequence[NodeWithScore]], docstore: BaseDocumentStore | None
-) -> list[NodeWithScore]:
-    hits = [each.node for ranking in rankings for each in ranking]
-    beside = [] if docstore is None else [NodeWithScore(node=each) for each in _neighbours(hits, docstore)]
-    made = []
-    for found, parts in maker.passages(rankings, hit_of, beside):
-        members = [each.node for each in parts]
-        ids = [each.node_id for each in members]
-        metadata = passage_metadata(found, [each.metadata for each in members], ids, KEYS)
-        for key in (KEYS.start, KEYS.end):
-            metadata.pop(key, None)  # a node has them as attributes
-        name = ids[0] if len(ids) == 1 else merged_id(ids)
-        node = joined_node(members[0], members[-1], found.text, found.spans, metadata, name)
-        made.append(NodeWithScore(node=node, score=found.score))
-    return made
+def _core_document(node: BaseNode) -> CoreDocument:
+    text = node.get_content(metadata_mode=MetadataMode.NONE)
+    return CoreDocument(node.node_id, text, node.metadata, page_marks(node.metadata))
 
 
-def _neighbours(hits: Sequence[BaseNode], docstore: BaseDocumentStore) -> list[BaseNode]:
-    """The nodes up to two places before and after the hits, as far as the docstore has them."""
-    seen = {each.node_id for each in hits}
-    found: list[BaseNode] = []
-    latest = list(hits)
-    for _ in range(_BESIDE):
-        related = (info for each in latest for info in (each.prev_node, each.next_node) if info is not None)
-        wanted = list(dict.fromkeys(info.node_id for info in related if info.node_id not in seen))
-        latest = docstore.get_nodes(wanted, raise_error=False)
-        seen.update(wanted)
-        found += latest
-    return found
+def _core_documents(documents: Any) -> list[CoreDocument]:
+    return core_documents(documents, BaseNode, "LlamaIndex", _core_document)
 
 
-class PassagePostprocessor(PassageLimits, BaseNodePostprocessor):
-    """Makes passages of a retriever's small nodes: neighbouring hits joined, the best within a budget of tokens.
+def _nodes(passages: Iterable[Passage], hits: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    return [_node(passage, hits) for passage in passages]
 
-    For ``node_postprocessors=[PassagePostprocessor(max_tokens=1000)]`` of a query engine, behind anything that returns
-    nodes of `ChunkcoreNodeParser`, best first. Let it return 50 nodes or more (``similarity_top_k=50``): of few there
-    is little to choose. Scores are not needed. With a docstore that holds the nodes (``index.docstore``), neighbours
-    that no search found can join hits.
 
-    A passage has the text of its nodes, joined by a space; ``start_char_idx``, ``end_char_idx`` and, for several
-    places, metadata ``spans``; the first node's other metadata, all nodes' ``pages``; ``parts``, each node with id,
-    place and score; and ``merged_ids``. Its score is what it is worth over its threshold.
+def _node(passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
+    text, document = passage.retrieved.text, passage.document
+    if document is None:
+        hit = hits[passage.hits[0]]
+        if text == hit.node.get_content(metadata_mode=MetadataMode.NONE):
+            return hit
+        node = hit.node.model_copy()
+        node.set_content(text)
+        return NodeWithScore(node=node, score=hit.score)
+    metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
+    attributes, several = node_place(passage.retrieved.spans)
+    best: Any = next((hits[number].node for number in (*passage.hits, *passage.others)), None)
+    source = best.source_node if best is not None else None
+    node = TextNode(
+        id_=passage.id,
+        text=text,
+        metadata=metadata | several,
+        **attributes,
+        relationships={NodeRelationship.SOURCE: source or RelatedNodeInfo(node_id=document.id)},
+        excluded_embed_metadata_keys=[*getattr(best, "excluded_embed_metadata_keys", ()), SPANS],
+        excluded_llm_metadata_keys=[*getattr(best, "excluded_llm_metadata_keys", ()), SPANS],
+    )
+    return NodeWithScore(node=node, score=passage.retrieved.score)
+
+
+class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
+    """Passages behind a retriever: exact spans of any size under a budget of tokens.
+
+    For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
+    nodes. The nodes count by their order, the question's words by the index. No model is needed, and nothing is
+    embedded or ingested again.
+
+    A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the best node's metadata and source,
+    ``pages`` where the document has pages, and a score, comparable within one answer. A node that is in no document of
+    the index, such as an image or a summary, stays as it is, at its rank.
+
+    The index is a copy of the texts: after a document has changed, update it (``index.update(documents)``). A node
+    whose text its document no longer has shows the change; a warning says so, and the document's text is not used.
 
     Args:
+        index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
+        documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
+            in configurations.
+        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
+            "all": of any document of the index.
+        balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' texts, without metadata.
         k: the most passages.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
-        docstore: not in configurations; pass it again.
 
     Raises:
-        ValueError: an option is out of range.
+        ValueError: an option is out of range, there is no index, or a query is missing.
 
     Warns:
-        PassageWarning: nodes state no place, or have over a third of the budget each.
+        PassageWarning: once, of nodes in no document, and of each document that has changed.
 
     >>> from llama_index.core import Document
-    >>> parser = ChunkcoreNodeParser("sentence:size=3,counter=words")
-    >>> tea = parser.get_nodes_from_documents([Document(text="Tea is hot. It boils. Ice is cold.")])
-    >>> hits = [NodeWithScore(node=tea[1]), NodeWithScore(node=tea[0])]
-    >>> [each.text for each in PassagePostprocessor(max_tokens=8).postprocess_nodes(hits)]
-    ['Tea is hot. It boils.']
+    >>> tea = Document(text="Tea is hot. It boils. Ice is cold.", doc_id="tea.md")
+    >>> hits = [NodeWithScore(node=TextNode(text="Tea is hot. It", metadata={"file_name": "tea.md"}))]
+    >>> passages = PassagePostprocessor(documents=[tea]).postprocess_nodes(hits, query_str="What boils?")
+    >>> [found.text for found in passages]
+    ['Tea is hot. It boils. Ice is cold.']
     """
 
-    docstore: Any = Field(default=None, exclude=True)
+    model_config = STRICT
+
+    @staticmethod
+    def to_core(documents: Any) -> list[CoreDocument]:
+        return _core_documents(documents)
 
     @classmethod
     def class_name(cls) -> str:
@@ -115,121 +119,102 @@ class PassagePostprocessor(PassageLimits, BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return _assembled(self._maker, [nodes], self.docstore)
+        if query_bundle is None:
+            raise OptionError("passages are chosen for a question: give query_str or query_bundle")
+        return _nodes(self._local.behind(query_bundle.query_str, list(map(hit_of, nodes)), self), nodes)
 
 
 class PassageRetriever(BaseRetriever):
-    """Retrieves passages: exact spans of any size under a budget of tokens, from small nodes that are indexed once.
+    """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
-    From retrievers or indices over nodes of `ChunkcoreNodeParser`, dense, lexical or both: their hits are joined where
-    they are neighbours, see `PassagePostprocessor` for what comes out. `from_documents` indexes documents in memory and
-    finds the best passages of all sizes exactly.
+    See `PassagePostprocessor` for the options and for what comes out. ``options`` has them, to be read and assigned.
 
     Args:
-        retrievers: one or several; an index is searched for `hits` nodes. Let a retriever return as many.
-        max_tokens: of all passages' texts, without metadata.
-        k: the most passages.
-        counter: of tokens; see `PassagePostprocessor`.
-        hits: of each index.
-        docstore: of the nodes, for neighbours; see `PassagePostprocessor`.
+        retriever: any retriever.
+        index, documents, words, balance, max_tokens, k, counter: see `PassagePostprocessor`.
         callback_manager: LlamaIndex' own.
 
     Raises:
-        ValueError: an option is out of range, or something is no retriever.
+        ValueError: an option is out of range, there is no index, or something is no retriever.
 
-    Warns:
-        PassageWarning: nodes state no place, or have over a third of the budget each.
-
-    >>> from llama_index.core import Document
+    >>> from llama_index.core import Document, MockEmbedding, VectorStoreIndex
     >>> documents = [Document(text="Tea is hot. It boils. Ice is cold.")]
-    >>> retriever = PassageRetriever.from_documents(documents, units="sentence:size=3,counter=words", max_tokens=8)
-    >>> [each.text for each in retriever.retrieve("Is tea hot?")]
-    ['Tea is hot. It boils.']
+    >>> retriever = VectorStoreIndex.from_documents(documents, embed_model=MockEmbedding(8)).as_retriever()
+    >>> [found.text for found in PassageRetriever(retriever, documents=documents).retrieve("Is tea hot?")]
+    ['Tea is hot. It boils. Ice is cold.']
     """
 
     def __init__(
         self,
-        retrievers: Any = (),
+        retriever: BaseRetriever,
         *,
-        max_tokens: int = MAX_TOKENS,
-        k: int | None = None,
-        counter: Counter = COUNTER,
-        hits: int = DEPTH,
-        docstore: BaseDocumentStore | None = None,
+        index: Any = None,
+        documents: Any = None,
         callback_manager: CallbackManager | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
-        listed = list(retrievers) if isinstance(retrievers, list | tuple) else [retrievers]
-        self._retrievers = [
-            each.as_retriever(similarity_top_k=hits) if hasattr(each, "as_retriever") else each for each in listed
-        ]
-        if wrong := [type(each).__name__ for each in self._retrievers if not isinstance(each, BaseRetriever)]:
-            raise OptionError(f"retrievers are LlamaIndex retrievers or indices, got {wrong[0]}")
-        self._maker = PassageMaker(max_tokens=max_tokens, k=k, counter=counter)
-        self._docstore = docstore
-        self._documents: list[BaseNode] = []
-        self._parser: ChunkcoreNodeParser | None = None
-        self._search: PassageSearch | None = None
-
-    @classmethod
-    def from_documents(
-        cls,
-        documents: Iterable[BaseNode],
-        embed_model: BaseEmbedding | Embedder | str | None = None,
-        *,
-        units: Chunker | str = UNITS,
-        max_tokens: int = MAX_TOKENS,
-        k: int | None = None,
-        counter: Counter = COUNTER,
-    ) -> Self:
-        """A retriever over documents, indexed in memory by the core's retriever ``passages``.
-
-        A passage has one span of its document; it is a node as `ChunkcoreNodeParser` makes it, with ``parts``.
-
-        Args:
-            documents: LlamaIndex documents.
-            embed_model: searches by vectors too; without it, by words alone, and no model is needed.
-            units: cuts the small chunks that are indexed; chunks must not overlap.
-            max_tokens, k, counter: see the class.
-
-        Raises:
-            ValueError: an option is out of range, units overlap, or something else than documents is given.
-        """
-        made = cls(max_tokens=max_tokens, k=k, counter=counter)
-        made._documents = listed(documents, BaseNode, "LlamaIndex")
-        made._parser = ChunkcoreNodeParser(units)
-        texts = [
-            (each.get_content(metadata_mode=MetadataMode.NONE), each.metadata.get("title")) for each in made._documents
-        ]
-        embedder = embedder_of(embed_model, as_model)
-        made._search = PassageSearch.of_texts(texts, made._parser.chunker, embedder, made._maker)
-        return made
+        if hasattr(retriever, "as_retriever"):
+            raise OptionError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
+        if not isinstance(retriever, BaseRetriever):
+            raise OptionError(f"retriever is a LlamaIndex retriever, got {type(retriever).__name__}")
+        self.retriever = retriever
+        self.options = PassageOptions(**options)
+        self._local = LocalIndex(index, None if documents is None else _core_documents(documents))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self._search is not None:
-            return self._found(self._search, query_bundle.query_str)
-        return _assembled(self._maker, [each.retrieve(query_bundle) for each in self._asked()], self._docstore)
+        return self._passages(query_bundle, self.retriever.retrieve(query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self._search is not None:
-            return await asyncio.to_thread(self._found, self._search, query_bundle.query_str)
-        found = await asyncio.gather(*(each.aretrieve(query_bundle) for each in self._asked()))
-        return await asyncio.to_thread(_assembled, self._maker, found, self._docstore)
+        nodes = await self.retriever.aretrieve(query_bundle)
+        return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
-    def _asked(self) -> list[BaseRetriever]:
-        if not self._retrievers:
-            raise OptionError("there is nothing to search: give retrievers, or documents by from_documents")
-        return self._retrievers
+    def _passages(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+        return _nodes(self._local.behind(query_bundle.query_str, list(map(hit_of, nodes)), self.options), nodes)
 
-    def _found(self, search: PassageSearch, query: str) -> list[NodeWithScore]:
-        made: list[NodeWithScore] = []
-        for found in search.search(query):
-            source = self._documents[int(found.document_id)]
-            assert self._parser is not None
-            node = self._parser.node_of(source, as_chunk(found, source.node_id, len(made)))
-            origin = origin_of(source, source.get_content(metadata_mode=MetadataMode.NONE))
-            node.metadata[PARTS] = parts_of(found, KEYS, origin=origin)
-            node.excluded_embed_metadata_keys.append(PARTS)
-            node.excluded_llm_metadata_keys.append(PARTS)
-            made.append(NodeWithScore(node=node, score=found.score))
-        return made
+
+class IndexRetriever(BaseRetriever):
+    """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
+
+    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    ``options`` has the limits, to be read and assigned.
+
+    Args:
+        index: a saved index's folder, or an index.
+        documents: instead of an index, see `PassagePostprocessor`.
+        filters: on the documents' metadata.
+        max_tokens, k, counter: see `PassagePostprocessor`.
+        callback_manager: LlamaIndex' own.
+
+    Raises:
+        ValueError: an option is out of range, or there is no index.
+
+    >>> from llama_index.core import Document
+    >>> [found.text for found in IndexRetriever(documents=[Document(text="Tea is hot.")]).retrieve("Is tea hot?")]
+    ['Tea is hot.']
+    """
+
+    def __init__(
+        self,
+        index: Any = None,
+        *,
+        documents: Any = None,
+        filters: MetadataFilters | None = None,
+        callback_manager: CallbackManager | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(callback_manager=callback_manager)
+        self.filters = filters
+        self.options = Limits(**options)
+        self._local = LocalIndex(index, None if documents is None else _core_documents(documents))
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return _nodes(self._local.passages(query_bundle.query_str, self.options, self._where()), [])
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+    def _where(self) -> Any:
+        if self.filters is None:
+            return None
+        return lambda metadata: build_metadata_filter_fn(lambda _: dict(metadata), self.filters)("")

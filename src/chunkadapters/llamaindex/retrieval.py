@@ -1,4 +1,4 @@
-"""Scores for LlamaIndex retrievers; merged hits, late embeddings, and segments as small nodes."""
+"""Scores for LlamaIndex retrievers; late embeddings, and segments as small nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.evaluation import RetrieverEvaluator
 from llama_index.core.evaluation.retrieval.base import RetrievalEvalMode, RetrievalEvalResult
 from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY, resolve_metrics
@@ -19,30 +18,15 @@ from llama_index.core.schema import (
     BaseNode,
     IndexNode,
     MetadataMode,
-    NodeRelationship,
     NodeWithScore,
     QueryBundle,
     TextNode,
 )
-from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-from chunkadapters.hits import (
-    GAP,
-    MERGED_IDS,
-    SEPARATOR,
-    Hit,
-    MergedHit,
-    late_vectors,
-    merge_hits,
-    merged_id,
-    merged_metadata,
-    names,
-    segments_of,
-)
+from chunkadapters.hits import Hit, late_vectors, names, segments_of
 from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
-from chunkadapters.places import DERIVED, PARTS, SEGMENTS, SPANS, unused_id
+from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, unused_id
 from chunkadapters.retrieval import DeployedRetriever, QuestionScorer, RetrieverHooks
-from chunkcore.document import Span
 from chunkcore.errors import DataError
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 
@@ -83,7 +67,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
         raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
     else:
         raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
-    return DeployedRetriever(type(retriever).__name__, ask, aask, retriever, _is_part)
+    return DeployedRetriever(type(retriever).__name__, ask, aask, retriever)
 
 
 def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]:
@@ -101,13 +85,6 @@ def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[
         return await asynchronous(QueryBundle(question))
 
     return ask, aask
-
-
-_PARTS = (BaseRetriever, BaseQueryEngine, BaseNodePostprocessor, BaseEmbedding, MetadataFilters, MetadataFilter)
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, _PARTS)
 
 
 def _hits(answer: Any) -> list[Hit]:
@@ -260,93 +237,6 @@ class SpanRetrieverEvaluator(RetrieverEvaluator):
         )
 
 
-# ---- Hits that overlap
-
-
-class MergeOverlaps(BaseNodePostprocessor):
-    """Merges hits of one document that overlap or touch, so that no token goes to the model twice.
-
-    For ``node_postprocessors=[..., MergeOverlaps()]`` of a query engine, best as the last of them.
-
-    Results are in the order of their best hits, with its score. A merged node has the document's text at
-    ``start_char_idx`` and ``end_char_idx`` (for several places, also metadata ``spans``); the other metadata of the
-    first hit by place; the relationships of the hits at its ends; and ``merged_ids``, the hits' ids, best first. A hit
-    is unchanged if it does not state its place, or if its text differs from the document there.
-
-    Args:
-        max_gap: also merge hits with at most this many characters between them; by default those of a paragraph break.
-            The text of the gap is unknown: the result has several spans.
-        separator: joins texts across a gap.
-
-    Raises:
-        pydantic.ValidationError: (a ValueError) an option is out of range.
-
-    >>> from llama_index.core.schema import RelatedNodeInfo
-    >>> source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="tea")}
-    >>> hits = [
-    ...     NodeWithScore(node=TextNode(text=text, start_char_idx=start, end_char_idx=end, relationships=source))
-    ...     for start, end, text in [(8, 15, "is hot."), (0, 10, "The tea is")]
-    ... ]
-    >>> [(each.text, each.node.end_char_idx) for each in MergeOverlaps().postprocess_nodes(hits)]
-    [('The tea is hot.', 15)]
-    """
-
-    max_gap: int = Field(default=GAP, ge=0, strict=True, description="The largest gap between hits that are merged.")
-    separator: str = Field(default=SEPARATOR, description="Joins texts across a gap.")
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "ChunkcoreMergeOverlaps"
-
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        merged = merge_hits([hit_of(each.node) for each in nodes], self.max_gap, self.separator)
-        return [_merged(each, nodes) for each in merged]
-
-
-def merge_overlaps(
-    nodes: Sequence[NodeWithScore], *, max_gap: int = GAP, separator: str = SEPARATOR
-) -> list[NodeWithScore]:
-    """`MergeOverlaps` as a function."""
-    return MergeOverlaps(max_gap=max_gap, separator=separator).postprocess_nodes(list(nodes))
-
-
-def _merged(merged: MergedHit, hits: Sequence[NodeWithScore]) -> NodeWithScore:
-    if len(merged.members) == 1:
-        return hits[merged.first]
-    members = [hits[rank] for rank in merged.members]
-    first = hits[merged.first].node
-    last = max((each.node for each in members), key=lambda node: getattr(node, KEYS.end, None) or 0)
-    ids = [each.node.node_id for each in members]
-    metadata = merged_metadata([first.metadata, *(each.node.metadata for each in members)], ids)
-    node = joined_node(first, last, merged.text, merged.spans, metadata, merged_id(ids))
-    return NodeWithScore(node=node, score=members[0].score)
-
-
-def joined_node(
-    first: BaseNode, last: BaseNode, text: str, spans: tuple[Span, ...], metadata: dict[str, Any], name: str
-) -> TextNode:
-    """A node of several neighbours, from the first to the last of them."""
-    attributes, several = node_place(spans)
-    related = {NodeRelationship.SOURCE: first, NodeRelationship.PREVIOUS: first, NodeRelationship.NEXT: last}
-    return TextNode(
-        id_=name,
-        text=text,
-        metadata=metadata | several,
-        **attributes,
-        relationships={key: node.relationships[key] for key, node in related.items() if key in node.relationships},
-        excluded_embed_metadata_keys=_unread(first.excluded_embed_metadata_keys),
-        excluded_llm_metadata_keys=_unread(first.excluded_llm_metadata_keys),
-        metadata_separator=getattr(first, "metadata_seperator", "\n"),  # LlamaIndex' spelling
-    )
-
-
-def _unread(keys: Sequence[str]) -> list[str]:
-    """The keys that a model does not read: the first hit's, and those of the merged place."""
-    return list(dict.fromkeys([*keys, SPANS, MERGED_IDS, PARTS]))
-
-
 # ---- Late vectors and segments
 
 
@@ -386,7 +276,7 @@ def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
         for spans, text in segments_of(hit_of(node), node.metadata):
             attributes, several = node_place(spans)
             small = IndexNode(
-                id_=unused_id(merged_id([node.node_id, str(spans)]), taken),
+                id_=unused_id(digest(f"{node.node_id}{spans}"), taken),
                 text=text,
                 index_id=node.node_id,
                 obj=node,

@@ -20,7 +20,7 @@ class ChunkcoreSpanEvaluator(Serialized):
 
     Args:
         benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore, for YAML.
-        measure: such as ``"Recall@5"`` or ``"IoU@5"``.
+        measure: such as ``"Recall@1000tok"`` or ``"IoU@5"``.
         counter: counts the tokens.
 
     Raises:
@@ -33,7 +33,9 @@ class ChunkcoreSpanEvaluator(Serialized):
     (0.0, [0.0])
     """
 
-    def __init__(self, benchmark: Benchmark | str, measure: str = "Recall@5", counter: str = "cl100k_base") -> None:
+    def __init__(
+        self, benchmark: Benchmark | str, measure: str = "Recall@1000tok", counter: str = "cl100k_base"
+    ) -> None:
         self.measure = str(get_measure(measure))
         self.counter = counter
         self._name = benchmark if isinstance(benchmark, str) else None

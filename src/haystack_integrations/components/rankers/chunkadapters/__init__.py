@@ -1,5 +1,5 @@
-"""Merging overlapping hits, as a Haystack component."""
+"""Passages behind a retriever, as a Haystack component."""
 
-from haystack_integrations.components.rankers.chunkadapters.merge_overlaps import ChunkcoreMergeOverlaps
+from haystack_integrations.components.rankers.chunkadapters.passage_ranker import ChunkcorePassageRanker
 
-__all__ = ["ChunkcoreMergeOverlaps"]
+__all__ = ["ChunkcorePassageRanker"]

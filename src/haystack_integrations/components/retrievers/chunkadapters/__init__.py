@@ -1,8 +1,5 @@
-"""Passages as Haystack components."""
+"""A saved index as a Haystack retriever."""
 
-from haystack_integrations.components.retrievers.chunkadapters.passages import (
-    ChunkcorePassageAssembler,
-    ChunkcorePassageRetriever,
-)
+from haystack_integrations.components.retrievers.chunkadapters.index_retriever import ChunkcoreIndexRetriever
 
-__all__ = ["ChunkcorePassageAssembler", "ChunkcorePassageRetriever"]
+__all__ = ["ChunkcoreIndexRetriever"]

@@ -1,0 +1,141 @@
+"""Passages behind a Haystack retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from haystack import Document, component
+
+from chunkadapters._haystack import KEYS, Serialized, check_documents, hit_of
+from chunkadapters.passages import Limits, LocalIndex, Passage, PassageOptions, core_documents
+from chunkadapters.places import page_marks
+from chunkcore.document import Document as CoreDocument
+from chunkcore.errors import OptionError
+
+# What a chunk states of its own place and neighbours.
+_OF_ONE_HIT = ("_split_overlap", "split_id", "root_source_id", "root_idx_start", "root_idx_end", "root_spans")
+
+
+def _core_document(document: Document) -> CoreDocument:
+    return CoreDocument(document.id, document.content or "", document.meta, page_marks(document.meta))
+
+
+class Indexed(Serialized):
+    """A component with a local index, which is opened once, by `warm_up` or the first run."""
+
+    def __init__(self, index: Any, documents: list[Any] | None, options: Limits) -> None:
+        if (index is None) == (documents is None):
+            raise OptionError("give either an index (its folder, or an index) or documents")
+        self.index, self.documents, self.options = index, documents, options
+        self._opened: LocalIndex | None = None
+        self._lock = Lock()
+
+    @property
+    def local_index(self) -> LocalIndex:
+        with self._lock:
+            if self._opened is None:
+                documents = self.documents
+                rows = None if documents is None else core_documents(documents, Document, "Haystack", _core_document)
+                self._opened = LocalIndex(self.index, rows)
+            return self._opened
+
+    def warm_up(self) -> None:
+        """Open the index, or make it of the documents."""
+        _ = self.local_index
+
+    def _arguments(self) -> dict[str, Any]:
+        if not isinstance(self.index, str | Path):
+            raise OptionError("only a saved index can be written down: save it, and give its folder as index")
+        return {"index": str(self.index), **self.options.model_dump()}
+
+
+def passage_documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
+    """Passages as documents."""
+    return [_passage_document(passage, hits) for passage in passages]
+
+
+def _passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
+    text, document = passage.retrieved.text, passage.document
+    if document is None:
+        hit = hits[passage.hits[0]]
+        return hit if text in ("", hit.content) else replace(hit, content=text)
+    meta = passage.metadata([hit.meta for hit in hits], KEYS, _OF_ONE_HIT)
+    meta["source_id"] = document.id
+    return Document(id=passage.id, content=text, meta=meta, score=passage.retrieved.score)
+
+
+@component
+class ChunkcorePassageRanker(Indexed):
+    """Passages behind a retriever: exact spans of any size under a budget of tokens.
+
+    Connect any retriever, joiner or ranker with any chunks to ``documents``. The documents count by their order, the
+    question's words by the index. No model is needed, and nothing is embedded or ingested again.
+
+    A passage has the source document's own text; ``split_idx_start``, ``split_idx_end`` and ``source_id``, the best
+    hit's other metadata, ``pages`` where the source has pages, and a score, comparable within one answer. A document
+    that is in no document of the index, such as a summary or an image, stays as it is, at its rank.
+
+    The index is a copy of the texts: after a document has changed, update it (``index.update(documents)``). A hit whose
+    text its document no longer has shows the change; a warning says so, and the document's text is not used.
+
+    Args:
+        index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages. It
+            is opened by `warm_up`, or by the first run.
+        documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
+            can be written to YAML.
+        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
+            "all": of any document of the index.
+        balance: the hits' share of a unit's score, 0 to 1.
+        max_tokens: of all passages' contents.
+        k: the most passages.
+        counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
+
+    Raises:
+        ValueError: an option is out of range, or there is no index.
+
+    Warns:
+        PassageWarning: once, of hits in no document, and of each document that has changed.
+
+    >>> tea = Document(id="tea.md", content="Tea is hot. It boils. Ice is cold.")
+    >>> hits = [Document(content="Tea is hot. It", meta={"source_id": "tea.md"})]
+    >>> passages = ChunkcorePassageRanker(documents=[tea]).run("What boils?", hits)["documents"]
+    >>> [found.content for found in passages]
+    ['Tea is hot. It boils. Ice is cold.']
+    """
+
+    def __init__(
+        self,
+        index: Any = None,
+        documents: list[Any] | None = None,
+        words: str = "hits",
+        balance: float | None = None,
+        max_tokens: int = 1000,
+        k: int | None = None,
+        counter: Any = "cl100k_base",
+    ) -> None:
+        options = PassageOptions(words=words, balance=balance, max_tokens=max_tokens, k=k, counter=counter)  # type: ignore[arg-type]
+        Indexed.__init__(self, index, documents, options)
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+        """Make passages. Returns ``{"documents": passages}``, best first.
+
+        Args:
+            query: the question.
+            documents: a retriever's answer to it, best first.
+
+        Raises:
+            TypeError: not a list of `Document`.
+        """
+        check_documents(self, documents)
+        passages = self.local_index.behind(query, list(map(hit_of, documents)), self.options)
+        return {"documents": passage_documents(passages, documents)}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+        return await asyncio.to_thread(self.run, query, documents)

@@ -1,0 +1,66 @@
+"""A saved index as a Haystack retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from haystack import Document, component
+from haystack.utils.filters import document_matches_filter
+
+from chunkadapters.passages import Limits
+from haystack_integrations.components.rankers.chunkadapters.passage_ranker import Indexed, passage_documents
+
+
+@component
+class ChunkcoreIndexRetriever(Indexed):
+    """A saved index as a retriever, without a document store.
+
+    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    What comes out is described at `ChunkcorePassageRanker`.
+
+    Args:
+        index: a saved index's folder, or an index. It is opened by `warm_up`, or by the first run.
+        documents: instead of an index, see `ChunkcorePassageRanker`.
+        filters: Haystack's, on the documents' metadata; those of a run replace them.
+        max_tokens, k, counter: see `ChunkcorePassageRanker`.
+
+    Raises:
+        ValueError: an option is out of range, or there is no index.
+
+    >>> retriever = ChunkcoreIndexRetriever(documents=[Document(content="Tea is hot.", meta={"level": 1})])
+    >>> allowed = {"field": "meta.level", "operator": "<", "value": 1}
+    >>> [len(retriever.run("Is tea hot?", filters)["documents"]) for filters in (None, allowed)]
+    [1, 0]
+    """
+
+    def __init__(
+        self,
+        index: Any = None,
+        documents: list[Any] | None = None,
+        filters: dict[str, Any] | None = None,
+        max_tokens: int = 1000,
+        k: int | None = None,
+        counter: Any = "cl100k_base",
+    ) -> None:
+        Indexed.__init__(self, index, documents, Limits(max_tokens=max_tokens, k=k, counter=counter))
+        self.filters = filters
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**Indexed._arguments(self), "filters": self.filters}
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
+        """Search. Returns ``{"documents": passages}``, best first."""
+        chosen = filters or self.filters
+
+        def allowed(metadata: Mapping[str, Any]) -> bool:
+            return document_matches_filter(chosen or {}, Document(content="", meta=dict(metadata)))
+
+        passages = self.local_index.passages(query, self.options, allowed if chosen else None)
+        return {"documents": passage_documents(passages, [])}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
+        return await asyncio.to_thread(self.run, query, filters)
