@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore import Document, Report, compare, get_measure, load_dataset
+from chunkcore import Document, Report, compare, get_measure, load_dataset, run_experiment
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.cli import main
 from chunkcore.cli.compare import DEFAULT_STRATEGIES
@@ -85,19 +85,41 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
         assert own.content == document.text[own.meta["split_idx_start"] : each.start] + each.text + kept
 
 
-@pytest.mark.parametrize("name", [*DEFAULT_STRATEGIES, "sentence:size=50 · bm25:words=first5"])
-def test_the_lines_of_an_advice_run(name: str, document) -> None:
+@pytest.mark.parametrize("retriever", ["bm25", "passages:lexical"])
+def test_a_pasted_system_scores_what_the_report_says(
+    retriever: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocks of the advice, run as pasted in a folder with the documents."""
+    for package in ("langchain_text_splitters", "llama_index.core", "haystack"):
+        pytest.importorskip(package)
+    from chunkadapters import haystack, langchain, llamaindex
+
+    benchmark = load_dataset("lochmere")
+    for document in benchmark.documents:
+        (tmp_path / "docs" / document.id).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "docs" / f"{document.id}.txt").write_bytes(document.text.encode())
+    monkeypatch.chdir(tmp_path)
+    comparison = run_experiment(benchmark, ["sentence:size=50"], retrievers=[retriever], measures=["Recall@1000tok"])
+    expected = comparison[0].mean("Recall@1000tok")
+    pasted = Advice.of(ReportPage(compare(list(comparison), resamples=100))).pasted
+    assert next(iter(pasted)) == "Retriever"
+    for title, hooks in (("LangChain", langchain), ("LlamaIndex", llamaindex), ("Haystack", haystack)):
+        retriever_of_the_block = run(pasted[title])["retriever"]
+        report = hooks.evaluate_retriever(retriever_of_the_block, benchmark, measures="Recall@1000tok")
+        assert report.mean("Recall@1000tok") == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("name", DEFAULT_STRATEGIES)
+def test_the_lines_of_an_advice_run(name: str) -> None:
     for package in ("langchain_text_splitters", "llama_index.core", "haystack"):
         pytest.importorskip(package)
     recall = get_measure("Recall@1000tok")
     reports = [Report(name, "b", tuple(map(str, range(40))), ("",) * 40, {recall: np.full(40, 0.5)})]
     advice = Advice.of(ReportPage(compare(reports, resamples=100)))
     assert advice.use == name
-    made = {title: run(text) for title, text in advice.pasted.items() if "import" in text}
-    assert {"LangChain", "LlamaIndex", "Haystack"} <= set(made)
-    if " · " in name:
-        assert made["Retriever"]["retriever"].name == name.partition(" · ")[2]
-        assert next(iter(made)) == "Retriever"
+    assert {"LangChain", "LlamaIndex", "Haystack"} <= {
+        title for title, text in advice.pasted.items() if "import" in text and run(text)
+    }
 
 
 @pytest.mark.parametrize("spec", SPECS)

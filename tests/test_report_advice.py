@@ -142,7 +142,7 @@ def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its
         report("cluster_semantic:size=100 · bm25 · mine", near(0.3, 1)), embedders={"mine": "openvino:mine"}
     ).pasted
     assert 'get_retriever("bm25")' in pasted["Retriever"]
-    assert "embedder=openvino:mine" in pasted["LangChain"]
+    assert all("embedder=openvino:mine" in pasted[title] for title in ("LangChain", "LlamaIndex", "Haystack"))
 
 
 def test_without_scores_nothing_is_advised() -> None:

@@ -17,7 +17,8 @@ from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, 
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
-from chunkcore.retrieval import Index, chunk_corpus, fit_to_budget, get_retriever
+from chunkcore.retrieval import Index, chunk_corpus, get_retriever
+from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -169,8 +170,14 @@ class LocalIndex:
         """The index's own answer, best first, among the documents whose metadata `where` allows."""
         index = self.index if where is None else self.index.within(where)
         counter = counter_named(limits.counter)
-        pieces = index.answers([question], limits.k, limits.max_tokens, counter=counter)[0]
-        return [self._passage(piece) for piece in fit_to_budget(pieces, limits.max_tokens, counter)[: limits.k]]
+        passages, left = [], limits.max_tokens
+        for piece in index.answers([question], limits.k, limits.max_tokens, counter=counter)[0][: limits.k]:
+            size = counter.count(piece.text)
+            passages += [piece] if size <= left else cut_unit(piece, left, counter)  # as measures count tokens
+            left -= size
+            if left <= 0:
+                break
+        return [self._passage(piece) for piece in passages]
 
     def behind(self, question: str, hits: Sequence[Hit], options: PassageOptions) -> list[Passage]:
         """Passages of hits, which are best first.

@@ -12,10 +12,22 @@ from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
 
 _ADAPTERS = {
-    "LangChain": ("chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter"),
-    "LlamaIndex": ("chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser"),
-    "Haystack": ("chunkadapters.haystack", "ChunkcoreDocumentSplitter", "splitter"),
+    "LangChain": ("chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),
+    "LlamaIndex": ("chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser", "IndexRetriever"),
+    "Haystack": ("chunkadapters.haystack", "ChunkcoreDocumentSplitter", "splitter", "ChunkcoreIndexRetriever"),
 }
+# The measured system: the same chunks, retriever, model and budget.
+_SYSTEM = """from chunkcore import load_documents
+from chunkcore.retrieval import {names}
+
+corpus = chunk_corpus(load_documents("docs/"), "{spec}")
+index = get_retriever("{retriever}").index(corpus{vectors})"""
+_DEPLOYED = """
+index.save("index")  # once: later, and in other programs, "index" is all that is needed
+
+from {module} import {cls}
+
+retriever = {cls}("index", max_tokens=1000)"""
 
 
 def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
@@ -33,7 +45,7 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
 
 
 def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
-    """Code to paste, by title; each makes the same chunks; the first names the retriever, if any.
+    """Code to paste, by title: the splitter of each framework; with a retriever, the whole system as it was measured.
 
     `embedder` is a name for `get_embedder`.
 
@@ -46,45 +58,30 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     name, options = split_spec(spec)
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
-    found = {}
+    blocks = {}
     if retriever:
-        made = f'retriever = get_retriever("{_escaped(retriever)}")'
-        found["Retriever"] = f"from chunkcore import get_retriever\n\n{made}"
-    for framework, (module, cls, variable) in _ADAPTERS.items():
-        found[framework] = f'from {module} import {cls}\n\n{variable} = {cls}("{_escaped(spec)}"{fitted})'
-        if retriever in ("passages", "passages:lexical"):  # what the adapters' retrievers are, by themselves
-            models = {each: f", {each}" if retriever == "passages" else "" for each in _MODELS}
-            found[framework] = _PASSAGES[framework].format(spec=_escaped(spec), **models)
+        blocks["Retriever"] = _system(spec, retriever, embedder)
+    for framework, (module, splitter, variable, retriever_class) in _ADAPTERS.items():
+        if retriever:
+            blocks[framework] = blocks["Retriever"] + _DEPLOYED.format(module=module, cls=retriever_class)
+        else:
+            blocks[framework] = (
+                f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
+            )
     written: str = yaml.safe_dump([{"strategy": name, **options}], sort_keys=False, width=1_000)
-    return found | {
+    return blocks | {
         "YAML, for compare --config": written.rstrip("\n"),
         "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
     }
 
 
-# In place of, or after, the splitter's lines: what a retriever is made of stays the user's.
-_PASSAGES = {
-    "LangChain": """from functools import partial
+def _system(spec: str, retriever: str, embedder: str) -> str:
+    from chunkcore.retrieval import get_retriever
 
-from chunkadapters.langchain import PassageRetriever
-
-passages_of = partial(PassageRetriever.from_documents, units="{spec}", max_tokens=1000)
-# retriever = passages_of(documents{embeddings})""",
-    "LlamaIndex": """from functools import partial
-
-from chunkadapters.llamaindex import PassageRetriever
-
-passages_of = partial(PassageRetriever.from_documents, units="{spec}", max_tokens=1000)
-# retriever = passages_of(documents{embed_model})""",
-    "Haystack": """from functools import partial
-
-from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcorePassageRetriever
-
-splitter = ChunkcoreDocumentSplitter("{spec}")
-passages_of = partial(ChunkcorePassageRetriever, max_tokens=1000)
-# retriever = passages_of(store{text_embedder})""",
-}
-_MODELS = ("embeddings", "embed_model", "text_embedder")
+    names, vectors = ["chunk_corpus", "get_retriever"], ""
+    if get_retriever(retriever).embeds:
+        names, vectors = ["TextVectors", *names], f', TextVectors("{_escaped(embedder)}")'
+    return _SYSTEM.format(names=", ".join(names), spec=_escaped(spec), retriever=_escaped(retriever), vectors=vectors)
 
 
 def _escaped(text: str) -> str:
