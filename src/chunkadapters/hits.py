@@ -59,9 +59,9 @@ class DocumentNames:
 
     A path that ends as several ids do names no document.
 
-    >>> names = DocumentNames(["docs/tea.md", "ice.md", "old/ice.md"])
-    >>> names.matching(["/srv/docs/tea.md"]), names.matching(["ice"]), names.matching(["other/tea.md", "ice.md"])
-    (['docs/tea.md'], [], ['ice.md'])
+    >>> names = DocumentNames(["files/tea.md", "ice.md", "old/ice.md"])
+    >>> names.matching(["/srv/files/tea.md"]), names.matching(["ice"]), names.matching(["other/tea.md", "ice.md"])
+    (['files/tea.md'], [], ['ice.md'])
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
