@@ -22,13 +22,13 @@ from hypothesis import given, settings
 
 import chunkcore.models
 from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.cli import RENAMED, app, main, running
-from chunkcore.cli.compare import DEFAULT_STRATEGIES
+from chunkcore.cli import app, main, running
 from chunkcore.cli.options import default_cache
 from chunkcore.cli.running import reporting
 from chunkcore.datasets import dataset_path
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.report import REPORT_NAMES, read_reports
+from chunkcore.report.study import DEFAULT_CHUNKERS
 from tests.fakes import FakeEmbedder, NanEmbedder
 from tests.pages import ROOT
 from tests.strategies import hard_text
@@ -291,8 +291,9 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "No such option:? '?--sise": ["chunk", str(text), "--sise", "3"],
         "Invalid value for '--workers': .*; see chunkcore chunk --help": ["chunk", str(text), "--workers", "0"],
         "No such command 'chunks'": ["chunks"],
-        r"Got unexpected extra argument.*: expected documents after --docs.*; see chunkcore compare --help": [
+        r"Got unexpected extra argument.*: expected DOCS once.*; see chunkcore compare --help": [
             "compare",
+            str(text),
             str(text),
         ],
         "No such command 'verifi'. Did you mean 'verify'\\? See chunkcore datasets --help": ["datasets", "verifi"],
@@ -314,14 +315,14 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         ],
         "unknown measure 'Recal'": ["compare", "--measure", "Recal@5"],
         "'recall at 5' is no measure": ["compare", "--measure", "recall at 5"],
-        "q.jsonl was given without --docs": ["compare", "--questions", "q.jsonl"],
+        "q.jsonl was given without documents": ["compare", "--questions", "q.jsonl"],
         "no collection named 'x' ships with the package": ["compare", "--dataset", "x"],
         "there are no questions for .*or give its path; chunkcore questions label .*text.txt writes one": [
             "compare",
             "--docs",
             str(text),
         ],
-        "the strategies 'recursive' and 'recursive:size=200' are the same": [
+        "the chunkers 'recursive:size=200' and 'recursive:size=200' are the same": [
             "compare",
             "-s",
             "recursive",
@@ -331,7 +332,7 @@ def _bad(tmp_path: Path) -> dict[str, list[str]]:
         "text.txt: is a file: name a folder": ["compare", "-o", str(text / "out")],
         "a bracket is not closed in the strategy": ["compare", "-s", "recursive:separators=[1"],
         "Invalid value for '--resamples'": ["compare", "--resamples", "ten"],
-        "--by is question or document, got 'page'": ["compare", "--by", "page"],
+        "by is auto, question or document, got 'page'": ["compare", "--by", "page"],
     }
 
 
@@ -344,7 +345,7 @@ def test_bad_input_ends_in_one_sentence_and_exit_code_2(number, tmp_path, capfd,
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("chunkcore: ")
-    assert err.count("\n") == 1
+    assert err.count("\n") == 1 + ("NOT YOUR DOCUMENTS" in err)
     with pytest.raises(AssertionError, match=sentence):
         raise AssertionError(err)
 
@@ -358,7 +359,7 @@ def test_a_hostile_file_name_cannot_steer_the_terminal(tmp_path, capfd):
 
 def test_a_model_that_fails_is_one_sentence_too(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: NanEmbedder())
-    assert main(["compare", "--no-cache", "-s", "recursive", "-o", str(tmp_path / "out")]) == 2
+    assert main(["compare", "--no-cache", "-s", "recursive", "-r", "dense", "-o", str(tmp_path / "out")]) == 2
     err = capfd.readouterr().err
     assert "Traceback" not in err
     assert err.splitlines()[-1].startswith("chunkcore: ")
@@ -481,7 +482,7 @@ def every_command(command: object, *names: str) -> Iterator[tuple[str, ...]]:
         yield from every_command(below, *names, name)
 
 
-@pytest.mark.parametrize(("columns", "most", "of_compare"), [(100, 40, 61), (80, 48, 72)])
+@pytest.mark.parametrize(("columns", "most", "of_compare"), [(100, 45, 63), (80, 54, 74)])
 @pytest.mark.parametrize("command", [*every_command(typer.main.get_command(app))], ids=" ".join)
 def test_help_fits_a_screen_but_that_of_compare(command, columns, most, of_compare, capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -492,11 +493,38 @@ def test_help_fits_a_screen_but_that_of_compare(command, columns, most, of_compa
     assert len(lines) <= (of_compare if command == ("compare",) else most)
 
 
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_a_command_of_before_answers_with_its_new_name(old, new, capfd):
-    assert main([old, "--docs", "x", "--anything"]) == 2
-    assert capfd.readouterr() == ("", f"chunkcore: {old} is now chunkcore {new}; see chunkcore {new} --help\n")
-    assert main([*new.split(), "--help"]) == 0
+def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
+    assert main(["compare", str(docs), "--top-k", "3"]) == 2
+    assert "No such option: --top-k. Did you mean -k?" in capfd.readouterr().err
+    assert main(["list", "chunkers"]) == 0
+    assert "recursive" in capfd.readouterr().out
+    assert main(["compare", str(docs), "--docs", str(docs)]) == 2
+    assert "the documents are named twice" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_output_is_no_error():
+    command = f'"{sys.executable}" -m chunkcore list >&-'
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_searches_words_alone_needs_no_model(docs, questions, tmp_path, capfd, monkeypatch):
+    def missing(name):
+        raise AssertionError("a model was asked for")
+
+    monkeypatch.setattr(chunkcore.models, "get_embedder", missing)
+    given = ["-s", "sentence:size=50", "-s", "recursive", "-r", "bm25", "-r", "passages:lexical", "--resamples", "100"]
+    assert main(["compare", str(docs), "--questions", str(questions), "-o", str(tmp_path / "out"), *given]) == 0
+    names = {report.chunker for report in read_reports(tmp_path / "out" / "report.json")}
+    assert names == {"sentence:size=50", "recursive:size=200"}
+    assert "NOT YOUR DOCUMENTS" not in capfd.readouterr().err
+
+
+def test_without_documents_the_first_line_says_what_is_scored(tmp_path, capfd):
+    given = ["-s", "sentence", "-r", "bm25", "--resamples", "100", "-o", str(tmp_path / "out")]
+    assert main(["compare", *given]) == 0
+    assert capfd.readouterr().err.startswith("chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection")
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
@@ -548,7 +576,19 @@ def test_completion_is_installed_by_a_flag_and_completes_commands_and_names(begu
 
 
 def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capfd):
-    given = ["compare", "--docs", str(docs), "--questions", str(questions), "-s", "recursive:size=50", "-k", "1"]
+    given = [
+        "compare",
+        "--docs",
+        str(docs),
+        "--questions",
+        str(questions),
+        "-s",
+        "recursive:size=50",
+        "-k",
+        "1",
+        "-r",
+        "dense",
+    ]
     for quiet in ([], ["-q"]):
         assert main([*given, "-o", str(tmp_path / "out"), *quiet]) == 0
         assert bool(capfd.readouterr().err) != bool(quiet)
@@ -572,7 +612,7 @@ def test_every_command_takes_quiet():
 
 
 def test_the_default_strategies_can_all_be_built():
-    assert len({get_chunker(spec) for spec in DEFAULT_STRATEGIES}) == 6
+    assert len({get_chunker(spec) for spec in DEFAULT_CHUNKERS}) == 5
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="their cache folders have other names")
@@ -589,7 +629,7 @@ SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:size=100
 
 def _compare(docs: Path, questions: Path, output: Path, *more: str) -> int:
     given = [argument for spec in SPECS for argument in ("-s", spec)]
-    paths = ["--docs", str(docs), "--questions", str(questions), "-o", str(output)]
+    paths = [str(docs), "--questions", str(questions), "-o", str(output), "-r", "dense"]
     return main(["compare", *paths, *given, "--resamples", "200", *more])
 
 
@@ -601,7 +641,7 @@ def test_compare_prints_table_and_verdict_and_last_the_reports_path(docs, questi
     assert html.is_file()
     for text in (*SPECS, "Scores at 1,000 tokens", "1 question is left out", "Recall"):
         assert text in "".join(out.replace("\n   ", "").split("\n")) or text in out
-    assert "compare: 1 of 1" in err
+    assert "search: 3 of 3" in err
     page = html.read_text("utf-8")
     assert "many" in page
     assert "cluster_semantic:counter=cl100k_base,size=100" in page
@@ -611,7 +651,7 @@ def test_an_image_among_the_documents_is_left_out_with_a_warning(docs, questions
     (docs / "deep" / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0\x00\x10JFIF")
     assert _compare(docs, questions, tmp_path / "out", "--no-cache") == 0
     err = capfd.readouterr().err
-    assert err.startswith(f"chunkcore: warning: 1 file is left out of {docs}, being empty or no text: deep/photo.jpg\n")
+    assert err.startswith(f"chunkcore: warning: left out of {docs}: deep/photo.jpg")
     assert main(["chunk", str(docs)]) == 0
     out, err = capfd.readouterr()
     assert {line["document_id"] for line in lines_of(out)} == {"fox.txt", "deep/dog.md"}
@@ -638,7 +678,7 @@ def test_reports_are_named_as_the_strategies_were_asked_for(docs, questions, tmp
 
 
 def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs, questions, tmp_path, capfd, fake):
-    given = ["--by", "document", "--margin", "5", "--no-cache", "--resamples", "200"]
+    given = ["--by", "document", "--margin", "5", "--no-cache", "--resamples", "200", "-r", "dense"]
     specs = [argument for spec in SPECS for argument in ("-s", spec)]
     assert main(["compare", *specs, "-o", str(tmp_path / "out"), *given]) == 0
     verdict = json.loads((tmp_path / "out" / "report.json").read_text())["verdict"]
@@ -647,7 +687,7 @@ def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs
     assert all(0 < each["p_value"] <= each["adjusted_p"] <= 1 for each in verdict["differences"])
     assert "documents, which were resampled whole" in verdict["text"]
     assert _compare(docs, questions, tmp_path / "one", "--by", "document") == 2
-    assert "--by document needs questions about two documents or more" in capfd.readouterr().err
+    assert "by document needs questions about two documents or more" in capfd.readouterr().err
     assert "≈ where it is surely less than 5 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 

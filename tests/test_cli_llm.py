@@ -93,7 +93,17 @@ def test_a_strategy_over_another_keeps_the_answers_of_both(server, docs, capsys)
 
 
 def test_a_comparison_foresees_and_tells_the_same(server, docs, questions, tmp_path, capsys):
-    arguments = ["compare", "--docs", str(docs), "--questions", str(questions), "--output", str(tmp_path / "out")]
+    arguments = [
+        "compare",
+        "-r",
+        "dense",
+        "--docs",
+        str(docs),
+        "--questions",
+        str(questions),
+        "--output",
+        str(tmp_path / "out"),
+    ]
     arguments += ["-s", spec(server), "-s", "recursive:size=20", "--resamples", "100"]
     assert main([*arguments, "--dry-run"]) == 0
     foreseen, nothing, _ = capsys.readouterr().out.splitlines()

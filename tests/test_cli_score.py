@@ -54,7 +54,8 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeEmbedder]:
 
 def compared(given: list[str], output: Path, *more: str) -> dict[str, Any]:
     """The reports of a comparison by name."""
-    assert main(["compare", *given, "--no-cache", "-o", str(output), *more]) == 0
+    retriever = [] if "-r" in more else ["-r", "dense"]
+    assert main(["compare", *retriever, *given, "--no-cache", "-o", str(output), *more]) == 0
     return {report.name: report for report in read_reports(output / "report.json")}
 
 
@@ -90,7 +91,7 @@ def test_embedders_are_compared_with_each_other(given, tmp_path, models) -> None
     found = compared(
         given, tmp_path / "out", "-e", "small", "-e", "large", "-s", "recursive:size=20", "-s", "cluster_semantic"
     )
-    specs = ["recursive:size=20", "cluster_semantic"]
+    specs = ["recursive:size=20", "cluster_semantic:size=200"]
     assert {*found} == {f"{spec} · {model}" for model in ("small", "large") for spec in specs}
     assert models["small"].calls > 0
     assert models["large"].calls > 0
@@ -126,7 +127,15 @@ def test_a_file_with_spaces_in_its_name_leaves_out_trec_and_nothing_else(tmp_pat
     docs.mkdir()
     (docs / "of tea.txt").write_text("The dog is brown. The fox is red.")
     (tmp_path / "q.jsonl").write_text('{"question": "Which colour is the dog?", "evidence": ["The dog is brown."]}')
-    asking = ["compare", "--docs", str(docs), "--questions", str(tmp_path / "q.jsonl"), "-o", str(tmp_path / "out")]
+    asking = [
+        "compare",
+        "--docs",
+        str(docs),
+        "--questions",
+        str(tmp_path / "q.jsonl"),
+        "-o",
+        str(tmp_path / "out"),
+    ]
     given = ["-s", "sentence:size=9", "-r", "passages:lexical", "--resamples", "100", "--save-runs", str(runs)]
     assert main([*asking, *given, "--no-cache"]) == 0
     assert ".trec is not written: TREC's columns are parted by spaces, and 'of tea.txt'" in capfd.readouterr().err
@@ -138,9 +147,20 @@ def test_an_id_that_no_column_can_hold_is_told_before_the_work(docs, tmp_path, m
     rows = [{"id": "the dog", "question": "Which colour is the dog?", "evidence": ["The dog is brown."]}]
     path = tmp_path / "questions.jsonl"
     path.write_text(json.dumps(rows[0]))
-    asking = ["compare", "--docs", str(docs), "--questions", str(path), "--no-cache", "-o", str(tmp_path / "out")]
+    asking = [
+        "compare",
+        "-r",
+        "dense",
+        "--docs",
+        str(docs),
+        "--questions",
+        str(path),
+        "--no-cache",
+        "-o",
+        str(tmp_path / "out"),
+    ]
     message = error_of(capfd, *asking, "--save-runs", str(tmp_path / "runs"))
-    assert "the question's id 'the dog' cannot be one: rename it, or leave --save-runs out" in message
+    assert "the question's id 'the dog' cannot be one: rename it, or save no runs" in message
     assert models["large"].calls == 0
     assert main([*asking, "--resamples", "100"]) == 0
 
@@ -193,10 +213,9 @@ def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
     pools = [argument for _ in range(3) for argument in ("--chunks", str(run))]
     assert "2 runs and 3 --chunks" in error_of(capfd, *score, "--run", str(run), "--run", str(other), *pools)
     assert not (tmp_path / "out").exists()
-    compare = ["compare", *given, "-o", str(tmp_path / "out"), "--no-cache", "-s", "recursive:size=20"]
+    compare = ["compare", "-r", "dense", *given, "-o", str(tmp_path / "out"), "--no-cache", "-s", "recursive:size=20"]
     assert "unknown retriever 'bm52'" in error_of(capfd, *compare, "-r", "bm52")
     assert "bm25 is given twice" in error_of(capfd, *compare, "-r", "bm25", "-r", "bm25")
-    assert "--late is a retriever now: give --retriever dense --retriever late" in error_of(capfd, *compare, "--late")
     assert "(embedding) is at least 0" in error_of(capfd, *compare, "--embed-price", "-1")
     assert "the embedder small is given twice" in error_of(capfd, *compare, "-e", "small", "-e", "small")
 

@@ -191,7 +191,18 @@ def test_compare_takes_strategies_from_a_file_and_the_command_line(
     docs.write_text("The fox naps. The dog runs. The cat purrs. " * 9 + "The owl hoots.")
     questions.write_text(json.dumps({"question": "Who hoots?", "evidence": ["The owl hoots."]}))
     file.write_text("- recursive:size=20\n- strategy: cluster_semantic\n  size: 20\n  piece_size: 5\n")
-    arguments = ["compare", "--docs", str(docs), "--questions", str(questions), "--no-cache", "--resamples", "100"]
+    arguments = [
+        "compare",
+        "-r",
+        "dense",
+        "--docs",
+        str(docs),
+        "--questions",
+        str(questions),
+        "--no-cache",
+        "--resamples",
+        "100",
+    ]
     arguments += ["-o", str(tmp_path / "report"), "--config", str(file), "-s", "fixed_token:size=20"]
     assert main(arguments) == 0
     reports = read_reports(tmp_path / "report" / "report.json")

@@ -23,12 +23,11 @@ from hypothesis import strategies as st
 import chunkcore.scale.stream
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
-from chunkcore.cli.running import rate
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import FolderWalk
-from chunkcore.scale import ResumableOutput, Stream, StreamOptions, Tally, cut_place, total_bytes
+from chunkcore.scale import ResumableOutput, Stream, StreamOptions, cut_place, total_bytes
 from chunkcore.scale import workers as pool
 from chunkcore.scale.sources import Piece, parts
 from chunkcore.scale.workers import Cutter, cut_batches
@@ -572,47 +571,6 @@ def test_two_runs_do_not_write_one_output(tmp_path):
         ResumableOutput(tmp_path / "out", IDENTITY)
     assert not first.leave()
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- how far it is
-
-
-class Terminal(io.StringIO):
-    def __init__(self, *, is_one: bool) -> None:
-        super().__init__()
-        self.isatty = lambda: is_one  # type: ignore[method-assign]
-
-
-def test_a_log_has_a_line_now_and_then_with_rate_and_what_is_left():
-    now = 0.0
-    log = Terminal(is_one=False)
-    tally = Tally()
-    with rate(log, lambda: 40_000_000, clock=lambda: now) as progress:
-        for number in range(1, 11):
-            tally.read, tally.documents, tally.chunks = number * 2_000_000, number, 5_000 * number
-            now = 9.0 * number
-            wait_for(lambda: progress._total)  # it is asked beside the work
-            progress(tally)
-        progress.end(tally)
-    told = log.getvalue().splitlines()
-    assert told == [
-        "4 documents, 20,000 chunks, 8.0 MB read, 0.2 MB/s, 20% of 40 MB, about 2:24 left",
-        "8 documents, 40,000 chunks, 16.0 MB read, 0.2 MB/s, 40% of 40 MB, about 1:48 left",
-        "10 documents, 50,000 chunks, 20.0 MB read, in 1:30 (0.2 MB/s)",
-    ]
-
-
-def test_what_takes_no_time_says_nothing_in_a_log_and_sums_up_in_a_terminal():
-    for is_one in (False, True):
-        stream = Terminal(is_one=is_one)
-        with rate(stream, lambda: None) as progress:
-            progress(Tally(documents=1, chunks=2, read=3_000))
-            progress.end(Tally(documents=1, chunks=2, read=3_000, skipped=1))
-        assert ("1 document, 1 skipped, 2 chunks, 0.0 MB read, in 0:00" in stream.getvalue()) == is_one
-    shown = stream.getvalue()
-    with rate(stream, lambda: None, quiet=True) as progress:
-        progress.end(Tally(documents=1, chunks=2, read=3_000))
-    assert stream.getvalue() == shown
 
 
 # ---- memory

@@ -57,7 +57,7 @@ ROOMS = (
     "answers",
     "update",
 )
-ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow")
+ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 

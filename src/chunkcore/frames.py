@@ -133,9 +133,10 @@ def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") 
     1
     """
     parts, at, text = [], 0, text[:_MOST]
-    for start, end, share in spans:
-        # The colour is readable on light and dark pages, and the underline without colour.
-        style = f"background:rgba(240,170,30,{0.15 + 0.45 * share:.2f});color:inherit;border-bottom:2px solid"
+    for number, (start, end, share) in enumerate(spans):
+        # Neighbours have two colours, readable on light and dark pages; the underline serves readers without colour.
+        colour = ("240,170,30", "70,150,230")[number % 2]
+        style = f"background:rgba({colour},{0.15 + 0.45 * share:.2f});color:inherit;border-bottom:2px solid"
         parts.append(f'{html_text(text[at:start])}<mark style="{style}">{html_text(text[start:end])}</mark>')
         at = end
     head = f"<p><b>{html_text(title)}</b></p>" if title else ""

@@ -128,7 +128,7 @@ def files(tmp_path: Path, fake: FakeEmbedder) -> list[str]:
 
 
 def test_the_commands_tell_of_an_edit_after_the_baseline_and_after_the_run(files, tmp_path: Path, capsys) -> None:
-    comparing = ["compare", *files, "-s", "fixed_sentences:sentences=1", "-k", "2", "--no-cache"]
+    comparing = ["compare", "-r", "dense", *files, "-s", "fixed_sentences:sentences=1", "-k", "2", "--no-cache"]
     first, runs = tmp_path / "first", tmp_path / "runs"
     assert main([*comparing, "-o", str(first), "--save-runs", str(runs)]) == 0
     (run,) = (each for each in runs.glob("*.jsonl") if not each.name.endswith(".chunks.jsonl"))

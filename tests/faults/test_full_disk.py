@@ -44,7 +44,7 @@ def test_temporary_files_that_have_no_room_are_an_error_that_names_their_folder(
     monkeypatch.setattr(tempfile, "tempdir", str(disk.path))
     monkeypatch.setattr(store_documents, "__kwdefaults__", {"memory_bytes": 0})
     given = ["--docs", str(tmp_path / "docs"), "--questions", str(tmp_path / "questions.jsonl")]
-    assert main(["compare", *given, "-o", str(tmp_path / "out")]) == 2
+    assert main(["compare", "-r", "dense", *given, "-o", str(tmp_path / "out")]) == 2
     said = capfd.readouterr().err.splitlines()[-1]
     assert said.startswith(f"chunkcore: {disk.path} (temporary files: TMPDIR names another folder): No space left")
     with pytest.raises(OSError, match="No space left"):
@@ -158,7 +158,19 @@ def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_r
     disk: Disk, tmp_path: Path, capfd: pytest.CaptureFixture[str], fake: FakeEmbedder
 ) -> None:
     output, cache = disk.path / "out", tmp_path / "cache.sqlite"
-    arguments = ["compare", "-s", "recursive:size=200", "-k", "3", "--resamples", "100", "--cache", str(cache)]
+    arguments = [
+        "compare",
+        "-r",
+        "dense",
+        "-s",
+        "recursive:size=200",
+        "-k",
+        "3",
+        "--resamples",
+        "100",
+        "--cache",
+        str(cache),
+    ]
     write_text(output / "report.json", json.dumps("the report of yesterday"))
     disk.fill(leave=20_000)
     assert main([*arguments, "-o", str(output)]) == 2

@@ -130,7 +130,7 @@ def comparing(tmp_path: Path) -> list[object]:
 def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_way(
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
-    arguments = ["compare", *comparing, "-o", tmp_path / "out"]
+    arguments = ["compare", "-r", "dense", *comparing, "-o", tmp_path / "out"]
     code, *_ = program.stopped(program.is_held, *arguments, how=signal.SIGKILL, batch=3)
     assert code == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
@@ -145,7 +145,7 @@ def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_
 def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go_on(
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
-    arguments = ["compare", *comparing, "-o", tmp_path / "out"]
+    arguments = ["compare", "-r", "dense", *comparing, "-o", tmp_path / "out"]
     code, out, err = program.stopped(program.is_held, *arguments, system=2)
     assert code == 130
     assert [each["name"] for each in scores(tmp_path / "out")] == ["recursive:size=12"]
@@ -177,7 +177,7 @@ def test_a_search_that_is_stopped_before_anything_is_scored_keeps_what_was_embed
 def test_without_a_cache_it_is_said_that_nothing_was_kept(
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
-    arguments = ["compare", *comparing, "--no-cache", "-o", tmp_path / "out"]
+    arguments = ["compare", "-r", "dense", *comparing, "--no-cache", "-o", tmp_path / "out"]
     code, _, err = program.stopped(program.is_held, *arguments, batch=2)
     assert code == 130
     assert err.splitlines()[-1] == (
@@ -251,7 +251,20 @@ def test_strategies_that_ask_a_model_ask_no_more_once_stopped_and_pay_twice_only
     program: Program, server: FakeServer, tmp_path: Path, comparing: list[object]
 ) -> None:
     strategy = f"contextual:llm=openai:gated@{server.url}#concurrency=2"
-    arguments = ["compare", *comparing[:4], "-s", strategy, "-k", "3", "--resamples", "100", "-o", tmp_path / "out"]
+    arguments = [
+        "compare",
+        "-r",
+        "dense",
+        *comparing[:4],
+        "-s",
+        strategy,
+        "-k",
+        "3",
+        "--resamples",
+        "100",
+        "-o",
+        tmp_path / "out",
+    ]
     server.gate.most = 6
     code, _, err = program.stopped(lambda: len(server.log) > 6, *arguments, gate=server.gate)
     assert code == 130

@@ -33,7 +33,7 @@ from tests.fakes import FakeEmbedder
 chunkcore.models.get_embedder = lambda name: FakeEmbedder()
 out = sys.argv[2]
 chunk = ["chunk", "docs", "-s", "recursive:size=20", "-o", f"{out}/chunks.jsonl"]
-compare = ["compare", "--docs", "docs", "--questions", "questions.jsonl", "-s", "recursive:size=20", "-s", "sentence"]
+compare = "compare docs --questions questions.jsonl -r dense -s recursive:size=20 -s sentence".split()
 sys.exit(main(chunk) or main([*compare, "-k", "3", "--cache", f"{out}/cache.sqlite", "--resamples", "100", "-o", out]))
 """
 

@@ -14,13 +14,13 @@ import pytest
 
 from chunkcore.archives import unzip
 from chunkcore.cli import main
-from chunkcore.cli.running import save_runs
 from chunkcore.datasets.fetching import PublicDataset, fetch_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
+from chunkcore.evaluation.run_files import write_runs
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
 
@@ -103,7 +103,7 @@ def test_a_systems_name_is_never_a_path(tmp_path: Path) -> None:
     piece = Retrieved("../../d", (Span(0, 3),), id="../c")
     runs = [Run(name, {"q": [piece]}, [piece]) for name in NAMES]
     folder = tmp_path / "deep" / "runs"
-    written = save_runs([score(run, benchmark, ["Recall@1"]) for run in runs], benchmark, folder)
+    written = write_runs([score(run, benchmark, ["Recall@1"]) for run in runs], benchmark, folder)
     assert len(written) == 3 * len(NAMES)
     assert {each.resolve().parent for each in written} == {folder.resolve()}
     assert {each for each in tmp_path.rglob("*") if each.is_file()} == set(written)

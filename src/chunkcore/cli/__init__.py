@@ -60,15 +60,17 @@ app.add_typer(datasets.app, name="datasets")
 app.add_typer(cache.app, name="cache")
 app.command(name="list")(listing.list_names)
 
-# The commands of 0.1.
-RENAMED = {
-    "strategies": "list strategies",
-    "generate": "questions generate",
-    "validate": "questions check",
-    "sweep": "tune",
-    "score-segments": "segments score",
-    "train-segmenter": "segments train",
-    "stitch": "datasets stitch",
+# What other tools call an option.
+OTHER_NAMES = {
+    "--top-k": "-k",
+    "--top_k": "-k",
+    "--chunker": "--strategy",
+    "--splitter": "--strategy",
+    "--model": "--embedder",
+    "--documents": "--docs",
+    "--texts": "--docs",
+    "--queries": "--questions",
+    "--folder": "--output",
 }
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both
@@ -78,15 +80,14 @@ _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` default to the process's."""
+    _open_closed_streams()
     _use_any_text()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] in RENAMED:
-        return _say(f"{given[0]} is now chunkcore {RENAMED[given[0]]}; see chunkcore {RENAMED[given[0]]} --help")
+    words = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings(), StopSignals() as signals:
         # One sentence, without the line of code that it came from.
         warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")  # type: ignore[assignment]
         try:
-            code = copy_context().run(_run, given)  # in which it is quiet, or not
+            code = copy_context().run(_run, words)  # in which it is quiet, or not
         except StoppedError as error:
             return _say(str(error), code=signals.code)
     if code == 130:
@@ -131,11 +132,21 @@ def _usage(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
     options = {name for each in getattr(getattr(context, "command", None), "params", ()) for name in each.opts}
-    if "extra argument" in message and "--docs" in options:
-        message = f"{message}: expected documents after --docs, questions after --questions, braces in quotation marks"
+    wrong = next((name for name in OTHER_NAMES if name in message and OTHER_NAMES[name] in options), "")
+    if wrong:
+        message = f"No such option: {wrong}. Did you mean {OTHER_NAMES[wrong]}?"
+    elif "extra argument" in message and "--docs" in options:
+        message = f"{message}: expected DOCS once, questions after --questions, braces in quotation marks"
     elif "extra argument" in message and "question" in options:
         message = f"{message}: put the question in quotation marks"
     return f"{message} See {path} --help" if message.endswith("?") else f"{message.rstrip('.')}; see {path} --help"
+
+
+def _open_closed_streams() -> None:
+    """A stream that the shell has closed (``>&-``) is None; what is written to it goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  # open until the end
 
 
 def _use_any_text() -> None:

@@ -48,7 +48,7 @@ def answer(
     ] = None,
     judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = "",
     bert_model: Annotated[str, typer.Option(metavar="NAME", help="Of BertScore. Default: --embedder.")] = "",
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Ask N questions, drawn by the seed.")] = None,
+    limit: options.Limit = 0,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2,
     answers: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the model's answers.")] = None,
     output: options.Output = Path("chunkcore-answers"),
@@ -61,7 +61,9 @@ def answer(
     from chunkcore.evaluation.measures import get_measure, measures_at
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.models.llm import Estimator
+    from chunkcore.report import ReportPage
     from chunkcore.report.rendering import require_jinja2
+    from chunkcore.report.study import build_chunkers, today
 
     require_jinja2()
     prices = costs.prices()
@@ -69,13 +71,13 @@ def answer(
     store = None if costs.no_cache else answers or options.default_cache()
     answering = _kept(llm, store)
     judging = _kept(judge, store) if judge else answering
-    benchmark = _limited(data.benchmark(output, [ANSWERS]), limit, statistics.seed)
+    benchmark = _limited(data.benchmark(output, [ANSWERS]), limit or None, statistics.seed)
     names = _measures(measure or [], benchmark)
-    statistics.check(benchmark)
+    settings = options.study_settings(statistics)
+    settings.check(benchmark)  # raises before anything is asked
     model = get_embedder(embedder)
     check_measures(benchmark, names, bert_model=bert_model or model, judge=judging)
-    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
-    chunkers = options.build_chunkers(specs, model)
+    chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):
         running.say(*running.estimates(chunkers, benchmark.documents, prices))
         running.say("What answers take is known once these have cut the documents: leave them out to see the others'.")
@@ -132,9 +134,9 @@ def answer(
             if not runs:
                 raise
             stopped = f"stopped before the end; the report is of the first {len(runs)} of {len(found)} strategies"
-        comparison = statistics.compare(scored[: len(runs)], get_measure(names[0], depth))
-    settings = {"Answers by": answering.name, "Embedder": embedder, "Retriever": retriever}
-    page = running.report_page(comparison, benchmark, settings, stopped)
+        comparison = settings.compare(scored[: len(runs)], get_measure(names[0], depth))
+    facts = {"Answers by": answering.name, "Embedder": embedder, "Retriever": retriever}
+    page = ReportPage(comparison, benchmark, facts, today(), stopped=stopped and f"{stopped.capitalize()}.")
     answered = _Answered(page, benchmark, runs, names, depth)
     html = answered.write(output)
     answered.show()

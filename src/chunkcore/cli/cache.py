@@ -21,12 +21,14 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 @app.command()
+@options.grouped
 def size(cache: File = None) -> None:
     """Say what the cache holds."""
     running.say(_described(_opened(cache)))
 
 
 @app.command()
+@options.grouped
 def prune(
     to: Annotated[str, typer.Argument(metavar="SIZE", help="Such as 500MB or 2GB.")],
     cache: File = None,
@@ -40,6 +42,7 @@ def prune(
 
 
 @app.command()
+@options.grouped
 def clear(cache: File = None) -> None:
     """Remove every entry."""
     kept = _opened(cache)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +15,7 @@ from chunkcore.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
-    from chunkcore.scale import Stream
+    from chunkcore.scale import Stream, Tally
 
 
 @options.grouped
@@ -67,37 +66,46 @@ def chunk(
         raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
     chunker = running.keeping(chunker, costs.answers)
     stream = Stream(files, chunker, streaming)
-    _write(stream, output, fresh=fresh, quiet=quiet)
+    # The lines themselves show progress in a terminal.
+    running.quiet.set(quiet or (str(output) == "-" and sys.stdout.isatty()))
+    _write(stream, output, fresh=fresh)
     running.say(*running.used([chunker], prices), err=True)
     return 1 if stream.tally.skipped or stream.tally.unread else 0
 
 
-def _write(stream: Stream, output: Path, *, fresh: bool, quiet: bool) -> None:
+_SHOWN = 10_000_000  # bytes; less is cut too fast to show progress
+
+
+def _write(stream: Stream, output: Path, *, fresh: bool) -> None:
     from chunkcore.files import write_parts
     from chunkcore.scale import total_bytes
 
-    quiet = quiet or (str(output) == "-" and sys.stdout.isatty())  # the lines themselves show progress
-    with running.rate(sys.stderr, partial(total_bytes, stream.sources.paths), quiet=quiet) as progress:
+    total = total_bytes(stream.sources.paths) or 0
+    with running.reporting(sys.stderr) as progress:
+
+        def show(tally: Tally) -> None:
+            if total >= _SHOWN:
+                progress("MB read", tally.read // 1_000_000, total // 1_000_000)
+
         if str(output) != "-" and stream.is_repeatable and (output.is_file() or not output.exists()):
-            _resumable(stream, output, progress, fresh=fresh)
+            _resumable(stream, output, show, fresh=fresh)
         elif str(output) != "-":
-            write_parts(output, _lines(stream, progress))
+            write_parts(output, _lines(stream, show))
         else:
-            for line in _lines(stream, progress):
+            for line in _lines(stream, show):
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
-        progress.end(stream.tally)
 
 
-def _lines(stream: Stream, progress: running.Rate) -> Iterator[bytes]:
+def _lines(stream: Stream, show: Callable[[Tally], None]) -> Iterator[bytes]:
     for step in stream:
         yield b"".join(step.lines)
         for failure in step.failures:
             running.say(f"chunkcore: left out: {failure.error}", err=True)
-        progress(stream.tally)
+        show(stream.tally)
 
 
-def _resumable(stream: Stream, output: Path, progress: running.Rate, *, fresh: bool) -> None:
+def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, fresh: bool) -> None:
     from chunkcore.files import installed_version
     from chunkcore.scale import ResumableOutput
 
@@ -120,10 +128,9 @@ def _resumable(stream: Stream, output: Path, progress: running.Rate, *, fresh: b
             except DataError as error:
                 refused = True
                 raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
-            progress.start(stream.tally)
         for step in stream:
             writer.write(step, stream.tally)
-            progress(stream.tally)
+            show(stream.tally)
         writer.finish()
     except BaseException as error:
         if writer.leave() and not refused:

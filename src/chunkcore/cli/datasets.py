@@ -126,14 +126,14 @@ def stitch(
     Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
     originals, which the unit [part] counts. Qu et al. (2024), appendix C; see docs/evidence/protocols.md.
 
-      chunkcore datasets stitch --docs abstracts/ --questions questions.jsonl --sentences 100 -o stitched
+      chunkcore datasets stitch abstracts/ --questions questions.jsonl --sentences 100 -o stitched
     """
     from chunkcore.evaluation.benchmarks.benchmark import parts_of
     from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
     from chunkcore.evaluation.benchmarks.stitching import write_benchmark
     from chunkcore.outputs import BENCHMARK_NAMES
 
-    given = [path.resolve() for path in (data.docs, data.questions) if path is not None]
+    given = [path.resolve() for path in (data.folder, data.questions) if path is not None]
     for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
         if any(file == path or path in file.parents for path in given):
             raise OptionError(f"--output {output} is where the documents or questions are: name another folder")

@@ -47,6 +47,7 @@ def list_names(
         for each in _REGISTRIES:
             typer.echo(f"chunkcore list {each}")
         return
+    kind = {"chunkers": "strategies", "models": "embedders"}.get(kind, kind)
     if kind not in _REGISTRIES:
         known = ", ".join(_REGISTRIES)
         raise OptionError(f"unknown kind {echo(kind)}: expected one of {known}{suggestion(kind, _REGISTRIES)}")

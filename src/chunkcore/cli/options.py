@@ -15,25 +15,22 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import typer
 
-from chunkcore.errors import OptionError, echo
-from chunkcore.registry import LARGEST, check_number, split_spec
+from chunkcore.errors import OptionError
+from chunkcore.registry import LARGEST, check_number
 
 if TYPE_CHECKING:
-    from chunkcore.chunkers.base import Chunker
-    from chunkcore.cli.running import Gate
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, Measure
-    from chunkcore.evaluation.results import Report
-    from chunkcore.evaluation.statistics.comparison import Comparison
-    from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
+    from chunkcore.evaluation.measures import Depth
+    from chunkcore.models import CachedEmbedder, EmbeddingCache
     from chunkcore.models.llm import Prices
+    from chunkcore.report.study import StudySettings
 
 
 def _names(module: str, registry: str) -> Callable[[str], list[str]]:
@@ -46,8 +43,10 @@ strategy = functools.partial(
 retriever = functools.partial(
     typer.Option, "--retriever", "-r", metavar="SPEC", autocompletion=_names("chunkcore.retrieval", "retrievers")
 )
-_DOCS = typer.Option("--docs", metavar="PATH", help="A folder, a file, or a documents.jsonl.")
-Docs = Annotated[Path, _DOCS]
+_DOCS_ARGUMENT = typer.Argument(metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.")
+_DOCS_OPTION = typer.Option("--docs", metavar="DOCS", help="The same.")
+Docs = Annotated[Path | None, _DOCS_ARGUMENT]
+DocsOption = Annotated[Path | None, _DOCS_OPTION]
 _QUESTIONS = typer.Option("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
 Questions = Annotated[Path | None, _QUESTIONS]
 Layout = Annotated[str, typer.Option(metavar="NAME", help="The files' layout (list layouts).")]
@@ -71,6 +70,21 @@ Resamples = Annotated[int, typer.Option(min=100, metavar="N", help="Of the boots
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For results.")]
 
 
+def either(docs: Path | None, option: Path | None) -> Path | None:
+    """The documents, named as an argument or by ``--docs``. Raises `OptionError`: by both."""
+    if docs is not None and option is not None:
+        raise OptionError(f"the documents are named twice, {docs} and --docs {option}: name them once")
+    return docs if option is None else option
+
+
+def required(docs: Path | None, option: Path | None) -> Path:
+    """The same, where a command needs them. Raises `OptionError` without documents."""
+    path = either(docs, option)
+    if path is None:
+        raise OptionError("no documents are named: expected a folder, a file, or a documents.jsonl")
+    return path
+
+
 _MOST = {"resamples": 1_000_000}  # what help has no room for
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 
@@ -82,12 +96,11 @@ class OmittedOptions(NamedTuple):
     panel: str = ""
 
 
-def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Callable[..., Any]:
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command as typer reads it: in place of each parameter that is a group of options, these options.
 
-    Its docstring is its help (`help_text`), in which ``<strategies>`` stands for its default strategies. Every number
-    is finite and at most `registry.LARGEST`; NaN is in every range, to typer. Every command takes ``--quiet``, which
-    only `chunk` shows: helps fit a screen.
+    Its docstring is its help (`help_text`). Every number is finite and at most `registry.LARGEST`: to typer, NaN is in
+    every range. Every command takes ``--quiet``, which only `chunk` shows: helps fit a screen.
 
     >>> @grouped
     ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
@@ -128,7 +141,7 @@ def grouped(command: Callable[..., Any], strategies: Sequence[str] = ()) -> Call
             given[name] = group(**{each.name: given.pop(each.name) for each in own_fields})
         return command(**given)
 
-    run.__doc__ = help_text(inspect.getdoc(command) or "").replace("<strategies>", ", ".join(strategies))
+    run.__doc__ = help_text(inspect.getdoc(command) or "")
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
@@ -140,41 +153,49 @@ class Data:
 
     panel: ClassVar[str] = "Documents and questions"
 
-    docs: Annotated[Path | None, _DOCS] = None
+    docs: Annotated[Path | None, _DOCS_ARGUMENT] = None
+    docs_option: Annotated[Path | None, _DOCS_OPTION] = None
     questions: Questions = None
     layout: Layout = "auto"
-    dataset: Annotated[str, typer.Option(metavar="NAME", help="A collection, without --docs.")] = "lochmere"
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="A collection, without DOCS.")] = "lochmere"
 
-    def facts(self, benchmark: Benchmark) -> dict[str, object]:
+    @property
+    def folder(self) -> Path | None:
+        """The documents, by either spelling."""
+        return either(self.docs, self.docs_option)
+
+    def facts(self, benchmark: Benchmark) -> dict[str, str]:
         """What a report says of the documents and questions."""
-        return {"Documents": self.docs or f"shipped: {benchmark.name}", "Questions": self.questions}
+        return {"Documents": str(self.folder or f"shipped: {benchmark.name}"), "Questions": str(self.questions or "")}
 
     @property
     def more_questions(self) -> str:
         """The command to label more questions about these documents."""
-        docs = shlex.quote(str(self.docs or "docs/"))
+        docs = shlex.quote(str(self.folder or "docs/"))
         return f"chunkcore questions label {docs} --output {shlex.quote(str(self.questions or 'questions.jsonl'))}"
 
-    def benchmark(self, output: Path, written: Sequence[str] = (), *, require_evidence: bool = True) -> Benchmark:
+    def benchmark(self, output: Path, written: Sequence[str] = ()) -> Benchmark:
         """Read them; what an earlier run wrote into `output`, a report or `written`, is no document."""
+        from chunkcore.cli.running import say
         from chunkcore.datasets import load_dataset
         from chunkcore.evaluation.benchmarks import load_benchmark
         from chunkcore.outputs import REPORT_NAMES
 
-        if self.docs is not None:
+        if self.folder is not None:
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
             earlier = [output / name for name in (*REPORT_NAMES, *written)]
-            return load_benchmark(
-                self.docs,
-                self.questions,
-                layout=self.layout,
-                require_evidence=require_evidence,
-                leave_out=earlier,
-            )
+            return load_benchmark(self.folder, self.questions, layout=self.layout, leave_out=earlier)
         if self.questions is not None:
-            raise OptionError(f"--questions {self.questions} was given without --docs: give the documents, too")
+            raise OptionError(f"--questions {self.questions} was given without documents: name them first")
         if self.layout != "auto":
-            raise OptionError(f"--layout {self.layout} was given without --docs: give the collection's folder or file")
+            raise OptionError(
+                f"--layout {self.layout} was given without documents: name the collection's folder or file"
+            )
+        say(
+            f"chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection {self.dataset} is scored. "
+            "For yours, name DOCS --questions FILE",
+            err=True,
+        )
         return load_dataset(self.dataset)
 
 
@@ -186,16 +207,14 @@ class ScoringOptions:
 
     k: Annotated[
         list[str] | None,
-        typer.Option(
-            "--k", "-k", metavar="DEPTH", help="5, min, or 4096tok; repeatable. Default: 5, 10; compare: 1000tok first."
-        ),
+        typer.Option("--k", "-k", metavar="DEPTH", help="1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min."),
     ] = None
     measure: Annotated[
         str, typer.Option(metavar="NAME", help="Of the verdict (list measures). Default: Recall at the first k.")
     ] = ""
     require: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="Fail where a score is surely below, as HitRate@5>=0.70; repeatable."),
+        typer.Option(metavar="TEXT", help="Fail where the whole interval is below, as HitRate@5>=0.70; repeatable."),
     ] = None
     baseline: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An earlier report.json: fail where a score surely fell.")
@@ -204,22 +223,6 @@ class ScoringOptions:
         "holding"
     )
     counter: Counter = "cl100k_base"
-
-    def depths(self, default: Sequence[str]) -> tuple[tuple[Depth, ...], Measure]:
-        """The depths, with that of the verdict's measure; and this measure."""
-        from chunkcore.evaluation.measures import get_measure
-
-        ks = read_depths(self.k or default)
-        wanted = get_measure(self.measure) if self.measure else get_measure("Recall", ks[0])
-        return tuple(dict.fromkeys([*ks, *([] if wanted.k is None else [wanted.k])])), wanted
-
-    def gate(self) -> Gate:
-        from chunkcore.cli.running import Gate
-        from chunkcore.evaluation.statistics.gate import parse_requirement
-        from chunkcore.report import read_reports
-
-        required = tuple(map(parse_requirement, self.require or []))
-        return Gate(required, None if self.baseline is None else read_reports(self.baseline))
 
 
 def read_depths(texts: Sequence[str]) -> list[Depth]:
@@ -243,23 +246,29 @@ class Statistics:
     seed: Seed = 0
     resamples: Resamples = 10_000
 
-    def check(self, benchmark: Benchmark) -> None:
-        """Check before long work that the questions can be resampled so. Raises `OptionError`."""
-        from chunkcore.evaluation.benchmarks.benchmark import question_documents
 
-        if self.by not in ("auto", "question", "document"):
-            raise OptionError(f"--by is auto, question or document, got {echo(self.by)}")
-        if self.by == "document" and benchmark.without_evidence:
-            raise OptionError("--by document needs the documents that evidence is in, and some questions have none")
-        if self.by == "document" and len(set(question_documents(benchmark).values())) < 2:
-            raise OptionError("--by document needs questions about two documents or more: resample by question")
+def study_settings(statistics: Statistics, scores: ScoringOptions | None = None, **more: Any) -> StudySettings:
+    """The library's settings of these options."""
+    from chunkcore.report import read_reports
+    from chunkcore.report.study import StudySettings
 
-    def compare(self, reports: Sequence[Report], measure: Measure) -> Comparison:
-        from chunkcore.evaluation.statistics.comparison import compare
-
-        margin = self.margin / 100
-        by = cast('Literal["auto", "question", "document"]', self.by)
-        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=margin, by=by)
+    if scores is not None:
+        more |= {
+            "measure": scores.measure,
+            "counter": scores.counter,
+            "min_rule": scores.min_rule,
+            "requirements": tuple(scores.require or ()),
+            "earlier": None if scores.baseline is None else read_reports(scores.baseline),
+        }
+        if scores.k:
+            more["depths"] = tuple(dict.fromkeys(read_depths(scores.k)))
+    return StudySettings(
+        margin=statistics.margin / 100,
+        by=statistics.by,
+        seed=statistics.seed,
+        resamples=statistics.resamples,
+        **more,
+    )
 
 
 @dataclass(frozen=True)
@@ -308,25 +317,6 @@ def default_cache() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "chunkcore" / "cache.sqlite"
-
-
-def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
-    """The strategies by their specs; those that embed use this model unless they name another."""
-    from chunkcore.chunkers import get_chunker
-    from chunkcore.models import get_embedder
-
-    made: dict[str, Chunker] = {}
-    for spec in specs:
-        chunker = get_chunker(spec)
-        if "embedder" in chunker.option_names():
-            # A named model is loaded here: as a name it could not be distinguished from the default, which runs share.
-            own = get_embedder(chunker.embedder) if "embedder" in split_spec(spec)[1] else model  # type: ignore[attr-defined]
-            chunker = replace(chunker, embedder=own)  # type: ignore[call-arg]
-        for other, known in made.items():
-            if known == chunker:
-                raise OptionError(f"the strategies {echo(other)} and {echo(spec)} are the same: give each once")
-        made[spec] = chunker
-    return made
 
 
 def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:

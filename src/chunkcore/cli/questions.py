@@ -30,9 +30,10 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write que
 @app.command()
 @options.grouped
 def generate(
-    docs: options.Docs,
     llm: options.Llm,
     costs: Annotated[options.Models, options.OmittedOptions("cache")],
+    docs: options.Docs = None,
+    docs_option: options.DocsOption = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
     ] = Path("questions.jsonl"),
@@ -61,7 +62,7 @@ def generate(
     the same command resumes. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer
     questions than wanted (docs/guides/questions.md).
 
-      chunkcore questions generate --docs docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
+      chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
     from chunkcore.evaluation.benchmarks.layout import read_own
     from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
@@ -75,6 +76,7 @@ def generate(
     from chunkcore.questions.generate import INTERRUPTED
     from chunkcore.questions.page import files_beside, write_generated
 
+    folder = options.required(docs, docs_option)
     prices = costs.prices()
     budget = CallBudget(max_calls=max_calls, max_cost=max_cost, prices=prices)
     thresholds = FilterThresholds(
@@ -91,8 +93,8 @@ def generate(
     )
     model = get_llm(llm)
     files = files_beside(output)
-    _check_output(docs, files)
-    documents = read_own(docs, []).documents
+    _check_output(folder, files)
+    documents = read_own(folder, []).documents
     if costs.dry_run:
         running.say(f"{model.name}: {running.spent(estimate_generation(documents, generation), prices)}")
         running.say(
@@ -187,7 +189,8 @@ def _cosine(threshold: float | None) -> str:
 @app.command()
 @options.grouped
 def label(
-    docs: Annotated[Path, typer.Argument(metavar="DOCS", help="A folder of files, a file, or a documents.jsonl.")],
+    docs: options.Docs = None,
+    docs_option: options.DocsOption = None,
     questions: Annotated[
         Path | None,
         typer.Option("--questions", metavar="FILE", help="Questions: one a line, or a CSV, TSV or JSON lines."),
@@ -214,12 +217,13 @@ def label(
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
     from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 
+    folder = options.required(docs, docs_option)
     method = get_retriever(retriever)
     listed = [] if questions is None else list(read_listed(questions, column))
-    options.check_outside(_folder(docs), output)
-    documents = read_own(docs, []).documents
+    options.check_outside(_folder(folder), output)
+    documents = read_own(folder, []).documents
     if not documents:
-        raise DataError(f"{docs} has no document to mark evidence in")
+        raise DataError(f"{folder} has no document to mark evidence in")
     vectors = TextVectors(options.cached_embedder(embedder)) if method.embeds else None
     index = method.index(chunk_corpus(documents, get_chunker("sentence:size=25")), vectors)
     with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
@@ -249,7 +253,8 @@ def _opened(address: str) -> Iterator[None]:
 @app.command()
 @options.grouped
 def check(
-    docs: options.Docs,
+    docs: options.Docs = None,
+    docs_option: options.DocsOption = None,
     questions: options.Questions = None,
     size: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")] = 200,
     least: Annotated[int, typer.Option(min=1, metavar="N", help="The fewest tokens of evidence.")] = 3,
@@ -268,15 +273,16 @@ def check(
     Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak
     their answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
 
-      chunkcore questions check --docs docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
+      chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
     """
     from chunkcore.questions.validate import KINDS, ValidationOptions, fix_questions, validate_benchmark
 
+    folder = options.required(docs, docs_option)
     for each in ignore or ():
         if each not in KINDS:
             raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(each)}")
     if fix:
-        count = fix_questions(docs, questions)
+        count = fix_questions(folder, questions)
         running.say(f"places written into {count:,} question{'' if count == 1 else 's'}", err=True)
     validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
     model = None
@@ -284,7 +290,7 @@ def check(
         model = None if embedder == "none" else options.cached_embedder(embedder)
     except MissingExtraError as error:
         sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
-    found = validate_benchmark(docs, questions, options=validation, embedder=model)
+    found = validate_benchmark(folder, questions, options=validation, embedder=model)
     found = [each for each in found if each.kind not in (ignore or ())]
     if as_json:
         lines = [re.search(r"line (\d+)$", each.place) if each.query_id else None for each in found]

@@ -1,25 +1,21 @@
-"""What commands do around their work: show progress, stop, count language models' costs, hold to a gate, save runs."""
+"""What commands do around their work: show progress, stop, tell language models' costs, print the report."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from io import StringIO
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from chunkcore.errors import DataError, OptionError
 from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -29,11 +25,7 @@ if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.concurrency import Progress
     from chunkcore.document import Document
-    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.measures import Depth, Measure
-    from chunkcore.evaluation.results import Report
-    from chunkcore.evaluation.statistics.comparison import Comparison
-    from chunkcore.evaluation.statistics.gate import Check, Requirement
+    from chunkcore.evaluation.statistics.gate import Check
     from chunkcore.models.llm import Prices, Usage
     from chunkcore.report import ReportPage
     from chunkcore.scale import Tally
@@ -64,8 +56,6 @@ def strategy_table(title: str | None, headings: Sequence[str], rows: Iterable[tu
 
 
 _STEP_PAUSE = 5.0  # seconds between two lines of a log about one step
-_PAUSE = 30.0  # seconds between two lines of a log about a stream
-_SHORT = 30.0  # seconds; shorter streams are not summed up in a log
 _MB = 1_000_000
 
 
@@ -110,78 +100,6 @@ def _write(stream: TextIO, line: str) -> None:
     stream.flush()
 
 
-@contextmanager
-def rate(
-    stream: TextIO,
-    total: Callable[[], int | None],
-    *,
-    quiet: bool = False,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Rate]:
-    """Show how far a stream is, and how fast: one changing line in a terminal, a line now and then in a log.
-
-    `total` gives the bytes to read, None if unknown; it is called in a thread: a million files take a while to count.
-    """
-    if quiet:
-        yield Rate(StringIO(), lambda: None, clock)
-    elif stream.isatty():
-        from rich.console import Console
-        from rich.status import Status
-
-        with Status("", console=Console(file=stream)) as status:
-            yield Rate(stream, total, clock, status.update)
-    else:
-        yield Rate(stream, total, clock)
-
-
-class Rate:
-    """Called with the tally after each step."""
-
-    def __init__(
-        self,
-        stream: TextIO,
-        total: Callable[[], int | None],
-        clock: Callable[[], float],
-        show: Callable[[str], None] | None = None,
-    ) -> None:
-        self._stream = stream
-        self._show = show
-        self._clock = clock
-        self._began = self._written = clock()
-        self._before = 0  # bytes that an earlier run had read
-        self._total: int | None = None
-
-        def count() -> None:
-            self._total = total()
-
-        threading.Thread(target=count, daemon=True).start()
-
-    def start(self, tally: Tally) -> None:
-        """Begin with what an earlier run has done."""
-        self._before = tally.read
-
-    def __call__(self, tally: Tally) -> None:
-        now = self._clock()
-        if now - self._written >= (_PAUSE if self._show is None else 0.1):
-            self._written = now
-            speed = self._speed(tally)
-            line = f"{done_so_far(tally)}, {speed / _MB:,.1f} MB/s"
-            if self._total and speed and tally.read <= self._total:
-                share, left = tally.read / self._total, (self._total - tally.read) / speed
-                line += f", {share:.0%} of {self._total / _MB:,.0f} MB, about {_hours(left)} left"
-            _write(self._stream, line) if self._show is None else self._show(line)
-
-    def end(self, tally: Tally) -> None:
-        """Sum up; in a log only what took long."""
-        took = self._clock() - self._began
-        if self._show is not None or took >= _SHORT:
-            summed = f"{done_so_far(tally)}, in {_hours(took)} ({self._speed(tally) / _MB:,.1f} MB/s)"
-            _write(self._stream, summed)
-
-    def _speed(self, tally: Tally) -> float:
-        return (tally.read - self._before) / max(1e-9, self._clock() - self._began)
-
-
 def done_so_far(tally: Tally) -> str:
     """The documents, chunks and bytes of a tally, in words."""
     skipped = [f"{tally.skipped:,} skipped"] if tally.skipped else []
@@ -192,17 +110,6 @@ def done_so_far(tally: Tally) -> str:
 def several(number: int, name: str) -> str:
     """A count with its noun."""
     return f"{number:,} {name}{'' if number == 1 else 's'}"
-
-
-def _hours(seconds: float) -> str:
-    """Hours, minutes and seconds.
-
-    >>> _hours(3725.4), _hours(65)
-    ('1:02:05', '1:05')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 # ---- being stopped
@@ -299,6 +206,12 @@ def keeping(chunker: Chunker, path: Path | None) -> Chunker:
     return chunker if isinstance(llm, CachedLLM) else replace(chunker, llm=CachedLLM(llm, LLMCache(path)))
 
 
+def kept_chunker(kept: list[Chunker], path: Path | None, chunker: Chunker) -> Chunker:
+    """`keeping`, and the chunker is added to a list, for `used`."""
+    kept.append(keeping(chunker, path))
+    return kept[-1]
+
+
 def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None) -> Iterator[str]:
     """What each strategy would ask, a line each, and what the estimates assume."""
     from chunkcore.chunkers.llm import LLMChunker
@@ -334,118 +247,7 @@ def spent(usage: Usage, prices: Prices | None) -> str:
     return ", ".join(parts)
 
 
-# ---- the gate and saved runs
-
-
-@dataclass(frozen=True)
-class Gate:
-    """What every strategy is held to: requirements, and earlier reports (None: no baseline)."""
-
-    requirements: tuple[Requirement, ...]
-    earlier: Sequence[Report] | None
-
-    @property
-    def ks(self) -> list[Depth]:
-        return [measure.k for measure in self.measures if measure.k is not None]
-
-    @property
-    def measures(self) -> list[Measure]:
-        return [requirement.measure for requirement in self.requirements]
-
-    def check_names(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline has one of these strategies.
-
-        A single strategy is compared with a single earlier one, whatever their names.
-        """
-        if self.earlier is None or len(names) == len(self.earlier) == 1:
-            return
-        before = [report.system[0] for report in self.earlier]
-        if not set(before) & set(names):
-            raise DataError(
-                f"the baseline has none of the strategies: it has {', '.join(before)}; compared are {', '.join(names)}"
-            )
-
-    def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
-        """Every requirement of every strategy, then every strategy against its earlier report."""
-        from chunkcore.evaluation.statistics.gate import check_baseline, check_requirement
-
-        found = [
-            check_requirement(report, requirement, resamples=resamples, seed=seed)
-            for requirement in self.requirements
-            for report in reports
-        ]
-        for report, earlier in self._pairs(reports):
-            measures = [each for each in dict.fromkeys([verdict_by, *self.measures]) if each in earlier.scores]
-            # The verdict's measure is needed: if it was not scored before, the error says so.
-            for measure in measures if verdict_by in earlier.scores else [verdict_by]:
-                found.append(check_baseline(report, earlier, measure, resamples=resamples, seed=seed))  # noqa: PERF401
-        return found
-
-    def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
-        self.check_names([report.system[0] for report in reports])
-        if self.earlier is None:
-            return
-        if len(reports) == len(self.earlier) == 1:
-            yield reports[0], self.earlier[0]
-            return
-        # An earlier report of several retrievers has the retriever in its name.
-        before = {report.system: report for report in self.earlier} | {report.name: report for report in self.earlier}
-        for report in reports:
-            if earlier := before.get(report.name) or before.get(report.system):
-                yield report, earlier
-
-
-def check_savable(benchmark: Benchmark) -> None:
-    """Check before long work that TREC's columns can hold the questions' ids."""
-    from chunkcore.evaluation.run_files import is_column
-
-    for query in benchmark.queries:
-        if not is_column(query.id):
-            raise OptionError(
-                f"--save-runs writes TREC's columns, which are separated by spaces, and the question's id {query.id!r} "
-                "cannot be one: rename it, or leave --save-runs out"
-            )
-
-
-_NO_FILE_NAME = re.compile(r"[^\w.=-]+")
-
-
-def save_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:
-    """Write each report's run as JSON lines and in TREC's columns, and the chunks that they name.
-
-    The files of a system are its number and name with the endings ``.jsonl``, ``.trec`` and ``.chunks.jsonl``.
-    """
-    from chunkcore.evaluation.run_files import write_pool, write_run
-
-    digits = len(str(len(reports)))
-    written = []
-    for number, report in enumerate(reports, start=1):
-        if report.run is None or report.run.pool is None:
-            continue
-        stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
-        written.append(write_run(report.run, folder / f"{stem}.jsonl", benchmark))
-        try:
-            written.append(write_run(report.run, folder / f"{stem}.trec"))
-        except DataError as error:  # the names of documents may have spaces
-            warnings.warn(f"{folder / stem}.trec is not written: {error}", stacklevel=2)
-        written.append(write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark))
-    return written
-
-
 # ---- the report
-
-
-def report_page(
-    comparison: Comparison, benchmark: Benchmark | None, settings: Mapping[str, object], stopped: str = ""
-) -> ReportPage:
-    """A comparison as a page: with today's date, the settings that have a value, and why it was stopped early."""
-    from datetime import datetime, timezone
-
-    from chunkcore.report import ReportPage
-
-    given = {name: str(value) for name, value in settings.items() if value}
-    today = datetime.now(timezone.utc).date().isoformat()
-    return ReportPage(comparison, benchmark, given, today, stopped=stopped and f"{stopped.capitalize()}.")
 
 
 def finish(page: ReportPage, html: Path, checks: Sequence[Check], lines: Iterable[str] = ()) -> None:

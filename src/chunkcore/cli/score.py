@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,6 @@ from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.scoring import MinRule
     from chunkcore.run import Run
 
 
@@ -33,40 +32,25 @@ def score(
 ) -> None:
     """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
 
-    chunkcore score --run bm25.trec --run ours.trec --chunks chunks.jsonl --docs docs/ --questions questions.jsonl
+    chunkcore score docs/ --questions questions.jsonl --run bm25.trec --run ours.trec --chunks chunks.jsonl
     """
-    from chunkcore.evaluation.measures import measures_at
-    from chunkcore.evaluation.scoring import Scorer
     from chunkcore.report import write_report
 
-    ks, verdict_by = scores.depths(("5", "10"))
-    gate = scores.gate()
+    settings = options.study_settings(statistics, scores)
     options.check_output(output)
-    depths = tuple(dict.fromkeys([*ks, *gate.ks]))
     names = _names(runs)
-    gate.check_names(names)
+    settings.gate.check_names(names)
     benchmark = data.benchmark(output)
-    statistics.check(benchmark)
-    scorer = Scorer(benchmark, counter=scores.counter, min_rule=cast("MinRule", scores.min_rule))
+    settings.check(benchmark)  # raises before the work
     with running.reporting(sys.stderr) as progress:
-        reports = []
-        for number, run in enumerate(_read(runs, names, chunks or [], benchmark)):
-            progress("score", number, len(runs))
-            # PrecisionOmega only of a run whose chunks are known.
-            usual = [each for each in measures_at(depths) if run.pool is not None or each.k is not None]
-            reports.append(scorer.score(run, list(dict.fromkeys([*usual, verdict_by, *gate.measures]))))
-        progress("score", len(runs), len(runs))
-        comparison = statistics.compare(reports, verdict_by)
-        settings = {
-            "Documents": data.docs or f"shipped: {benchmark.name}",
-            "Questions": data.questions,
+        facts = {
+            **data.facts(benchmark),
             "Scores count tokens of": scores.counter,
-            **dict(zip(names, runs, strict=True)),
+            **dict(zip(names, map(str, runs), strict=True)),
         }
-        page = running.report_page(comparison, benchmark, settings)
+        page = settings.score_runs(_read(runs, names, chunks or [], benchmark), benchmark, facts, progress)
         html = write_report(page, output).html
-        checks = gate.checks(reports, verdict_by, resamples=statistics.resamples, seed=statistics.seed)
-    running.finish(page, html, checks)
+    running.finish(page, html, settings.checks(page.comparison.reports))
 
 
 def _names(runs: Sequence[Path]) -> list[str]:

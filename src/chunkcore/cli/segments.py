@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -30,7 +29,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Score bou
 
 
 @app.command()
-@partial(options.grouped, strategies=DEFAULT_STRATEGIES)
+@options.grouped
 def score(
     texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, as JSON lines.")],
     costs: options.Models,
@@ -50,7 +49,7 @@ def score(
     first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is
     better.
 
-    Without --strategy scores <strategies>. docs/guides/segments.md explains the measures.
+    docs/guides/segments.md explains the measures.
 
       chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
     """
@@ -61,15 +60,16 @@ def score(
     from chunkcore.files import write_text
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.models.loading import EmbedderCounter
+    from chunkcore.report.study import build_chunkers
 
     segmentation = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = costs.prices()
     if output is not None:
         options.check_file(output)
     documents = load_segmented(texts)
-    specs = [each.strip() for each in strategy or DEFAULT_STRATEGIES]
+    specs = strategy or DEFAULT_STRATEGIES
     model = CachedEmbedder(get_embedder(embedder), costs.embeddings())
-    chunkers = options.build_chunkers(specs, model)
+    chunkers = build_chunkers(specs, model)
     for spec, chunker in chunkers.items():
         if chunker.token_counter == EmbedderCounter():
             chunkers[spec] = replace(chunker, counter=EmbedderCounter(model))

@@ -51,7 +51,8 @@ def tune(
     from chunkcore.evaluation.benchmarks.stitching import sample_queries
     from chunkcore.evaluation.statistics.comparison import compare
     from chunkcore.models import get_embedder
-    from chunkcore.report import write_report
+    from chunkcore.report import ReportPage, write_report
+    from chunkcore.report.study import today
     from chunkcore.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, TuneOptions, plan
     from chunkcore.tuning import tune as search
 
@@ -95,7 +96,7 @@ def tune(
     held_out = tuning.comparison.by
     facts = {**data.facts(benchmark), "Embedder": model.name, "Held out": f"{len(tuning.folds)} parts, by {held_out}"}
     page = replace(
-        running.report_page(comparison, benchmark, facts),
+        ReportPage(comparison, benchmark, facts, today()),
         tuning=tuning,
         embedders={model.name: embedder},
         more_questions=data.more_questions,

@@ -15,6 +15,7 @@ from chunkcore.evaluation.costs import ChunkStatistics, Cost
 from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.frames import Frame, Markup, html_table
+from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
 
 
@@ -45,6 +46,7 @@ class Report(Frame):
         run: the scored run with its pool, most of a report's memory; ``replace(report, run=None)`` frees it. `to_dict`
             leaves it out; `write_run` saves it.
         cost: in models; None if unknown.
+        search_recall: of an approximate search; None for exact search.
         documents_digest: of the documents' ids and texts; "" if unknown.
         documents: the document of each query's first evidence; empty if unknown.
         chunker: the chunker's name; "" for a system that was run elsewhere.
@@ -71,6 +73,7 @@ class Report(Frame):
     certainty: Mapping[MatchKind, float] = field(default_factory=dict)
     run: Run | None = field(default=None, repr=False)
     cost: Cost | None = None
+    search_recall: SearchRecall | None = None
     documents_digest: str = ""
     documents: tuple[str, ...] = ()
     chunker: str = ""
@@ -156,7 +159,8 @@ class Report(Frame):
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""
         costs = {"cost": self.cost and self.cost.to_dict()}
-        plain: dict[str, Any] = plain_json(replace(self, run=None, cost=None)) | costs
+        recall = {"search_recall": self.search_recall and self.search_recall.to_dict()}
+        plain: dict[str, Any] = plain_json(replace(self, run=None, cost=None, search_recall=None)) | costs | recall
         del plain["run"]
         return plain
 
@@ -182,6 +186,7 @@ class Report(Frame):
                 seconds=dict(data["seconds"]),
                 min_rule=data["min_rule"],
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
+                search_recall=SearchRecall.from_dict(data["search_recall"]) if data.get("search_recall") else None,
                 documents_digest=_text(data.get("documents_digest", "")),
                 chunker=_text(data.get("chunker", "")),
                 retriever=_text(data.get("retriever", "")),

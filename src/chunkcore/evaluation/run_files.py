@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import warnings
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, echo
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
+from chunkcore.evaluation.results import Report
 from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
 from chunkcore.run import Answers, PieceColumns, RankedPieces, Retrieved, Run
 
@@ -431,3 +434,36 @@ def _scores(pieces: Sequence[Retrieved]) -> list[float]:
     if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
         return scores
     return [-float(rank) for rank in range(1, len(pieces) + 1)]
+
+
+def check_savable(benchmark: Benchmark) -> None:
+    """Check before long work that TREC's columns can hold the questions' ids."""
+    for query in benchmark.queries:
+        if not is_column(query.id):
+            raise OptionError(
+                f"runs are saved in TREC's columns, which are separated by spaces, and the question's id {query.id!r} "
+                "cannot be one: rename it, or save no runs"
+            )
+
+
+_NO_FILE_NAME = re.compile(r"[^\w.=-]+")
+
+
+def write_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:
+    """Write each report's run as JSON lines and in TREC's columns, and the chunks that they name.
+
+    The files of a system are its number and name with the endings ``.jsonl``, ``.trec`` and ``.chunks.jsonl``.
+    """
+    digits = len(str(len(reports)))
+    paths = []
+    for number, report in enumerate(reports, start=1):
+        if report.run is None or report.run.pool is None:
+            continue
+        stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
+        paths.append(write_run(report.run, folder / f"{stem}.jsonl", benchmark))
+        try:
+            paths.append(write_run(report.run, folder / f"{stem}.trec"))
+        except DataError as error:  # the names of documents may have spaces
+            warnings.warn(f"{folder / stem}.trec is not written: {error}", stacklevel=2)
+        paths.append(write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark))
+    return paths

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, get_measure
+from chunkcore.evaluation.measures import Depth, Measure, get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Difference, compare
 from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE
@@ -193,6 +194,62 @@ def check_baseline(
         worse=f"{measure} went from {was} to {is_} {where}",
         passed=f"{measure} {moved} {where}",
     )
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What every strategy is held to: requirements, and earlier reports (None: no baseline)."""
+
+    requirements: tuple[Requirement, ...]
+    earlier: Sequence[Report] | None
+
+    @property
+    def ks(self) -> list[Depth]:
+        return [measure.k for measure in self.measures if measure.k is not None]
+
+    @property
+    def measures(self) -> list[Measure]:
+        return [requirement.measure for requirement in self.requirements]
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Check before long work that the baseline has one of these strategies.
+
+        A single strategy is compared with a single earlier one, whatever their names.
+        """
+        if self.earlier is None or len(names) == len(self.earlier) == 1:
+            return
+        before = [report.system[0] for report in self.earlier]
+        if not set(before) & set(names):
+            raise DataError(
+                f"the baseline has none of the strategies: it has {', '.join(before)}; compared are {', '.join(names)}"
+            )
+
+    def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
+        """Every requirement of every strategy, then every strategy against its earlier report."""
+        checks = [
+            check_requirement(report, requirement, resamples=resamples, seed=seed)
+            for requirement in self.requirements
+            for report in reports
+        ]
+        for report, earlier in self._pairs(reports):
+            measures = [each for each in dict.fromkeys([verdict_by, *self.measures]) if each in earlier.scores]
+            # The verdict's measure is needed: if it was not scored before, the error says so.
+            for measure in measures if verdict_by in earlier.scores else [verdict_by]:
+                checks.append(check_baseline(report, earlier, measure, resamples=resamples, seed=seed))  # noqa: PERF401
+        return checks
+
+    def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
+        self.check_names([report.system[0] for report in reports])
+        if self.earlier is None:
+            return
+        if len(reports) == len(self.earlier) == 1:
+            yield reports[0], self.earlier[0]
+            return
+        # An earlier report of several retrievers has the retriever in its name.
+        before = {report.system: report for report in self.earlier} | {report.name: report for report in self.earlier}
+        for report in reports:
+            if earlier := before.get(report.name) or before.get(report.system):
+                yield report, earlier
 
 
 def _judged(name: str, change: Difference, is_worse: bool, *, failed: str, worse: str, passed: str) -> Check:
