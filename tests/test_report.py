@@ -596,7 +596,7 @@ def test_reports_can_be_read_back_from_json(tmp_path, nasty):
     assert compared.verdict == nasty.comparison.verdict
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": "another"}', '{"format": "chunkcore report 1"}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "another"}', '{"format": "chunkcore report 2"}'])
 def test_another_json_file_is_refused_with_its_name(tmp_path, content):
     path = tmp_path / "other.json"
     path.write_text(content)

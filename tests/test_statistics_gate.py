@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.report import read_reports
+from chunkcore.report.records import FORMAT, reports_checksum
 from tests.fakes import FakeEmbedder
 
 HITS = get_measure("HitRate", 5)
@@ -29,6 +31,11 @@ def report(values: Sequence[float], *, name: str = "mine", first: int = 0, measu
 
 def hits(found: int, asked: int, **more: int) -> Report:
     return report([1.0] * found + [0.0] * (asked - found), **more)
+
+
+def write_reports(path: Path, reports: list[dict[str, Any]]) -> None:
+    plain = {"format": FORMAT, "checksum": reports_checksum(reports), "reports": reports}
+    path.write_text(json.dumps(plain), "utf-8")
 
 
 # --- requirements ------------------------------------------------------------------------------------
@@ -244,7 +251,7 @@ def test_a_baseline_fails_only_a_fall(given, tmp_path, capfd) -> None:
     data = json.loads(Path(earlier).read_text())
     (before,) = data["reports"]
     before["scores"]["IoU@1"] = [1.0] * 20
-    Path(earlier).write_text(json.dumps(data))
+    write_reports(Path(earlier), data["reports"])
     # The size has changed, and with it the name; one strategy is still compared with the other.
     given[-1] = "fixed_token:size=8"
     assert run(given, tmp_path / "new", "--baseline", earlier, "--measure", "IoU@1") == 1
@@ -272,7 +279,7 @@ def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd, m
     if "OLD" in more:
         report = {**read_report(given, tmp_path), "name": "other", "chunker": "other"}
         reports = [report, {**report, "name": "third", "chunker": "third"}]
-        old.write_text(json.dumps({"format": "chunkcore report 1", "reports": reports}))
+        write_reports(old, reports)
     assert run(given, tmp_path / "out", *[str(old) if each == "OLD" else each for each in more]) == 2
     assert message in capfd.readouterr().err
 
@@ -281,7 +288,7 @@ def test_a_baseline_of_other_strategies_is_told_before_anything_is_embedded(give
     report = {**read_report(given, tmp_path), "name": "other", "chunker": "other"}
     old = tmp_path / "old.json"
     reports = [report, {**report, "name": "third", "chunker": "third"}]
-    old.write_text(json.dumps({"format": "chunkcore report 1", "reports": reports}))
+    write_reports(old, reports)
     model = FakeEmbedder()
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: model)
     assert run(given, tmp_path / "out", "--baseline", str(old)) == 2

@@ -209,7 +209,7 @@ def _report(
     first, *others = [scorer.score(replace(run, seconds=seconds), group) for run, group in runs]
     report = first.joined(others, measures) if others else first
     chunks = meter.statistics(work, corpus, _lengths(cut, scorer.counter))
-    return replace(report, chunks=chunks, cost=cost, search_recall=index.recall)
+    return replace(report, chunks=chunks, cost=cost)
 
 
 def _lengths(cut: _Cut, counter: TokenCounter) -> Numbers:

@@ -12,10 +12,9 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.costs import ChunkStatistics, Cost
-from chunkcore.evaluation.measures import Depth, Measure, Scores, get_measure, parse_depth
+from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, Scores, get_measure, parse_depth
 from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.frames import Frame, Markup, html_table
-from chunkcore.retrieval.base import SearchRecall
 from chunkcore.run import MatchKind, Run
 
 
@@ -46,7 +45,6 @@ class Report(Frame):
         run: the scored run with its pool, most of a report's memory; ``replace(report, run=None)`` frees it. `to_dict`
             leaves it out; `write_run` saves it.
         cost: in models; None if unknown.
-        search_recall: of an approximate search; None for exact search.
         documents_digest: of the documents' ids and texts; "" if unknown.
         documents: the document of each query's first evidence; empty if unknown.
         chunker: the chunker's name; "" for a system that was run elsewhere.
@@ -73,7 +71,6 @@ class Report(Frame):
     certainty: Mapping[MatchKind, float] = field(default_factory=dict)
     run: Run | None = field(default=None, repr=False)
     cost: Cost | None = None
-    search_recall: SearchRecall | None = None
     documents_digest: str = ""
     documents: tuple[str, ...] = ()
     chunker: str = ""
@@ -158,36 +155,36 @@ class Report(Frame):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""
-        costs = {"cost": self.cost and self.cost.to_dict()}
-        recall = {"search_recall": self.search_recall and self.search_recall.to_dict()}
-        plain: dict[str, Any] = plain_json(replace(self, run=None, cost=None, search_recall=None)) | costs | recall
+        plain: dict[str, Any] = plain_json(replace(self, run=None, cost=None))
         del plain["run"]
-        return plain
+        return plain | {"cost": self.cost and self.cost.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
-        """The inverse of `to_dict`. Raises `DataError` if a part is missing or of the wrong type."""
+        """The inverse of `to_dict`. Raises `DataError`: a part is missing, of the wrong type, or out of range."""
         try:
+            count = len(data["query_ids"])
+            scores = {get_measure(name): row for name, row in data["scores"].items()}
             return cls(
                 name=_text(data["name"]),
                 benchmark=_text(data["benchmark"]),
-                query_ids=tuple(data["query_ids"]),
-                collections=tuple(data["collections"]),
-                scores={get_measure(name): _floats(row) for name, row in data["scores"].items()},
-                retrieved_tokens={parse_depth(k): _floats(row) for k, row in data["retrieved_tokens"].items()},
+                query_ids=_texts(data["query_ids"], count),
+                collections=_texts(data["collections"], count),
+                scores={measure: _scores(measure, row, count) for measure, row in scores.items()},
+                retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in data["retrieved_tokens"].items()},
                 found={
-                    parse_depth(k): tuple(tuple(_floats(row).tolist()) for row in rows)
+                    parse_depth(k): tuple(tuple(_numbers(row, len(row), 1).tolist()) for row in rows)
                     for k, rows in data["found"].items()
                 },
-                located=dict(data["located"]),
-                certainty=dict(data.get("certainty", {})),
-                unanswered=tuple(data["unanswered"]),
+                located=_amounts(data["located"]),
+                certainty=_amounts(data.get("certainty", {}), 1),
+                unanswered=_texts(data["unanswered"]),
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
-                seconds=dict(data["seconds"]),
-                min_rule=data["min_rule"],
+                seconds=_amounts(data["seconds"]),
+                min_rule=_text(data["min_rule"]),
                 cost=Cost.from_dict(data["cost"]) if data.get("cost") else None,
-                search_recall=SearchRecall.from_dict(data["search_recall"]) if data.get("search_recall") else None,
                 documents_digest=_text(data.get("documents_digest", "")),
+                documents=_texts(data.get("documents", ())),
                 chunker=_text(data.get("chunker", "")),
                 retriever=_text(data.get("retriever", "")),
                 embedder=_text(data.get("embedder", "")),
@@ -202,5 +199,31 @@ def _text(value: Any) -> str:
     return value
 
 
-def _floats(values: Sequence[float | None]) -> Scores:
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+def _texts(values: Any, count: int | None = None) -> tuple[str, ...]:
+    texts = tuple(map(_text, values))
+    if isinstance(values, str) or (count is not None and len(texts) != count):
+        raise ValueError(f"expected a list of {count} strings, got {values!r:.60}")
+    return texts
+
+
+def _scores(measure: Measure, values: Sequence[float | None], count: int) -> Scores:
+    # The cosines among the measures of answers are from -1 to 1.
+    lowest = 0.0 if isinstance(measure, RetrievalMeasure) else -1.0
+    return _numbers(values, count, measure.highest, lowest)
+
+
+def _numbers(values: Sequence[float | None], count: int, highest: float = math.inf, lowest: float = 0.0) -> Scores:
+    """Numbers from the lowest to the highest; None for NaN. Raises `ValueError` for any other."""
+    numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    defined = numbers[[value is not None for value in values]]
+    if len(numbers) != count or not np.all(
+        (defined >= lowest - 1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
+    ):
+        raise ValueError(f"expected {count} numbers from {lowest:g} to {highest:g}, got {values!s:.60}")
+    return numbers
+
+
+def _amounts(values: Mapping[Any, Any], highest: float = math.inf) -> dict[Any, Any]:
+    amounts = dict(values)
+    _numbers(list(amounts.values()), len(amounts), highest)
+    return amounts

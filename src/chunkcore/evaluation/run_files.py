@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError, echo
@@ -19,13 +17,14 @@ from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
-from chunkcore.run import Answers, PieceColumns, RankedPieces, Retrieved, Run
+from chunkcore.run import Retrieved, Run
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     """The chunks of a JSON-lines file by id, in file order; read line by line.
 
-    A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
+    The first line of a file that `write_pool` wrote has a checksum of the others, which is compared. Any other line has
+    "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
     documents, or the passage's "digest" if "derived" is true. Other keys are ignored.
 
     Raises `DataError`: with file and line: a malformed line, an unknown document, a place outside it, a text that is
@@ -33,14 +32,14 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     """
     place = Path(path)
     documents = {document.id: document for document in benchmark.documents}
-    found: dict[str, Retrieved] = {}
-    for number, row in json_lines(place):
+    pool: dict[str, Retrieved] = {}
+    for number, row in _checked_rows(place, "pool"):
         where = f"{place}, line {number}"
         name = row.get("id")
         if not isinstance(name, str) or not name:
             got = f"the keys {', '.join(map(repr, row))}"[:120] if row else "an empty object"
             raise DataError(f"{where}: expected a chunk with an id, as chunkcore chunk writes it, got {got}")
-        if name in found:
+        if name in pool:
             raise DataError(f"{where}: a second chunk has the id {echo(name)}: cut the documents once, into one file")
         document = documents.get(row.get("document_id", ""))
         if document is None:
@@ -54,17 +53,45 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
             raise DataError(f"{where}: a chunk's text is a string, got {type(text).__name__}")
         # A derived text is checked by the digest of its passage.
         derived = row.get("derived") is True
-        known = row.get("digest") if derived else None
-        changed = known is not None and known != slices_digest(document.text, spans)
+        digest = row.get("digest") if derived else None
+        changed = digest is not None and digest != slices_digest(document.text, spans)
         if changed or (text and not derived and not _stands(text, spans, document)):
             raise DataError(
                 f"{where}: the chunk's text does not stand at its spans in {document.id!r}: the chunks were cut from "
                 "another version of it; cut this one"
             )
-        found[name] = Retrieved(document.id, spans, 0.0, text, id=name)
-    if not found:
+        pool[name] = Retrieved(document.id, spans, 0.0, text, id=name)
+    if not pool:
         raise DataError(f"{place} holds no chunks: expected a line a chunk, as chunkcore chunk writes it")
-    return found
+    return pool
+
+
+def _with_header(kind: str, lines: Iterable[bytes]) -> list[bytes]:
+    """The lines after one with their number and checksum, for `_checked_rows`."""
+    body = list(lines)
+    return [utf8_line({"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": _checksum(body)}), *body]
+
+
+def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The lines' objects, compared with the header that we wrote; a file of another program has none."""
+    for number, row in json_lines(path):
+        if number == 1 and row.get("format") == f"chunkcore {kind} 1":
+            with path.open("rb") as file:
+                body = list(file)[1:]
+            if row != {"format": row["format"], "lines": len(body), "checksum": _checksum(body)}:
+                raise DataError(
+                    f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
+                    "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
+                )
+        else:
+            yield number, row
+
+
+def _checksum(lines: Sequence[bytes]) -> str:
+    digest = blake2b(digest_size=16)
+    for line in lines:
+        digest.update(line)
+    return digest.hexdigest()
 
 
 def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
@@ -116,7 +143,7 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
                 plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
             yield utf8_line(plain)
 
-    return write_parts(Path(path), lines())
+    return write_parts(Path(path), _with_header("pool", lines()))
 
 
 def _plain_spans(piece: Retrieved) -> dict[str, Any]:
@@ -140,7 +167,8 @@ def read_run(
 
     Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document.
 
-    Hits are ordered by rank. Memory grows with the hits.
+    The first line of JSON lines that `write_run` wrote has a checksum of the others, which is compared; TREC's columns
+    have no room for one. Hits are ordered by rank. Memory grows with the hits.
 
     Args:
         chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.
@@ -155,9 +183,9 @@ def read_run(
     hits = _Hits(place, benchmark, pool, aligner)
     for line, query, hit in _json_hits(place) if _is_json(place) else _trec_hits(place):
         hits.add(line, query, hit)
-    if not hits.rows:
+    if not hits.results:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(name or place.name.removesuffix(place.suffix), hits.results(), list(pool.values()) if pool else None)
+    return Run(name or place.name.removesuffix(place.suffix), hits.results, list(pool.values()) if pool else None)
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
@@ -173,7 +201,7 @@ def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) ->
         OSError: the file cannot be written.
     """
     place = Path(path)
-    return write_parts(place, _json_run(run, benchmark) if _is_json(place) else _trec_run(run))
+    return write_parts(place, _with_header("run", _json_run(run, benchmark)) if _is_json(place) else _trec_run(run))
 
 
 def _is_json(path: Path) -> bool:
@@ -198,10 +226,7 @@ class _Hits:
         self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
     ) -> None:
         documents = {document.id: document for document in benchmark.documents}
-        self.rows: dict[str, int] = {}  # of the queries
-        self._rows, self._pieces, self._scores = array("q"), array("q"), array("d")  # of the hits
-        self._placed_hits = _PlacedHits(list(documents))
-        self._of_pool: dict[str, int] = {}
+        self.results: dict[str, list[Retrieved]] = {}
         self._path, self._benchmark, self._pool, self._aligner = path, benchmark, pool, aligner
         self._queries = {query.id for query in benchmark.queries}
         self._documents = documents
@@ -215,7 +240,7 @@ class _Hits:
                 f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
                 f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
-        row = self.rows.setdefault(query, len(self.rows))
+        pieces = self.results.setdefault(query, [])
         if hit is None:
             return
         last = self._last.get(query, _Hit())
@@ -241,22 +266,7 @@ class _Hits:
             )
         if key is not None:
             seen[key] = line
-        of_pool = piece is self._pool.get(hit.id)
-        number = self._of_pool.get(hit.id) if of_pool else None
-        if number is None:
-            number = self._placed_hits.add(piece)
-            self._of_pool |= {hit.id: number} if of_pool else {}
-        self._rows.append(row)
-        self._pieces.append(number)
-        self._scores.append(0.0 if hit.score is None else hit.score)
-
-    def results(self) -> Answers:
-        rows = np.array(self._rows, dtype=np.int64)
-        order = np.argsort(rows, kind="stable")
-        numbers, scores = np.array(self._pieces, dtype=np.int64), np.array(self._scores)
-        counts = np.bincount(rows, minlength=len(self.rows))
-        ranked = RankedPieces(self._placed_hits.columns(), counts, numbers[order], scores[order])
-        return Answers(list(self.rows), ranked)
+        pieces.append(piece)
 
     def _placed(self, where: str, hit: _Hit) -> Retrieved:
         score = 0.0 if hit.score is None else hit.score
@@ -271,12 +281,12 @@ class _Hits:
             )
         if hit.text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
-            found = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
-            return replace(found, id=hit.id) if hit.id else found
+            piece = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
+            return replace(piece, id=hit.id) if hit.id else piece
         if document is not None and spans:
             return Retrieved(document.id, spans, score, id=hit.id)
         if hit.id in self._pool:
-            return self._pool[hit.id]
+            return self._pool[hit.id].with_score(score)
         whole = document if document is not None or self._pool else self._documents.get(hit.id)
         if whole is None and self._pool:
             raise DataError(
@@ -295,38 +305,6 @@ class _Hits:
         )
 
 
-class _PlacedHits:
-    """Hits as columns; what is more than one span, its document and an id is held whole."""
-
-    def __init__(self, documents: list[str]) -> None:
-        self._documents = documents
-        self._numbers = {name: number for number, name in enumerate(documents)}
-        self._columns = tuple(array("q") for _ in range(3))
-        self._ids: list[str] = []
-        self._whole: dict[int, Retrieved] = {}
-
-    def add(self, piece: Retrieved) -> int:
-        number = len(self._ids)
-        document, start, end = -1, 0, 0
-        if piece == Retrieved(piece.document_id, piece.spans[:1], piece.score, id=piece.id) and piece.spans:
-            document, start, end = self._numbers[piece.document_id], piece.spans[0].start, piece.spans[0].end
-        else:
-            self._whole[number] = piece
-        for column, value in zip(self._columns, (document, start, end), strict=True):
-            column.append(value)
-        self._ids.append(piece.id)
-        return number
-
-    def columns(self) -> PieceColumns:
-        return PieceColumns(self._made, self._documents, *(np.array(each, dtype=np.int64) for each in self._columns))
-
-    def _made(self, number: int) -> Retrieved:
-        if number in self._whole:
-            return self._whole[number]
-        document, start, end = (column[number] for column in self._columns)
-        return Retrieved(self._documents[document], (Span(start, end),), 0.0, id=self._ids[number])
-
-
 def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:
     for line, text in text_lines(path):
         columns = text.split()
@@ -343,7 +321,7 @@ def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:
 
 
 def _json_hits(path: Path) -> Iterator[tuple[int, str, _Hit | None]]:
-    for line, row in json_lines(path):
+    for line, row in _checked_rows(path, "run"):
         where = f"{path}, line {line}"
         query = row.get("query_id")
         if not isinstance(query, str):
@@ -355,8 +333,8 @@ def _json_hits(path: Path) -> Iterator[tuple[int, str, _Hit | None]]:
         if not isinstance(results, list):
             raise DataError(f'{where}: "results" is a list of hits, got {type(results).__name__}')
         yield line, query, None
-        for each in results:
-            yield line, query, _json_hit(each, where)
+        for hit in results:
+            yield line, query, _json_hit(hit, where)
 
 
 def _json_hit(row: Any, where: str) -> _Hit:
@@ -381,11 +359,11 @@ def _json_hit(row: Any, where: str) -> _Hit:
 def _number(value: Any, what: str, where: str) -> float:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
-            found = float(value)
+            number = float(value)
         except (ValueError, OverflowError):
-            found = math.nan
-        if math.isfinite(found):
-            return found
+            number = math.nan
+        if math.isfinite(number):
+            return number
     raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
 
 
@@ -411,9 +389,11 @@ def _trec_run(run: Run) -> Iterator[bytes]:
         last = math.inf
         for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
             name = piece.id or piece.document_id
-            for each in (query, name):
-                if not is_column(each):
-                    raise DataError(f"TREC's columns are parted by spaces, and {echo(each)} is no column: write .jsonl")
+            for column in (query, name):
+                if not is_column(column):
+                    raise DataError(
+                        f"TREC's columns are parted by spaces, and {echo(column)} is no column: write .jsonl"
+                    )
             if name in seen:
                 raise DataError(
                     f"two pieces that the query {query!r} is answered with are both called {name!r}, which TREC's "

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def _titled(table: tables.Table[Any] | None, note: str = "", *, level: int = 2) 
     return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), tables.markdown_table(table)]
 
 
-FORMAT = "chunkcore report 1"
+FORMAT = "chunkcore report 2"
 
 
 def score_csv(page: ReportPage) -> str:
@@ -164,7 +165,8 @@ def json_report(page: ReportPage) -> str:
         ],
     }
     reports = [report.to_dict() | _hits(page, report) for report in page.reports]
-    return json.dumps(plain_json(data) | {"reports": reports}, ensure_ascii=True, allow_nan=False) + "\n"
+    checked = {"checksum": reports_checksum(reports), "reports": reports}
+    return json.dumps(plain_json(data) | checked, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _evidence(page: ReportPage) -> dict[str, list[dict[str, Any]]]:
@@ -219,7 +221,14 @@ def read_reports(path: Path | str) -> list[Report]:
         raise DataError(f"{path} is no JSON ({error}); expected the report.json that a comparison wrote") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("reports"), list):
         raise DataError(f'{path} is no report: expected an object whose "format" is "{FORMAT}"')
-    return [Report.from_dict(each) for each in data["reports"]]
+    if data.get("checksum") != reports_checksum(data["reports"]):
+        raise DataError(f"{path}: its reports are not what was written: the file was damaged or edited; compare again")
+    return [Report.from_dict(report) for report in data["reports"]]
+
+
+def reports_checksum(reports: Sequence[Mapping[str, Any]]) -> str:
+    """32 hexadecimal digits of reports as plain JSON values."""
+    return blake2b(json.dumps(reports, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

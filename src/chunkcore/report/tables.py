@@ -422,14 +422,13 @@ def _about(report: Report) -> list[str]:
             f"{report.name}: {chunks} longer than the embedder reads; "
             f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
         )
-    if report.search_recall is not None:
-        found.append(f"{report.name}: the search is approximate and found {report.search_recall}.")
     if report.unanswered:
         asked = plural(len(report.unanswered), "question")
         found.append(f"{report.name}: {asked} not answered by this run and scored 0.")
     if lost := report.located.get("unlocated", 0):
         pieces = plural(lost, "retrieved piece")
-        found.append(f"{report.name}: {pieces} to be found in no document and counted as irrelevant.")
+        share = f"{100 * report.unlocated_share:.1f} % of all"
+        found.append(f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant.")
     return found
 
 
