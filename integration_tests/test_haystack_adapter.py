@@ -1057,3 +1057,15 @@ def test_chunks_are_what_haystacks_own_constructor_makes() -> None:
         assert chunk == own
         with pytest.warns(Warning, match="Mutating attribute"):  # as of any document that Haystack has made
             chunk.score = 1.0
+
+
+@pytest.mark.parametrize("first", ["markdown:size=30,counter=words", "markdown:size=20,counter=words"])
+@pytest.mark.parametrize("second", ["recursive:size=5,counter=words", "sentence:size=8,counter=words"])
+def test_a_chain_after_a_repeated_header_states_whole_places(first: str, second: str) -> None:
+    rows = "".join(f"| drug{number} | {number} |\n" for number in range(12))
+    text = f"# T\n\n| a | b |\n|---|---|\n{rows}\nAfter the table comes text. And more text here.\n"
+    tables = ChunkcoreDocumentSplitter(first).run([Document(content=text)])["documents"]
+    chunks = ChunkcoreDocumentSplitter(second).run(tables)["documents"]
+    for chunk in chunks:
+        if "root_spans" not in chunk.meta:
+            assert text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content

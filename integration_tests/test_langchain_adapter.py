@@ -545,7 +545,7 @@ def test_the_white_space_after_a_chunk_makes_the_source_again():
     for counter in ("words", "characters"):
         chunks = ChunkcoreTextSplitter("recursive", size=8, counter=counter).create_documents([text])
         assert len(chunks) > 1
-        joined = "".join(chunk.page_content + chunk.metadata.get("white_space", "") for chunk in chunks)
+        joined = "".join(chunk.page_content + chunk.metadata["white_space"] for chunk in chunks)
         assert joined == text
 
 
@@ -553,7 +553,30 @@ def test_a_chunk_that_is_split_again_hands_its_white_space_to_its_last_piece():
     text = "One two three four.\n\nFive six seven eight."
     parents = ChunkcoreTextSplitter("recursive", size=4, counter="words").create_documents([text])
     pieces = ChunkcoreTextSplitter("recursive", size=2, counter="words").split_documents(parents)
-    assert [piece.metadata.get("white_space") for piece in pieces] == [" ", "\n\n", " ", None]
+    assert [piece.metadata["white_space"] for piece in pieces] == [" ", "\n\n", " ", ""]
+
+
+def test_chunks_without_ids_go_into_stores_that_take_none():
+    class NoIds(InMemoryVectorStore):
+        def add_texts(self, texts, metadatas=None):
+            return super().add_documents(
+                [Document(text, metadata=row) for text, row in zip(texts, metadatas, strict=True)]
+            )
+
+        @classmethod
+        def from_texts(cls, texts, embedding, metadatas=None):
+            store = cls(embedding)
+            store.add_texts(texts, metadatas)
+            return store
+
+    embeddings = DeterministicFakeEmbedding(size=4)
+    documents = [Document(page_content="Tea is hot. Milk is cold.", id="d")]
+    with pytest.raises(TypeError):
+        NoIds.from_documents(ChunkcoreTextSplitter(size=4).split_documents(documents), embeddings)
+    chunks = ChunkcoreTextSplitter(size=4, with_ids=False).split_documents(documents)
+    assert [chunk.id for chunk in chunks] == [None] * len(chunks)
+    assert {chunk.metadata["source_id"] for chunk in chunks} == {"d"}
+    NoIds.from_documents(chunks, embeddings)
 
 
 def test_chunk_size_says_that_it_counts_tokens():

@@ -231,6 +231,16 @@ def test_neighbours_are_linked_both_ways_also_through_chains():
     assert {kind for node in alone for kind in node.relationships} == {NodeRelationship.SOURCE}
 
 
+def test_the_white_space_after_a_node_makes_the_source_again_and_no_model_reads_it():
+    text = "def f(x):\n    return 1\n\n\ndef g(y):\n    return y\n"
+    parser = ChunkcoreNodeParser("recursive", size=4, counter="words")
+    nodes = parser.get_nodes_from_documents([Document(text=text)])
+    assert len(nodes) > 1
+    assert "".join(node.text + node.metadata.get("white_space", "") for node in nodes) == text
+    for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+        assert nodes[0].get_content(mode) == nodes[0].text
+
+
 def test_metadata_is_inherited_unless_told_otherwise():
     source = document("some text", metadata={"author": "Ada"})
     assert ChunkcoreNodeParser(Windows())([source])[0].metadata == {"author": "Ada"}

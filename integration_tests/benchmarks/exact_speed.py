@@ -16,8 +16,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from haystack import Document as HaystackDocument
-from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter, TokenTextSplitter
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.node_parser import TokenTextSplitter as LlamaTokenTextSplitter
@@ -41,23 +39,7 @@ SPLITTERS: dict[str, Any] = {
     "LangChain token, 200": lambda: TokenTextSplitter("cl100k_base", chunk_size=200, chunk_overlap=0),
     "LlamaIndex sentence, 200/20": lambda: SentenceSplitter(chunk_size=200, chunk_overlap=20),
     "LlamaIndex token, 200/20": lambda: LlamaTokenTextSplitter(chunk_size=200, chunk_overlap=20),
-    "Haystack word, 150": lambda: DocumentSplitter(split_by="word", split_length=150),
-    "Haystack word, whole sentences": lambda: DocumentSplitter(
-        split_by="word", split_length=150, respect_sentence_boundary=True
-    ),
-    "Haystack token, 200/20": lambda: DocumentSplitter(split_by="token", split_length=200, split_overlap=20),
-    "Haystack recursive, 150 words": lambda: RecursiveDocumentSplitter(split_length=150),
-    "Haystack recursive, 200/20 tokens": lambda: RecursiveDocumentSplitter(
-        split_length=200, split_overlap=20, split_unit="token"
-    ),
 }
-
-
-def original(splitter: Any, text: str) -> Callable[[], object]:
-    if hasattr(splitter, "split_text"):
-        return lambda: splitter.split_text(text)
-    document = HaystackDocument(content=text)
-    return lambda: splitter.run(documents=[document])
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -69,14 +51,13 @@ def seconds(work: Callable[[], object]) -> float:
 def main() -> None:
     for encoding in ("cl100k_base", "o200k_base"):
         _ = get_counter(encoding).encoding  # tiktoken knows it from here on, with its files
-    assert globals_helper.punkt_tokenizer  # which tells nltk where they are, for Haystack, too
+    assert globals_helper.punkt_tokenizer
     text = "\n\n".join(each.text[:CHARACTERS] for each in read_corpora())
     print(f"{len(text):,} characters\n\n| splitter | original | ours | ratio |\n|---|--:|--:|--:|")
     for name, build in SPLITTERS.items():
         splitter = build()
-        getattr(splitter, "warm_up", lambda: None)()
         chunker, document = exact_chunker(splitter), Document("d", text)
-        theirs, ours = original(splitter, text), lambda: chunker.chunk(document)  # noqa: B023
+        theirs, ours = lambda: splitter.split_text(text), lambda: chunker.chunk(document)  # noqa: B023
         theirs(), ours()
         pairs = [(seconds(theirs), seconds(ours)) for _ in range(RUNS)]
         first, second = (statistics.median(each) for each in zip(*pairs, strict=True))

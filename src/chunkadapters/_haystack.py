@@ -14,7 +14,7 @@ from itertools import product
 from types import UnionType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
-from haystack import Document, Pipeline, default_from_dict, default_to_dict
+from haystack import Document, Pipeline, default_from_dict, default_to_dict, logging
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
 from haystack.dataclasses import ChatMessage
 from typing_extensions import Self
@@ -27,6 +27,8 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
+
+logger = logging.getLogger(__name__)
 
 # ---- Documents and places
 
@@ -80,6 +82,14 @@ def check_documents(component: Any, documents: object, role: str = "input") -> N
     for place, document in enumerate(documents):
         if not isinstance(document, Document):
             raise TypeError(f"{wanted}, got {type(document).__name__} at place {place}")
+
+
+def has_text(document: Document) -> bool:
+    """Whether a document has content; if not, a warning says that it is skipped."""
+    if document.content:
+        return True
+    logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
+    return False
 
 
 class Serialized:
@@ -375,6 +385,14 @@ def _generates(sockets: _Sockets | None) -> bool:
         sockets is not None
         and any(socket.name == "messages" for socket in sockets.inputs)
         and any(socket.name == "replies" for socket in sockets.outputs)
+    )
+
+
+def takes_and_gives_documents(component: Any) -> bool:
+    """Whether it is a component with an input and an output named ``documents``."""
+    sockets = _sockets(component)
+    return sockets is not None and all(
+        any(socket.name == "documents" for socket in side) for side in (sockets.inputs, sockets.outputs)
     )
 
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING or on_first_use(__name__):
         ChunkcoreDocumentSplitter as ChunkcoreDocumentSplitter,
     )
     from haystack_integrations.components.preprocessors.chunkadapters import (
+        ChunkcoreExactSplitter as ChunkcoreExactSplitter,
+    )
+    from haystack_integrations.components.preprocessors.chunkadapters import (
         ChunkcoreIndexUpdater as ChunkcoreIndexUpdater,
     )
     from haystack_integrations.components.rankers.chunkadapters import ChunkcorePassageRanker as ChunkcorePassageRanker

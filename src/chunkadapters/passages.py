@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 
-from chunkadapters.exact.base import counter_of
+from chunkadapters.functions import counter_of
 from chunkadapters.hits import DocumentNames, Hit
 from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkcore.chunkers import get_chunker

@@ -1,25 +1,23 @@
 """`exact`: your configured splitter, with the same chunk texts and right offsets.
 
-base.py: functions as options, `Aligned`, joining pieces to chunks. langchain.py, llamaindex.py, haystack.py: each
-framework's splitters on offsets.
+base.py: joining pieces to chunks. langchain.py, llamaindex.py: the most used splitters on offsets. haystack.py, and all
+other splitters: run as they are, and their pieces are placed in order (`chunkadapters.aligned`).
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
-from chunkadapters.exact.base import Aligned, Unplaced
+from chunkadapters.aligned import Aligned, Unplaced
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
 
 if TYPE_CHECKING:
-    from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
     from langchain_text_splitters import TextSplitter
     from llama_index.core.node_parser import NodeParser
 
-    from chunkadapters.haystack import ChunkcoreDocumentSplitter
     from chunkadapters.langchain import ChunkcoreTextSplitter
-    from chunkadapters.llamaindex import ChunkcoreNodeParser
 
 __all__ = ["Aligned", "exact", "exact_chunker"]
 
@@ -27,11 +25,7 @@ __all__ = ["Aligned", "exact", "exact_chunker"]
 @overload
 def exact(splitter: TextSplitter, *, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter: ...
 @overload
-def exact(splitter: NodeParser, *, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser: ...
-@overload
-def exact(
-    splitter: DocumentSplitter | RecursiveDocumentSplitter, *, unplaced: Unplaced = "mark"
-) -> ChunkcoreDocumentSplitter: ...
+def exact(splitter: NodeParser, *, unplaced: Unplaced = "mark") -> NodeParser: ...
 @overload
 def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any: ...
 
@@ -39,10 +33,10 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any: ...
 def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
     """Your splitter with right offsets, as a splitter of the same framework.
 
-    Chunk texts are the original's; the guide lists the few intended differences. Offsets are right by construction for
-    LangChain's recursive, character and token splitters, LlamaIndex' sentence and token splitters, and Haystack's
-    document and recursive splitters. Any other splitter is run, and its pieces are searched in the document in order.
-    Metadata that a splitter adds, such as LangChain's headings, are kept.
+    Chunk texts are the original's; the guide lists the few intended differences. LangChain's recursive, character and
+    token splitters and LlamaIndex' sentence and token splitters are rewritten on offsets, which are right by
+    construction. Any other splitter is run as it is: its chunks keep their metadata and relationships, and get the
+    places where their texts are found in order; a chunk without a certain place has none.
 
     Args:
         splitter: a LangChain `TextSplitter` (or a splitter from text to documents, such as by headings), a LlamaIndex
@@ -51,7 +45,7 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
             ``start_index`` is -1; ``derived`` true; ``located`` "unlocated"), or "refuse" with a `DataError`.
 
     Returns:
-        A `ChunkcoreTextSplitter`, `ChunkcoreNodeParser` or `ChunkcoreDocumentSplitter`.
+        A `ChunkcoreTextSplitter`; a `ChunkcoreNodeParser` or `PlacedNodeParser`; a `ChunkcoreExactSplitter`.
 
     Raises:
         OptionError: (a ValueError) no splitter of a known framework, or one that does not split text, such as JSON
@@ -59,26 +53,10 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> splitter = exact(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0))
-    >>> [(each.page_content, each.metadata["start_index"]) for each in splitter.create_documents(["one two one two"])]
+    >>> [(row.page_content, row.metadata["start_index"]) for row in splitter.create_documents(["one two one two"])]
     [('one two', 0), ('one two', 8)]
     """
-    modules = {cls.__module__.partition(".")[0] for cls in type(splitter).__mro__}
-    if "langchain_text_splitters" in modules:
-        from chunkadapters.exact import langchain
-
-        return langchain.exact(splitter, unplaced)
-    if "llama_index" in modules:
-        from chunkadapters.exact import llamaindex
-
-        return llamaindex.exact(splitter, unplaced)
-    if hasattr(splitter, "__haystack_input__"):
-        from chunkadapters.exact import haystack
-
-        return haystack.exact(splitter, unplaced)
-    raise OptionError(
-        "expected a configured LangChain TextSplitter, LlamaIndex NodeParser or Haystack splitter component, "
-        f"got {type(splitter).__name__}; for a function from a text to its pieces, build chunkadapters.exact.Aligned"
-    )
+    return _module(splitter).exact(splitter, unplaced)
 
 
 def exact_chunker(splitter: Any, *, unplaced: Unplaced = "mark") -> Chunker:
@@ -88,5 +66,20 @@ def exact_chunker(splitter: Any, *, unplaced: Unplaced = "mark") -> Chunker:
     >>> exact_chunker(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0)).split_text("one two three")
     ['one two', 'three']
     """
-    found: Chunker = exact(splitter, unplaced=unplaced).chunker
-    return found
+    chunker: Chunker = _module(splitter).exact_chunker(splitter, unplaced)
+    return chunker
+
+
+def _module(splitter: Any) -> Any:
+    """The module of `exact` for the splitter's framework."""
+    roots = {cls.__module__.partition(".")[0] for cls in type(splitter).__mro__}
+    if "langchain_text_splitters" in roots:
+        return import_module("chunkadapters.exact.langchain")
+    if "llama_index" in roots:
+        return import_module("chunkadapters.exact.llamaindex")
+    if hasattr(splitter, "__haystack_input__"):
+        return import_module("chunkadapters.exact.haystack")
+    raise OptionError(
+        "expected a configured LangChain TextSplitter, LlamaIndex NodeParser or Haystack splitter component, "
+        f"got {type(splitter).__name__}; for a function from a text to its pieces, build chunkadapters.exact.Aligned"
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,9 @@ from langchain_text_splitters import (
     TokenTextSplitter,
 )
 
-from chunkadapters.exact.base import Aligned, Joined, Unplaced, check_sizes, counter_of
+from chunkadapters.aligned import Aligned, Unplaced
+from chunkadapters.exact.base import Joined, check_sizes
+from chunkadapters.functions import counter_of
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, strategies
@@ -30,41 +31,38 @@ _LOOK_AROUND = ("(?=", "(?<!", "(?<=", "(?!")
 
 def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreTextSplitter:
     """See `chunkadapters.exact.exact`."""
-    return ChunkcoreTextSplitter(equivalent(splitter, unplaced))
+    return ChunkcoreTextSplitter(exact_chunker(splitter, unplaced))
 
 
-def equivalent(splitter: Any, unplaced: Unplaced) -> Chunker:
+def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreTextSplitter):
         return splitter.chunker
-    if not issubclass(type(splitter), TextSplitter):
-        return _of_documents(splitter, unplaced)
+    if not isinstance(splitter, TextSplitter):
+        if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
+            name = type(splitter).__name__
+            raise OptionError(f"expected a splitter of texts, which have places in them; {name} is none")
+        return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
+    keep: Keep = "end" if splitter._keep_separator == "end" else "start" if splitter._keep_separator else "drop"
     options: dict[str, Any] = {
         "size": splitter._chunk_size,
         "overlap": splitter._chunk_overlap,
         "counter": counter_of(splitter._length_function),
     }
-    keep = _keep(splitter._keep_separator)
-    if _cuts_like(splitter, RecursiveCharacterTextSplitter):
-        options |= {"keep": keep, "strip": splitter._strip_whitespace, "regex": splitter._is_separator_regex}
-        chunker = Recursive(separators=tuple(splitter._separators), **options)
-        return chunker if keep != "drop" else _Glued(chunker=chunker, original=splitter, counter=chunker.counter)
-    if _cuts_like(splitter, CharacterTextSplitter):
-        options |= {"keep": keep, "strip": splitter._strip_whitespace, "regex": splitter._is_separator_regex}
-        return LangChainCharacter(separator_text=splitter._separator, **options)
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
         return FixedToken(**{**options, "counter": TiktokenCounter(splitter._tokenizer.name)})
+    by_separators = options | {"keep": keep, "strip": splitter._strip_whitespace}
+    if _cuts_like(splitter, RecursiveCharacterTextSplitter) and keep != "drop":
+        return Recursive(separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **by_separators)
+    if _cuts_like(splitter, CharacterTextSplitter):
+        return LangChainCharacter(
+            separator_text=splitter._separator, regex=splitter._is_separator_regex, **by_separators
+        )
     return Aligned(split=splitter.split_text, unplaced=unplaced, counter=options["counter"])
 
 
-def _of_documents(splitter: Any, unplaced: Unplaced) -> Chunker:
-    if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
-        raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
-    return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
-
-
 def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(each.page_content, each.metadata) for each in splitter.split_text(text)]
+    return [(document.page_content, document.metadata) for document in splitter.split_text(text)]
 
 
 def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
@@ -73,10 +71,6 @@ def _cuts_like(splitter: Any, cls: type[TextSplitter]) -> bool:
     return isinstance(splitter, cls) and all(
         getattr(type(splitter), way, None) is getattr(cls, way, None) for way in ways
     )
-
-
-def _keep(value: Any) -> Keep:
-    return "end" if value == "end" else "start" if value else "drop"
 
 
 @strategies.register("langchain_character")
@@ -112,7 +106,7 @@ class LangChainCharacter(Joined):
     strip: bool = True
 
     def validate(self) -> None:
-        check_sizes(self.size, self.overlap, self.size)
+        check_sizes(self.size, self.overlap)
         try:
             re.compile(self.separator_text)
         except re.error as error:
@@ -137,37 +131,13 @@ class LangChainCharacter(Joined):
         else:
             if self.regex:
                 pattern = re.compile(self.separator_text)
-                found = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
+                separators = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
             else:
-                found = find_literal(source, self.separator_text, source.parts)
-            places = pieces_between(source.parts, found, self.keep)
+                separators = find_literal(source, self.separator_text, source.parts)
+            places = pieces_between(source.parts, separators, self.keep)
         return np.column_stack((places.starts, places.ends))
 
 
 def _joiner(separator: str, *, regex: bool) -> str:
     """The text between pieces after dropping separators; "" for a regular expression that does not match itself."""
     return separator if not regex or re.fullmatch(separator, separator) else ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Glued(Chunker):
-    """`Recursive` with dropped separators and the original's texts: pieces that do not touch are glued."""
-
-    chunker: Recursive
-    original: RecursiveCharacterTextSplitter
-
-    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        spans = self.chunker.split(source)
-        original = copy(self.original)
-        if original._is_separator_regex:
-            join = original._join_docs
-            original._join_docs = lambda docs, separator: join(docs, _joiner(separator, regex=True))  # type: ignore[method-assign]
-        texts = original.split_text(source.text)
-        if len(texts) != len(spans):  # text that looks like a special token counts differently
-            return [Draft(each) for each in spans]
-        pairs = zip(spans, texts, strict=True)
-        return [Draft(each, derived=None if each[0].slice(source.text) == text else text) for each, text in pairs]
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return self.chunker.fingerprint

@@ -11,36 +11,36 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from llama_index.core.node_parser import (
-    LangchainNodeParser,
-    NodeParser,
-    SentenceSplitter,
-    TextSplitter,
-    TokenTextSplitter,
-)
+from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplitter, TokenTextSplitter
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
-from chunkadapters.exact.base import Aligned, Joined, NamedFunction, Piece, Unplaced, check_sizes, tokenizer_of
-from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkadapters.aligned import Aligned, Unplaced
+from chunkadapters.exact.base import Joined, PieceRange, check_sizes
+from chunkadapters.functions import NamedFunction, tokenizer_of
+from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser
+from chunkadapters.llamaindex.placed import PlacedNodeParser
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.tokens import TokenizedText
 
-Cut = Callable[[str, int, int], list[Piece]]
+Cut = Callable[[str, int, int], list[PieceRange]]
 
 
-def exact(parser: NodeParser, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser:
+def exact(parser: NodeParser, unplaced: Unplaced = "mark") -> ChunkcoreNodeParser | PlacedNodeParser:
     """See `chunkadapters.exact.exact`."""
-    if isinstance(parser, ChunkcoreNodeParser):
+    if isinstance(parser, ChunkcoreNodeParser | PlacedNodeParser):
         return parser
     if not isinstance(parser, NodeParser):
         raise OptionError(f"expected a NodeParser of LlamaIndex, got {type(parser).__name__}")
+    chunker = _equivalent(parser)
+    if chunker is None:
+        return PlacedNodeParser(parser, unplaced=unplaced)
     return ChunkcoreNodeParser(
-        _equivalent(parser, unplaced),
-        metadata_aware=type(parser) in (SentenceSplitter, TokenTextSplitter),
+        chunker,
+        metadata_aware=True,
         include_metadata=parser.include_metadata,
         include_prev_next_rel=parser.include_prev_next_rel,
         callback_manager=parser.callback_manager,
@@ -48,15 +48,22 @@ def exact(parser: NodeParser, unplaced: Unplaced = "mark") -> ChunkcoreNodeParse
     )
 
 
-def _equivalent(parser: NodeParser, unplaced: Unplaced) -> Chunker:
+def exact_chunker(parser: NodeParser, unplaced: Unplaced = "mark") -> Chunker:
+    """The chunker with the parser's texts."""
+    if isinstance(parser, ChunkcoreNodeParser):
+        return parser.chunker
+    split = parser.split_text if isinstance(parser, TextSplitter) else partial(_nodes, parser)
+    return _equivalent(parser) or Aligned(split=split, unplaced=unplaced)
+
+
+def _equivalent(parser: NodeParser) -> Chunker | None:
     if type(parser) is SentenceSplitter:
-        regex = parser.secondary_chunking_regex
         return LlamaIndexSentence(
             size=parser.chunk_size,
             overlap=parser.chunk_overlap,
             word_separator=parser.separator,
             paragraph_separator=parser.paragraph_separator,
-            phrase_regex=regex or "",
+            phrase_regex=parser.secondary_chunking_regex or "",
             sentences=_sentences(parser._chunking_tokenizer_fn),
             counter=tokenizer_of(parser._tokenizer),
         )
@@ -68,13 +75,7 @@ def _equivalent(parser: NodeParser, unplaced: Unplaced) -> Chunker:
             strip=not parser.keep_whitespaces,
             counter=tokenizer_of(parser._tokenizer),
         )
-    if type(parser) is LangchainNodeParser:
-        from chunkadapters.exact.langchain import equivalent
-
-        if (chunker := equivalent(parser._lc_splitter, unplaced)).name:  # a configuration must name it
-            return chunker
-    split = parser.split_text if isinstance(parser, TextSplitter) else partial(_nodes, parser)
-    return Aligned(split=split, unplaced=unplaced)
+    return None
 
 
 def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -96,7 +97,7 @@ class _Merged(Joined, ABC):
     strip: ClassVar[bool] = True
 
     def validate(self) -> None:
-        check_sizes(self.size, self.overlap, self.size)
+        check_sizes(self.size, self.overlap)
 
     @property
     @abstractmethod
@@ -104,16 +105,16 @@ class _Merged(Joined, ABC):
         """The ways to cut, in order; the last one cuts anything."""
 
     @abstractmethod
-    def _rows(self, sizes: list[int]) -> Iterator[Piece]:
+    def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
         """The chunks, as the first piece of each and the one after its last."""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces, sizes = self._pieces(source)
         return self._drafts(source.text, pieces, self._rows(sizes), strip=self.strip)
 
-    def _pieces(self, source: TokenizedText) -> tuple[list[Piece], list[int]]:
+    def _pieces(self, source: TokenizedText) -> tuple[list[PieceRange], list[int]]:
         """The pieces of a text and their sizes; only a piece that cannot be cut is over the size."""
-        pieces: list[Piece] = []
+        pieces: list[PieceRange] = []
         sizes: list[int] = []
         waiting = [((0, len(source.text)), source.count(0, len(source.text)), False)]
         while waiting:
@@ -129,8 +130,8 @@ class _Merged(Joined, ABC):
             waiting.extend((part, count, only) for part, count in zip(reversed(parts), reversed(counts), strict=True))
         return pieces, sizes
 
-    def _cut(self, text: str, start: int, end: int) -> list[Piece]:
-        parts: list[Piece] = []
+    def _cut(self, text: str, start: int, end: int) -> list[PieceRange]:
+        parts: list[PieceRange] = []
         for cut in self._cuts:
             parts = cut(text, start, end)
             if len(parts) > 1:
@@ -190,7 +191,7 @@ class LlamaIndexSentence(_Merged):
             _by_character,
         )
 
-    def _rows(self, sizes: list[int]) -> Iterator[Piece]:
+    def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
         begin, length, fresh = 0, 0, True
         place = 0
         while place < len(sizes):
@@ -243,9 +244,9 @@ class LlamaIndexToken(_Merged):
 
     @property
     def _cuts(self) -> tuple[Cut, ...]:
-        return (*(partial(_by_separator, each) for each in self.separators), _by_character)
+        return (*(partial(_by_separator, separator) for separator in self.separators), _by_character)
 
-    def _rows(self, sizes: list[int]) -> Iterator[Piece]:
+    def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
         begin = length = 0
         for place, size in enumerate(sizes):
             if length + size > self.size:
@@ -265,7 +266,7 @@ def _punkt() -> Callable[[str], Sequence[str]]:
     return split_by_sentence_tokenizer()
 
 
-def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece]:
+def _by_separator(separator: str, text: str, start: int, end: int) -> list[PieceRange]:
     """Each piece but the first begins with the separator; an empty separator cuts nothing."""
     if not separator:
         return [(start, end)]
@@ -273,28 +274,28 @@ def _by_separator(separator: str, text: str, start: int, end: int) -> list[Piece
     return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
-def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Piece]:
+def _by_regex(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[PieceRange]:
     """The matches of `re.findall`: of the group, if the pattern has one."""
     if pattern.groups > 1:
         raise OptionError(f"a regular expression of phrases has one group at most, got {pattern.pattern!r}")
-    found = (match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end]))
-    return [(start + a, start + b) for a, b in found if a < b]
+    phrases = (match.span(pattern.groups) for match in finder(pattern, end - start)(text[start:end]))
+    return [(start + a, start + b) for a, b in phrases if a < b]
 
 
-def _by_character(text: str, start: int, end: int) -> list[Piece]:
+def _by_character(text: str, start: int, end: int) -> list[PieceRange]:
     return [(place, place + 1) for place in range(start, end)]
 
 
-def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[Piece]:
+def _by_function(split: Callable[[str], Sequence[str]], text: str, start: int, end: int) -> list[PieceRange]:
     whole = text[start:end]
     parts = [part for part in split(whole) if part]  # an empty one would count as a cut, without an end
     tail = len(whole) - sum(map(len, parts))
     place = tail if tail >= 0 and whole.endswith("".join(parts)) else 0
-    found = []
+    pieces = []
     for part in parts:
         at = whole.find(part, place)
         if at < 0:
             raise DataError(f"the sentence splitter gave a text that is not in its paragraph: {part[:80]!r}")
         place = at + len(part)
-        found.append((start + at, start + place))
-    return found
+        pieces.append((start + at, start + place))
+    return pieces

@@ -70,7 +70,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
       has the key, the chunk's gets the prefix ``chunk_``.
-    - ``white_space``: the white space between the chunk and the next one, if there is any.
+    - ``white_space``: the white space between the chunk and the next one; "" if there is none.
     - ``derived``: true if a model wrote the text; the place is then the passage it was written from.
     - of a document from `from_document` with pages: ``page`` (from 0) and ``page_label`` of the first, and ``pages``
       (``"3, 4"``, from 1).
@@ -85,6 +85,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: a strategy's name, instead of `chunker`.
         add_start_index: accepted for LangChain's sake; offsets are always written.
+        with_ids: False for chunks without an ``id``: some vector stores refuse documents that have one.
         fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). It sets
             a missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut
             off.
@@ -107,9 +108,11 @@ class ChunkcoreTextSplitter(TextSplitter):
         *,
         strategy: str | None = None,
         add_start_index: bool = True,
+        with_ids: bool = True,
         fit_to: _Model = None,
         **options: Any,
     ) -> None:
+        self._with_ids = with_ids
         self._fit_to = embedder_of(fit_to, _as_model)
         self._chunker = build(chunker, strategy, options, self._fit_to, _as_model)
         if "chunk_size" in options and not {"counter", "length_function"} & options.keys() and fit_to is None:
@@ -193,7 +196,7 @@ class ChunkcoreTextSplitter(TextSplitter):
         taken: set[str] = set()
         for source, chunks in zip(sources, warn_on_truncation(chunked, self._fit_to), strict=True):
             documents += _documents(source, list(chunks), taken, parts.get((source.id, source.text)))
-        return documents
+        return documents if self._with_ids else [document.model_copy(update={"id": None}) for document in documents]
 
 
 class _Source:
@@ -216,7 +219,7 @@ def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str], part: 
     parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
     documents = []
     for chunk, record in zip(chunks, chunk_records(source.document, chunks, source.origin, parent, KEYS), strict=True):
-        metadata = copy.deepcopy(parent) | ({} if KEYS.start in record else UNKNOWN) | record
+        metadata = copy.deepcopy(parent) | UNKNOWN | {WHITE_SPACE: ""} | record
         metadata["source_id"] = source.id
         if part is not None:
             metadata[SOURCE_PART] = part

@@ -22,6 +22,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.passages import IndexRetriever as IndexRetriever
     from chunkadapters.llamaindex.passages import PassagePostprocessor as PassagePostprocessor
     from chunkadapters.llamaindex.passages import PassageRetriever as PassageRetriever
+    from chunkadapters.llamaindex.placed import PlacedNodeParser as PlacedNodeParser
     from chunkadapters.llamaindex.retrieval import SpanF1 as SpanF1
     from chunkadapters.llamaindex.retrieval import SpanIoU as SpanIoU
     from chunkadapters.llamaindex.retrieval import SpanPrecision as SpanPrecision

@@ -439,6 +439,12 @@ def _excluded(keys: list[str], record: Mapping[str, Any], unread: Callable[[str]
     return [*keys, *(key for key in record if unread(key) and key not in keys)]
 
 
+def exclude_keys(node: BaseNode, record: Mapping[str, Any]) -> None:
+    """Keep the bookkeeping in a chunk's `record` from the models that read the node's metadata."""
+    node.excluded_embed_metadata_keys = _excluded(node.excluded_embed_metadata_keys, record, _not_context)
+    node.excluded_llm_metadata_keys = _excluded(node.excluded_llm_metadata_keys, record, _is_bookkeeping)
+
+
 def _is_bookkeeping(key: str) -> bool:
     return key.removeprefix("chunk_") in BOOKKEEPING
 

@@ -2,6 +2,12 @@
 
 from haystack_integrations.components.preprocessors.chunkadapters.children import ChunkcoreChildSplitter
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import ChunkcoreDocumentSplitter
+from haystack_integrations.components.preprocessors.chunkadapters.exact_splitter import ChunkcoreExactSplitter
 from haystack_integrations.components.preprocessors.chunkadapters.index_updater import ChunkcoreIndexUpdater
 
-__all__ = ["ChunkcoreChildSplitter", "ChunkcoreDocumentSplitter", "ChunkcoreIndexUpdater"]
+__all__ = [
+    "ChunkcoreChildSplitter",
+    "ChunkcoreDocumentSplitter",
+    "ChunkcoreExactSplitter",
+    "ChunkcoreIndexUpdater",
+]

@@ -15,9 +15,9 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
-from haystack import Document, component, logging
+from haystack import Document, component
 
-from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, restored, written
+from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, has_text, restored, written
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
 from chunkadapters.places import (
     SPANS,
@@ -26,7 +26,6 @@ from chunkadapters.places import (
     chunk_place,
     chunk_records,
     inherited,
-    page_marks,
     unused_id,
     white_space_after,
 )
@@ -35,8 +34,6 @@ from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 from chunkcore.spans import intersect
-
-logger = logging.getLogger(__name__)
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.
 _OF_THE_PARENT = ("_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT.spans)
@@ -173,7 +170,7 @@ class ChunkcoreDocumentSplitter(Serialized):
                     f"{document.id} is None; convert it to text first"
                 )
         self.warm_up()
-        kept = [document for document in documents if _has_text(document)]
+        kept = [document for document in documents if has_text(document)]
         sources = map(_core_document, kept)
         chunked = self.chunker.chunks_per_document(sources, workers=workers_for(self.chunker, len(kept)))
         taken: set[str] = set()
@@ -189,25 +186,19 @@ class ChunkcoreDocumentSplitter(Serialized):
     def _documents(self, document: Document, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
         source = _core_document(document)
         if self.keep_white_space:
-            chunks = _with_white_space(source.text, chunks)
+            chunks = _with_white_space(document, chunks)
         parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
-        chain = _root(document.meta, len(source.text))
-        root_id, root_origin = chain or (document.id, WHOLE)
-        marks = page_marks(document.meta)
         ids = [_id(unused_id(chunk.id, taken), chunk) for chunk in chunks]
         records = chunk_records(source, chunks, WHOLE, parent, KEYS)
-        rows = zip(chunks, ids, records, _pages(document, chunks), _overlaps(self.chunker, chunks, ids), strict=True)
+        rows = zip(
+            chunks, ids, records, page_numbers(document, chunks), _overlaps(self.chunker, chunks, ids), strict=True
+        )
         split = []
         for number, (chunk, chunk_id, record, page, overlap) in enumerate(rows):
-            meta = deepcopy(parent) | record
-            meta |= {"source_id": document.id, "split_id": number, "page_number": page}
-            root = chunk_place(chunk, root_origin)
-            if root:
-                meta |= KEYS.write_pages(marks, root, ())
+            place = {"source_id": document.id, "split_id": number, "page_number": page}
+            meta = deepcopy(parent) | place | record | root_place(document, chunk)
             if overlap is not None:
                 meta["_split_overlap"] = overlap
-            if root and (chain or len(root) > 1):
-                meta |= {"root_source_id": root_id, **ROOT.write(root)}
             split.append(Document(id=chunk_id, content=chunk.text, meta=meta))
         return split
 
@@ -216,12 +207,20 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(document.id, document.content or "", document.meta)
 
 
-def _root(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None:
-    """The first document of the parent's chain, and the parent's place in it; None if the parent is no chunk.
+def root_place(document: Document, chunk: Chunk) -> dict[str, Any]:
+    """A chunk's place in the first document of a chain of splitters; {} if that is its own document or not known."""
+    chain = _root(document)
+    root_id, origin = chain or (document.id, WHOLE)
+    root = chunk_place(chunk, origin)
+    return {"root_source_id": root_id, **ROOT.write(root)} if root and (chain or len(root) > 1) else {}
 
-    The place is unknown if the metadata do not fit a text of `length` code points: another splitter wrote them, or the
-    text was altered.
+
+def _root(document: Document) -> tuple[str, Origin] | None:
+    """The first document of a chain, and this document's place in it; None if the document is no chunk.
+
+    The place is unknown if the metadata do not fit the text: another splitter wrote them, or the text was altered.
     """
+    meta, length = document.meta, len(document.content or "")
     if "root_source_id" in meta:
         return meta["root_source_id"], ROOT.origin(meta, length)
     if "source_id" not in meta or KEYS.start not in meta:
@@ -230,21 +229,22 @@ def _root(meta: Mapping[str, Any], length: int) -> tuple[str, Origin] | None:
     return meta["source_id"], Origin.unknown() if SPANS in meta else KEYS.origin(meta, length)
 
 
-def _has_text(document: Document) -> bool:
-    if document.content:
-        return True
-    logger.warning("Document ID {doc_id} has an empty content. Skipping this document.", doc_id=document.id)
-    return False
+def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """The chunks with the white space up to the next one; the first one also with leading white space.
 
-
-def _with_white_space(text: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """The chunks with the white space up to the next one; the first one also with leading white space."""
+    If the document is a chunk of several spans, the separator between its spans has no place in the root document, and
+    is not added.
+    """
+    text, chain = document.content or "", _root(document)
+    origin = chain[1] if chain else WHOLE
     extended = []
-    for place, (chunk, gap) in enumerate(zip(chunks, white_space_after(text, chunks), strict=True)):
-        start, end = chunk.spans[0].start, chunk.spans[0].end + len(gap)
+    for chunk, gap in zip(chunks, white_space_after(text, chunks), strict=True):
+        start, end = chunk.spans[0].start, chunk.spans[-1].end
         if len(chunk.spans) == 1 and not chunk.derived:
-            start = 0 if place == 0 and text[:start].isspace() else start
-            chunk = replace(chunk, spans=(Span(start, end),), text=text[start:end])
+            begin = 0 if chunk is chunks[0] and text[:start].isspace() else start
+            added = tuple(Span(*ends) for ends in ((begin, start), (end, end + len(gap))) if ends[0] < ends[1])
+            if origin.parts is None or sum(map(len, origin.place(added))) == sum(map(len, added)):
+                chunk = replace(chunk, spans=(Span(begin, end + len(gap)),), text=text[begin : end + len(gap)])
         extended.append(chunk)
     return extended
 
@@ -259,7 +259,7 @@ def _id(chunk_id: str, chunk: Chunk) -> str:
     return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
-def _pages(document: Document, chunks: Sequence[Chunk]) -> list[int]:
+def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     """The page of each chunk's first character that is no form feed, as Haystack counts.
 
     A parent's page number is that of its first such character, and so includes its leading form feeds.

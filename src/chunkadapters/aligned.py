@@ -1,0 +1,137 @@
+"""`Aligned`: any function from a text to its pieces as a chunker. The pieces are placed in the text in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from chunkadapters.functions import NamedFunction
+from chunkadapters.places import LOCATED, Origin, PlaceKeys, chunk_records
+from chunkcore.chunkers import Chunker, Draft, strategies
+from chunkcore.document import Chunk, Document, Span
+from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.alignment import Aligner
+from chunkcore.tokens import TokenizedText
+
+# What becomes of pieces that are not in the text.
+Unplaced = Literal["mark", "refuse"]
+SIMILARITY = 0.8
+
+
+class Piece(NamedTuple):
+    """A piece of a text: its metadata, and where it begins, if the splitter counted that."""
+
+    text: str
+    metadata: Mapping[str, Any] = {}
+    start: int | None = None
+
+
+def place_pieces(
+    text: str, pieces: Sequence[Piece], *, unplaced: Unplaced = "mark", similarity: float | None = SIMILARITY
+) -> list[Draft]:
+    """Each piece with its place in the text.
+
+    Stated starts are taken if the pieces, there, are the whole text without a gap. Otherwise all pieces are found by
+    `Aligner.locate_in_order`. `located` in the metadata says how, unless the piece occurs verbatim and once:
+    "ambiguous" for several equally good places, of which the first is taken, "unlocated" for a piece that is not in the
+    text: its span is the text between its neighbours.
+
+    Raises:
+        DataError: a piece is not in the text, and `unplaced` is "refuse".
+    """
+    if not text or not pieces:
+        return []
+    if _cover(text, pieces):
+        return [Draft((Span(row.start, row.start + len(row.text)),), dict(row.metadata)) for row in pieces]
+    aligner = Aligner([Document("text", text)], similarity=similarity)
+    hits = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
+    drafts: list[Draft] = []
+    for number, (piece, hit) in enumerate(zip(pieces, hits, strict=True)):
+        spans = hit.spans
+        if not spans and unplaced == "refuse":
+            raise DataError(
+                f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it "
+                'so that it keeps the text, or mark such pieces by unplaced="mark"'
+            )
+        if not spans:
+            begin = min(max((draft.spans[-1].end for draft in drafts[-1:]), default=0), len(text) - 1)
+            end = next((later.spans[0].start for later in hits[number + 1 :] if later.spans), len(text))
+            spans = (Span(begin, max(begin + 1, end)),)
+        is_verbatim = bool(hit.spans) and spans[0].slice(text) == piece.text
+        located = {} if hit.match == "exact" else {LOCATED: hit.match}
+        drafts.append(Draft(spans, {**piece.metadata, **located}, derived=None if is_verbatim else piece.text))
+    return drafts
+
+
+def _cover(text: str, pieces: Sequence[Piece]) -> bool:
+    """Whether the pieces, at their stated starts, are the whole text, in order and without a gap."""
+    before = end = 0
+    for piece in pieces:
+        if piece.start is None or not before <= piece.start <= end or not text.startswith(piece.text, piece.start):
+            return False
+        before, end = piece.start, max(end, piece.start + len(piece.text))
+    return end == len(text)
+
+
+def placed_records(
+    document: Document,
+    pieces: Sequence[Piece],
+    origin: Origin,
+    keys: PlaceKeys,
+    unplaced: Unplaced,
+) -> Iterator[tuple[Chunk, dict[str, Any]]]:
+    """For each piece of a document, the chunk, and the metadata to write beside the splitter's own."""
+    drafts = place_pieces(document.text, pieces, unplaced=unplaced)
+    chunks = [
+        Chunk(document.id, i, draft.spans, piece.text, 0, metadata=draft.metadata, derived=draft.derived is not None)
+        for i, (piece, draft) in enumerate(zip(pieces, drafts, strict=True))
+    ]
+    return zip(chunks, chunk_records(document, chunks, origin, {}, keys), strict=True)
+
+
+@strategies.register("aligned")
+@dataclass(frozen=True, kw_only=True)
+class Aligned(Chunker):
+    r"""The pieces that a function cuts a text into, with their places in it.
+
+    Pieces are found by `Aligner.locate_in_order`: verbatim, up to white space, by letters and digits, by similarity;
+    repeated text by its neighbours. An altered piece keeps the function's text and is `derived`. Metadata ``located``
+    states how a piece was found, unless it occurs verbatim and once. Adapters write no place for a piece that is
+    "ambiguous" (it has several equally good places) or "unlocated" (it is not in the text, and `derived`).
+
+    Cost: the function's own, and an index of each document, about 7 bytes per character.
+
+    Attributes:
+        split: from a text to its pieces in order, each a text, a text and its metadata, or these and its start.
+        similarity: see `Aligner`.
+        unplaced: "mark" pieces that are not in the text, or "refuse" them.
+
+    Raises:
+        OptionError: `split` is not callable.
+        DataError: `split` returned something other than texts, or a refused piece.
+
+    >>> Aligned(split=str.splitlines, counter="words").chunk(Document("d", "one\ntwo\none"))[2].spans
+    (Span(start=8, end=11),)
+    """
+
+    split: Callable[[str], Sequence[str | tuple[Any, ...]]] | str = ""  # type: ignore[assignment]  # an option here, not the hook
+    similarity: float | None = SIMILARITY
+    unplaced: Unplaced = "mark"
+
+    def validate(self) -> None:
+        if not callable(self.split):
+            raise OptionError(f"split is a function from a text to its pieces, got {self.split!r}")
+        if not isinstance(self.split, NamedFunction):
+            object.__setattr__(self, "split", NamedFunction(self.split))
+
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        pieces = [piece for piece in map(_as_piece, self.split(source.text)) if piece.text]  # type: ignore[operator]  # `validate` checked it
+        return place_pieces(source.text, pieces, unplaced=self.unplaced, similarity=self.similarity)
+
+
+def _as_piece(item: Any) -> Piece:
+    piece = Piece(*item) if isinstance(item, tuple) and 2 <= len(item) <= 3 else Piece(item)
+    if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
+        raise DataError(f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}")
+    return piece
