@@ -227,12 +227,6 @@ def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str], part: 
     return documents
 
 
-def document_of(document: Document, chunk: Chunk) -> Document:
-    """A chunk of a document as `ChunkcoreTextSplitter` makes it."""
-    source = _Source(document.id, document.page_content, document.metadata)
-    return _documents(source, [chunk], set(), None)[0]
-
-
 def from_document(document: CoreDocument) -> Document:
     """A chunkcore document, as from `join_pages` or `load_documents`, as LangChain's; its chunks say their pages.
 

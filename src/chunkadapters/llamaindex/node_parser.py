@@ -387,10 +387,6 @@ class ChunkcoreNodeParser(NodeParser):
             nodes.append(pattern.model_copy(update=values))
         return nodes
 
-    def node_of(self, document: BaseNode, chunk: Chunk) -> TextNode:
-        """A chunk of a document as a node, without neighbours."""
-        return self._build(document, [chunk], set())[0]
-
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
         """Link nodes to sources and neighbours, without the base class.
 
