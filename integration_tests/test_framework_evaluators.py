@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Any
 
@@ -80,51 +79,6 @@ def test_langsmith_s_evaluators_tell_what_is_missing(inputs, outputs, message):
 
     with pytest.raises(ValueError, match=message):
         langsmith_evaluator(BENCHMARK)(inputs, outputs)
-
-
-def test_llamaindex_s_evaluator():
-    core = pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    from llama_index.core.evaluation import RetrieverEvaluator
-
-    from chunkadapters.llamaindex import (
-        ChunkcoreEmbedding,
-        ChunkcoreNodeParser,
-        PassagePostprocessor,
-        SpanRetrieverEvaluator,
-        evaluate_retriever,
-    )
-    from tests.fakes import FakeEmbedder
-
-    documents = [core.Document(id_=name, text=text) for name, text in TEXTS.items()]
-    nodes = ChunkcoreNodeParser(strategy="recursive", **SIZES).get_nodes_from_documents(documents)
-    index = core.VectorStoreIndex(nodes, embed_model=ChunkcoreEmbedding(FakeEmbedder()))
-    retriever = index.as_retriever(similarity_top_k=3)
-    expected = rows(evaluate_retriever(retriever, BENCHMARK, measures=MEASURES))
-    evaluator = SpanRetrieverEvaluator(BENCHMARK, retriever=retriever)
-    names = ["span_recall", "span_precision", "span_iou", "span_f1"]
-    for place, query in enumerate(BENCHMARK.queries):
-        found = evaluator.evaluate(query.text)
-        assert [found.metric_vals_dict[name] for name in names] == [values[place] for values in expected]
-        assert asyncio.run(evaluator.aevaluate(query.text)).metric_vals_dict == found.metric_vals_dict
-    # Beside LlamaIndex' own metrics, and with post-processors.
-    alone = SpanRetrieverEvaluator(BENCHMARK, retriever=retriever, metrics="span_recall")
-    assert list(alone.evaluate(BENCHMARK.queries[0].text).metric_dict) == ["span_recall"]
-    mixed = SpanRetrieverEvaluator(
-        BENCHMARK,
-        retriever=retriever,
-        metrics=["span_recall", "hit_rate"],
-        node_postprocessors=[PassagePostprocessor(documents=BENCHMARK.documents)],
-    )
-    ids = [nodes[0].node_id]
-    assert set(mixed.evaluate("green tea", expected_ids=ids).metric_vals_dict) == {"span_recall", "hit_rate"}
-    with pytest.raises(ValueError, match="the benchmark has no question"):
-        evaluator.evaluate("wine")
-    # The registry knows the names; an evaluator without spans says what to use.
-    plain = RetrieverEvaluator.from_metric_names(names, retriever=retriever)
-    with pytest.raises(ValueError, match="only SpanRetrieverEvaluator sees"):
-        plain.evaluate("green tea", expected_ids=ids)
-    with pytest.raises(ValueError, match="Invalid metric name"):
-        SpanRetrieverEvaluator(BENCHMARK, retriever=retriever, metrics=["recall_of_spans"])
 
 
 def test_haystack_s_evaluator():

@@ -93,59 +93,21 @@ def test_langchain_late_vectors_need_the_documents_that_were_cut():
         embed_late(chunks, [document], FakeEmbedder())
 
 
-class Pair:
-    """A store as FAISS is: it takes pairs of text and vector."""
-
-    def add_embeddings(self, text_embeddings, metadatas=None, ids=None):
-        self.added = (list(text_embeddings), metadatas)
-        return ids
-
-
-class Apart:
-    """A store as PGVector is: it takes texts and vectors apart."""
-
-    def add_embeddings(self, texts, embeddings, metadatas=None, ids=None, **more):
-        self.added = (list(zip(texts, embeddings, strict=True)), metadatas)
-        return ids
-
-
-@pytest.mark.parametrize("store", [Pair, Apart])
-def test_langchain_stores_that_take_vectors_are_given_them(store):
-    document = langchain()
-    from chunkadapters.langchain import ChunkcoreTextSplitter, add_embedded, embed_late
-
-    chunks = ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents([document])
-    embedded = embed_late(chunks, [document], FakeTokenEmbedder())
-    made = store()
-    assert add_embedded(made, embedded) == [each.id for each in chunks]
-    assert made.added == (
-        [(each.page_content, vector) for each, vector in embedded],
-        [each.metadata for each in chunks],
-    )
-
-
-def test_langchain_a_store_that_takes_no_vectors_is_refused():
-    document = langchain()
-    from langchain_core.vectorstores import InMemoryVectorStore
-
-    from chunkadapters.langchain import ChunkcoreEmbeddings, add_embedded
-
-    with pytest.raises(DataError, match="InMemoryVectorStore has no add_embeddings"):
-        add_embedded(InMemoryVectorStore(ChunkcoreEmbeddings(FakeEmbedder())), [(document, [1.0])])
-
-
 def test_langchain_faiss_holds_the_late_vectors_and_the_places():
     pytest.importorskip("faiss", reason="faiss-cpu is not installed")
     stores = pytest.importorskip("langchain_community.vectorstores", reason="langchain-community is not installed")
     document = langchain()
-    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, add_embedded, embed_late
+    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, embed_late
 
     model = FakeTokenEmbedder(max_tokens=64)
     chunks = ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents([document])
-    store = stores.FAISS.from_embeddings([("x", [0.0] * 16)], ChunkcoreEmbeddings(model), ids=["x"])
     embedded = embed_late(chunks, [document], model)
-    add_embedded(store, embedded)
-    store.delete(["x"])
+    store = stores.FAISS.from_embeddings(
+        [(chunk.page_content, vector) for chunk, vector in embedded],
+        ChunkcoreEmbeddings(model),
+        metadatas=[chunk.metadata for chunk in chunks],
+        ids=[chunk.id for chunk in chunks],
+    )
     for chunk, vector in embedded:
         assert store.similarity_search_by_vector(vector, k=1) == [chunk]
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.passages import IndexRetriever as IndexRetriever
     from chunkadapters.langchain.passages import PassageCompressor as PassageCompressor
     from chunkadapters.langchain.passages import PassageRetriever as PassageRetriever
-    from chunkadapters.langchain.retrieval import add_embedded as add_embedded
     from chunkadapters.langchain.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.langchain.retrieval import arun_retriever as arun_retriever
     from chunkadapters.langchain.retrieval import embed_late as embed_late

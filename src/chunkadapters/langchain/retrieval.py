@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import VectorStore
 
 from chunkadapters.hits import Hit, late_vectors, names, segments_of
 from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
@@ -132,7 +130,8 @@ def embed_late(
 ) -> list[tuple[Document, list[float]]]:
     """Each chunk with its vector in the context of its whole document (late chunking; see `LateEmbedder`).
 
-    Give the store ``ChunkcoreEmbeddings(model)`` for the questions.
+    Write them to a store that takes vectors, such as FAISS or PGVector (``from_embeddings``), and give the store
+    ``ChunkcoreEmbeddings(model)`` for the questions.
 
     Args:
         chunks: from `ChunkcoreTextSplitter.split_documents`.
@@ -152,27 +151,6 @@ def embed_late(
             raise DataError(f"two documents are called {key!r}: give each an id or a metadata source of its own")
     vectors = late_vectors(list(map(hit_of, chunks)), texts, model)
     return list(zip(chunks, vectors, strict=True))
-
-
-def add_embedded(store: VectorStore, embedded: Sequence[tuple[Document, list[float]]], **more: Any) -> list[str]:
-    """Add chunks and vectors from `embed_late` to a store with ``add_embeddings`` (FAISS, PGVector, OpenSearch, ...).
-
-    Returns the ids. `more` goes to ``add_embeddings``. Raises `DataError` if the store lacks it.
-    """
-    add = getattr(store, "add_embeddings", None)
-    if add is None:
-        raise DataError(
-            f"{type(store).__name__} has no add_embeddings, so that it cannot be given vectors; "
-            "FAISS, PGVector, OpenSearch and Elasticsearch have"
-        )
-    taken: set[str] = set()
-    ids = [unused_id(each.id or digest(each.page_content), taken) for each, _ in embedded]
-    texts, vectors = [each.page_content for each, _ in embedded], [vector for _, vector in embedded]
-    given: dict[str, Any] = {"metadatas": [each.metadata for each, _ in embedded], "ids": ids, **more}
-    # Some stores take pairs, others texts and vectors apart.
-    if "text_embeddings" in inspect.signature(add).parameters:
-        return list(add(text_embeddings=list(zip(texts, vectors, strict=True)), **given))
-    return list(add(texts=texts, embeddings=vectors, **given))
 
 
 def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> list[Document]:

@@ -23,11 +23,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.passages import PassagePostprocessor as PassagePostprocessor
     from chunkadapters.llamaindex.passages import PassageRetriever as PassageRetriever
     from chunkadapters.llamaindex.placed import PlacedNodeParser as PlacedNodeParser
-    from chunkadapters.llamaindex.retrieval import SpanF1 as SpanF1
-    from chunkadapters.llamaindex.retrieval import SpanIoU as SpanIoU
-    from chunkadapters.llamaindex.retrieval import SpanPrecision as SpanPrecision
-    from chunkadapters.llamaindex.retrieval import SpanRecall as SpanRecall
-    from chunkadapters.llamaindex.retrieval import SpanRetrieverEvaluator as SpanRetrieverEvaluator
     from chunkadapters.llamaindex.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.llamaindex.retrieval import arun_retriever as arun_retriever
     from chunkadapters.llamaindex.retrieval import embed_late as embed_late
