@@ -241,11 +241,12 @@ def test_a_document_that_has_changed_is_not_answered_from_the_index(name: str) -
     if name == "LangChain":
         hits = [hit.model_copy(update={"metadata": {**hit.metadata, "source": "door.md"}}) for hit in hits]
     assert hits
-    with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*index\.update"):
-        passages = framework.behind(hits, "What is the code of the door?", index=index)
-    text = " ".join(framework.text(passage) for passage in passages)
-    assert "9876" in text
-    assert "1234" not in text
+    for words in ("hits", "all"):
+        with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*index\.update"):
+            passages = framework.behind(hits, "What is the code of the door?", index=index, words=words)
+        text = " ".join(framework.text(passage) for passage in passages)
+        assert "9876" in text
+        assert "1234" not in text
 
 
 @every

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal, TypeVar
@@ -23,13 +24,14 @@ from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
 UNITS = "sentence:size=50"
+_ALIGNERS = 100  # documents whose texts are kept ready for a search; up to 20 bytes a character
 _SHORTEST = 24  # characters: shorter texts without a name are in many documents by chance
 
 # A framework's class takes its own base's configuration unless it states this one.
 STRICT = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
 D = TypeVar("D")
-Counter = str | TokenCounter | Callable[[str], int]
+TokenCounterLike = str | TokenCounter | Callable[[str], int]
 
 
 class PassageWarning(UserWarning):
@@ -53,12 +55,12 @@ class Limits(BaseModel):
 
     @field_validator("counter")
     @classmethod
-    def _check_counter(cls, counter: Counter) -> Counter:
+    def _check_counter(cls, counter: TokenCounterLike) -> TokenCounterLike:
         counter_named(counter)
         return counter
 
     @field_serializer("counter")
-    def _write_counter(self, counter: Counter) -> str:
+    def _write_counter(self, counter: TokenCounterLike) -> str:
         name = counter if isinstance(counter, str) else getattr(counter, "name", "function:")
         if name.startswith("function:"):
             raise OptionError("counter is a function, which cannot be written down: name a counter")
@@ -77,7 +79,7 @@ class PassageOptions(Limits):
     balance: float | None = Field(default=None, ge=0, le=1)
 
 
-def counter_named(counter: Counter) -> TokenCounter:
+def counter_named(counter: TokenCounterLike) -> TokenCounter:
     """The token counter. Raises `OptionError`: there is none of that name."""
     return counter_of(counter) if callable(counter) else get_counter(counter)
 
@@ -188,6 +190,8 @@ class LocalIndex:
         if not hasattr(index, "behind"):
             raise OptionError("passages behind a retriever need an index of the retriever passages: index with it")
         ranked = self._places.located(hits)
+        if options.words == "all" and self._places.changed:
+            index = index.within([name for name in self.documents if name not in self._places.changed])
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         self._warn(hits, [number for number, piece in enumerate(ranked) if not piece.spans], textless)
         found = index.behind(
@@ -214,8 +218,7 @@ class LocalIndex:
         by_document: Mapping[str, Sequence[int]] | None = None,
     ) -> Passage:
         if not retrieved.spans:
-            part = retrieved.parts[0] if retrieved.parts else retrieved
-            return Passage(retrieved, None, (int(retrieved.id or part.id),))
+            return Passage(retrieved, None, (int(retrieved.id),))
         numbers = (by_document or {}).get(retrieved.document_id, ())
         inside = tuple(number for number in numbers if _overlap(ranked[number].spans, retrieved.spans))
         others = tuple(number for number in numbers if number not in inside)
@@ -294,6 +297,9 @@ class HitPlaces:
             return Retrieved(document_id, spans, hit.score, hit.text) if inside else None
         if len(spans) == 1 and spans[0].slice(text) == hit.text:
             return Retrieved(document_id, spans, hit.score, hit.text)
+        start = text.find(hit.text)
+        if start >= 0 and text.find(hit.text, start + 1) < 0:
+            return Retrieved(document_id, (Span(start, start + len(hit.text)),), hit.score, hit.text)
         piece: Retrieved = self._aligner(document_id).locate(
             hit.text, document_id=document_id, spans=spans, score=hit.score
         )
@@ -309,6 +315,8 @@ class HitPlaces:
         from chunkcore.evaluation.alignment import Aligner
 
         if document_id not in self._aligners:
+            if len(self._aligners) >= _ALIGNERS:
+                self._aligners.clear()
             documents = [self._documents[document_id]] if document_id else self._documents.values()
             self._aligners[document_id] = Aligner(documents)
         return self._aligners[document_id]
@@ -334,35 +342,21 @@ class IndexFields(BaseModel):
 
 
 def core_documents(documents: Any, kind: type[D], framework: str, to_core: Callable[[D], Document]) -> list[Document]:
-    """A framework's documents, or chunkcore's, as chunkcore's with unique ids."""
-    return with_unique_ids(
-        row if isinstance(row, Document) else to_core(row) for row in listed(documents, kind, framework)
-    )
+    """A framework's documents, or chunkcore's, as chunkcore's; those that share an id get a number, as in ``tea.md#2``.
 
-
-def listed(documents: Any, kind: type[D], framework: str) -> list[D | Document]:
-    """The documents as a list. Raises `DataError`: one document, or something else."""
-    kinds = (kind, Document)
-    if isinstance(documents, (*kinds, str, bytes)) or not isinstance(documents, Iterable):
+    Raises `DataError`: one document, or something else.
+    """
+    if isinstance(documents, (kind, Document, str, bytes)) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of {framework} documents, got {type(documents).__name__}: put it into a list")
-    rows = list(documents)
-    if wrong := [type(row).__name__ for row in rows if not isinstance(row, kinds)]:
-        raise DataError(f"expected {framework} or chunkcore documents, got {wrong[0]}")
-    return rows
-
-
-def with_unique_ids(documents: Iterable[Document]) -> list[Document]:
-    """The documents; those that share an id get a number each, as in ``"tea.md#2"``."""
-    rows = list(documents)
-    counts: dict[str, int] = {}
-    for document in rows:
-        counts[document.id] = counts.get(document.id, 0) + 1
+    rows = []
+    for row in documents:
+        if not isinstance(row, (kind, Document)):
+            raise DataError(f"expected {framework} or chunkcore documents, got {type(row).__name__}")
+        rows.append(row if isinstance(row, Document) else to_core(row))
+    counts = Counter(row.id for row in rows)
     seen: dict[str, int] = {}
-    unique = []
-    for document in rows:
-        if counts[document.id] > 1:
-            seen[document.id] = seen.get(document.id, 0) + 1
-            name = f"{document.id}#{seen[document.id]}"
-            document = Document(name, document.text, document.metadata, document.marks)
-        unique.append(document)
-    return unique
+    for place, row in enumerate(rows):
+        if counts[row.id] > 1:
+            seen[row.id] = seen.get(row.id, 0) + 1
+            rows[place] = replace(row, id=f"{row.id}#{seen[row.id]}")
+    return rows
