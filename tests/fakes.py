@@ -256,6 +256,6 @@ class FixedIndex(Index):
         super().__init__(corpus)
         self.order = np.array(order, dtype=np.int64)
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
         own = self.order[:k]
         return Hits.of([(own, 1 - np.arange(len(own)) / 100)] * len(queries))

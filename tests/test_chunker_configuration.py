@@ -122,8 +122,8 @@ def test_bare_words_that_would_be_read_as_something_else_are_quoted() -> None:
         for title in ("true", "12", "", " a", "a,b", "null", "[", "plain words", 'say "x"', "a=b", "NaN", "ü\ud800"):
             chunker = Titled(title=title)
             assert get_chunker(chunker.spec) == chunker
-        assert Titled(title="plain words").label == "titled_for_a_test:title=plain words"
-        assert Titled(title="12").label == 'titled_for_a_test:title="12"'
+        assert Titled(title="plain words").label == "titled_for_a_test:size=200,title=plain words"
+        assert Titled(title="12").label == 'titled_for_a_test:size=200,title="12"'
     finally:
         del strategies._known["titled_for_a_test"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval import Dense, Index
+from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
 from chunkcore.retrieval.search import top_k, top_k_owners
 from chunkcore.retrieval.vectors import chunk_vectors
@@ -45,18 +45,6 @@ def test_the_score_is_the_highest_of_the_segments_and_the_cluster():
         found = index.retrieve(query, 5)
         assert [piece.spans for piece in found] == [chunks[first].spans, chunks[1 - first].spans]
         assert [piece.score for piece in found] == pytest.approx(scores, abs=1e-6)
-
-
-def test_among_some_chunks_it_finds_what_a_search_of_all_finds_there():
-    chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10), chunk_of("30", "60", "90", index=2, start=20)]
-    index = index_of(chunks, AngleEmbedder())
-    asked = ["0", "50", "90", "10"], [np.array(own, dtype=np.int64) for own in ([0, 2], [1], [], [0, 1, 2])]
-    found, expected = (
-        [[own.tolist() for own in row] for row in rows]
-        for rows in (index.search_among(*asked), Index.search_among(index, *asked))
-    )
-    assert found == expected
-    assert [len(numbers) for numbers, _ in found] == [2, 1, 0, 3]
 
 
 def test_by_the_cluster_only_the_segments_are_not_looked_at():

@@ -53,7 +53,7 @@ def test_a_span_is_its_slice(case: tuple[str, list[Span]]) -> None:
         (lambda: Document(3, "x"), "id is a non-empty string, got 3"),  # type: ignore[arg-type]
         (lambda: Document("a", b"x"), "document 'a': its text is a string, got bytes; decode bytes first"),  # type: ignore[arg-type]
         (lambda: Document("a", "xy", marks=(Mark("page", Span(0, 3)),)), "mark 'page' ends at 3, the text at 2"),
-        (lambda: Chunk("a", 4, (), "", 0), "chunk 4 of 'a' has no span"),
+        (lambda: Chunk("a", 4, (), "", 0), "chunk 4 of 'a': spans are a tuple of Spans"),
     ],
 )
 def test_what_is_wrong_is_told_when_it_is_made(make: object, message: str) -> None:

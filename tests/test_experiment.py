@@ -356,7 +356,7 @@ def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> N
             return FirstIndex(corpus)
 
     class FirstIndex(Index):
-        def search(self, queries: Sequence[str], k: int) -> Hits:
+        def rank(self, queries: Sequence[str], k: int) -> Hits:
             asked.append(k)
             return Hits.of([(np.array([0]), np.array([1.0]))] * len(queries))
 
@@ -384,7 +384,7 @@ def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: 
     class WholeIndex(PassageIndex):
         """One passage from the document's start, as long as the budget allows: nothing at k."""
 
-        def search(self, queries: Sequence[str], k: int) -> Hits:
+        def rank(self, queries: Sequence[str], k: int) -> Hits:
             return Hits.of([])
 
         def passages(self, queries, k, max_tokens, counter):  # type: ignore[no-untyped-def]

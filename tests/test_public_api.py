@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What must not come along: frameworks, models, and what only the command line or the report needs.
 HEAVY = (
-    "bm25s",
     "haystack",
     "jinja2",
     "justhtml",

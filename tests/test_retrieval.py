@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import FixedToken
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import (
     BM25,
     CallableReranker,
@@ -200,12 +200,6 @@ def test_nothing_to_search() -> None:
     assert found(BM25(), corpus_of("…", ""), "fox") == []
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
-    with pytest.raises(MissingExtraError, match=r"chunkadapters\[lexical\]"):
-        BM25().index(corpus_of("a fox"))
-
-
 # --- vectors --------------------------------------------------------------------------------------------
 
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls", "a ferry leaves", "the fox wakes at noon"]
@@ -299,7 +293,7 @@ class ScoredIndex(Index):
         super().__init__(corpus)
         self.ranked = sorted((-each, i) for i, each in enumerate(scores) if each is not None)
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
         own = self.ranked[:k]
         return Hits.of([(np.array([i for _, i in own], dtype=np.int64), np.array([-s for s, _ in own]))] * len(queries))
 
@@ -456,7 +450,7 @@ def test_a_string_describes_a_search_and_its_name_describes_it_again(spec: str, 
     ("spec", "message"),
     [
         ("", "unknown retriever ''"),
-        ("bm52", "expected one of bm25, dense, hnsw, hybrid, late, passages, sharded, with or without"),
+        ("bm52", "expected one of bm25, dense, hybrid, late, passages, with or without"),
         ("bm25:k3=1", "the retriever bm25 has no option 'k3': expected some of k1, b"),
         ("late:k=1", "the retriever late has no option 'k': it has none"),
         ("bm25:k1=-1", "k1 is at least 0"),

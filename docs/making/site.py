@@ -57,7 +57,7 @@ ROOMS = (
     "answers",
     "update",
 )
-ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow", "ray")
+ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 

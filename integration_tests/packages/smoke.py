@@ -81,7 +81,7 @@ def command_line() -> None:
         assert "lochmere" in command("datasets", "list").stdout
         assert distribution("chunkadapters").version in command("--version").stdout
         compare = ("compare", "-r", "bm25", "-s", "recursive:size=100,counter=words", "--counter", "words")
-        if there("bm25s", "jinja2"):
+        if there("jinja2"):
             command(*compare, "--output", str(Path(folder) / "report"))
             assert (Path(folder) / "report" / "report.html").stat().st_size > 10_000
         else:
@@ -240,33 +240,6 @@ def llm() -> None:
         raise AssertionError("an endpoint that is not there has answered")
 
 
-def lexical() -> None:
-    """Searches by words."""
-    from chunkcore import get_chunker, load_dataset, run_experiment
-    from chunkcore.evaluation import Scorer
-
-    (run,) = run_experiment(
-        Scorer(load_dataset("lochmere"), counter="words"),
-        [get_chunker("sentence:size=100,counter=words")],
-        Toy(),
-        retrievers=["bm25"],
-    )
-    assert run
-
-
-def ann() -> None:
-    """Searches approximately."""
-    from chunkcore import get_chunker, load_dataset, run_experiment
-    from chunkcore.evaluation import Scorer
-
-    assert run_experiment(
-        Scorer(load_dataset("lochmere"), counter="words"),
-        [get_chunker("sentence:size=100,counter=words")],
-        Toy(),
-        retrievers=["hnsw"],
-    )
-
-
 def answers() -> None:
     """Compares an answer's words with a right one's."""
     from chunkcore.evaluation.measures.answers import bleu, meteor, rouge_l
@@ -329,8 +302,6 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "structure": (structure, ("justhtml", "tree_sitter", "tree_sitter_rust"), ()),
     "report": (report, ("jinja2",), ()),
     "llm": (llm, ("openai",), ()),
-    "lexical": (lexical, ("bm25s",), ()),
-    "ann": (ann, ("usearch",), ()),
     "answers": (answers, ("nltk", "rouge_score", "sacrebleu"), ()),
     "frames": (frames, ("pandas",), ()),
     "arrow": (arrow, ("pyarrow",), ()),

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, overload
 
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, check_type
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
 
 
@@ -66,16 +66,20 @@ class Mark:
     span: Span
     data: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        check_type("a mark's kind", self.kind, str, "a string")
+        check_type("a mark's span", self.span, Span, "a Span")
+        check_type("a mark's data", self.data, Mapping, "a mapping")
+
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "start": self.span.start, "end": self.span.end, "data": dict(self.data)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Mark:
         """The inverse of `to_dict`. Raises `DataError`: the row is no mark."""
-        kind, data = row.get("kind"), row.get("data") or {}
-        if not isinstance(kind, str) or not isinstance(data, Mapping):
-            raise DataError(f"a mark has a kind, start, end and data, got {', '.join(map(str, row)) or 'nothing'}")
-        return cls(kind, Span(row.get("start"), row.get("end")), data)  # type: ignore[arg-type]
+        check_type("a mark", row, Mapping, "a mapping with kind, start, end and data")
+        span = Span(row.get("start"), row.get("end"))  # type: ignore[arg-type]
+        return cls(row.get("kind"), span, row.get("data") or {})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
 
+    def __new__(cls, *values: Any, **named: Any) -> Document:
+        if len(values) == 1 and "text" not in named:
+            raise DataError('a document has an id and a text, as in Document("faq.md", text); got one of them')
+        return object.__new__(cls)
+
     def __repr__(self) -> str:
         return f"Document(id={self.id!r}, text={shortened(self.text)}, metadata={self.metadata}, marks={self.marks})"
 
@@ -106,9 +115,10 @@ class Document:
         >>> "<mark" in sky.highlight([Chunk("faq.md", 0, (Span(11, 14),), "sky", 1)])
         True
         """
+        check_type("pieces", pieces, Iterable, "several chunks or hits")
         found = []
         for piece in pieces:
-            if piece.document_id != self.id:
+            if getattr(piece, "document_id", None) != self.id:
                 continue
             parts = getattr(piece, "parts", ()) or (piece,)
             most = max((getattr(part, "score", 1.0) for part in parts), default=1.0)
@@ -129,8 +139,11 @@ class Document:
             raise DataError(
                 f"document {self.id!r}: its text is a string, got {type(self.text).__name__}; decode bytes first"
             )
+        check_type(f"document {self.id!r}: its metadata", self.metadata, Mapping, "a mapping")
+        check_type(f"document {self.id!r}: its marks", self.marks, Iterable, "a tuple of Mark")
         object.__setattr__(self, "marks", tuple(self.marks))
         for mark in self.marks:
+            check_type(f"document {self.id!r}: each of its marks", mark, Mark, "a Mark")
             if mark.span.end > len(self.text):
                 raise DataError(
                     f"document {self.id!r}: mark {mark.kind!r} ends at {mark.span.end}, the text at {len(self.text)}"
@@ -175,12 +188,25 @@ def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Ite
 
 
 def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
-    return (place,) if isinstance(place, Span) else tuple(place)
+    check_type("a place", place, Iterable, "a Span or several")
+    spans = (place,) if isinstance(place, Span) else tuple(place)
+    for span in spans:
+        check_type("a place", span, Span, "a Span or several")
+    return spans
 
 
 def page_marks(marks: Iterable[Mark]) -> Iterator[Mark]:
     """The marks that are pages with a number."""
     return (mark for mark in marks if mark.kind == "page" and type(mark.data.get("number")) is int)
+
+
+_CHUNK_TYPES = (
+    ("document_id", str, "a string"),
+    ("index", int, "a whole number"),
+    ("text", str, "a string"),
+    ("token_count", int, "a whole number"),
+    ("metadata", dict, "a mapping"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +242,13 @@ class Chunk:
     derived: bool = False
 
     def __post_init__(self) -> None:
-        if not self.spans:
-            raise DataError(f"chunk {self.index} of {self.document_id!r} has no span")
+        spans = self.spans
+        if not (isinstance(spans, tuple) and spans and all(type(span) is Span for span in spans)):
+            raise DataError(f"chunk {self.index} of {self.document_id!r}: spans are a tuple of Spans, got {spans!r}")
+        for name, kind, expected in _CHUNK_TYPES:
+            value = getattr(self, name)
+            if type(value) is not kind:  # the usual types, which are quicker to compare
+                check_type(f"a chunk's {name}", value, Mapping if kind is dict else kind, expected)
 
     def __repr__(self) -> str:
         places = ", ".join(f"{span.start}–{span.end}" for span in self.spans)

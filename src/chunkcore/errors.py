@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 __all__ = [
     "ChunkcoreError",
@@ -24,6 +25,7 @@ __all__ = [
     "NoAnswerError",
     "OptionError",
     "SizeError",
+    "check_type",
     "echo",
 ]
 
@@ -85,6 +87,17 @@ def shortened(message: str, most: int = _LONGEST) -> str:
         message = message[:most] + message[-most:]
     message = _readable(message)
     return message if len(message) <= most else f"{message[:half]} ... {message[5 - half :]}"
+
+
+def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
+    """Raise `DataError` for a value of another type.
+
+    >>> check_type("text", 3, str, "a string")
+    Traceback (most recent call last):
+    chunkcore.errors.DataError: text is a string, got int: 3
+    """
+    if not isinstance(value, kinds):
+        raise DataError(f"{name} is {expected}, got {type(value).__name__}: {echo(value)}")
 
 
 class OptionError(ChunkcoreError, ValueError):

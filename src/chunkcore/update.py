@@ -8,9 +8,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, check_type
 
 _Content = tuple[str, tuple[tuple[tuple[int, int, int], ...], ...]]
 
@@ -53,7 +53,7 @@ class UpdatePlan:
         return tuple(reversed(new.values()))
 
 
-def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker) -> UpdatePlan:
+def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker | str) -> UpdatePlan:
     """Plan the update of an index after a document's text changed.
 
     Chunks are matched by content (`Chunk.content_hash` and segments), first at their old place, then in order. How much
@@ -73,6 +73,8 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
     >>> [(kept.new.text, kept.old.start, kept.new.start) for kept in plan.kept]
     [('The fox naps.', 0, 13)]
     """
+    check_type("old_chunks", old_chunks, Iterable, "several Chunks")
+    chunker = get_chunker(chunker)
     new = chunker.chunk(new_document)
     indexed = list(old_chunks)
     for chunk in indexed:

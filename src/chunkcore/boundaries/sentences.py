@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.separators import compiled, finder
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.spans import Ranges, trim
@@ -87,6 +87,7 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     >>> [text[start:end] for start, end in sentence_ranges(text, r"regex:\?|\s{2,}").tolist()]
     ['Dr. Wu paid $3.50. "Why?', '" he asked.', 'これは文。次の文。']
     """
+    check_type("a text", text, str, "a string")
     check_splitter(splitter)
     if callable(splitter):
         return _from_starts(text, _checked_starts(text, splitter(text)))

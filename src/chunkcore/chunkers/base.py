@@ -17,12 +17,13 @@ import numpy as np
 
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.loading import get_counter
 from chunkcore.packing import grapheme_parts
 from chunkcore.registry import (
     Registry,
     check_number,
+    check_option_names,
     check_options,
     format_spec,
     plain_option,
@@ -81,6 +82,12 @@ class Chunker:
 
     counter: TokenCounter | str = "cl100k_base"
 
+    def __new__(cls, *values: object, **options: Any) -> Any:
+        if values:
+            raise OptionError(f"options are given by name, as in {cls.__name__}(size=200); got {echo(values[0])}")
+        check_option_names(cls.name or cls.__name__, options, cls.option_names())
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         own = type(self)
         if (own.ranges, own.split, own.draft) == (Chunker.ranges, Chunker.split, Chunker.draft):
@@ -98,6 +105,8 @@ class Chunker:
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         """Hook: the chunks of a text in order, each as its spans."""
+        if not isinstance(source, TokenizedText):
+            raise DataError(f"split is what strategies implement: use split_text, spans or chunk; got {echo(source)}")
         if type(self).ranges is not Chunker.ranges:
             return [(Span(start, end),) for start, end in self.ranges(source)]
         return [draft.spans for draft in self.draft(source, None)]
@@ -161,6 +170,7 @@ class Chunker:
         Raises `DataError` for anything but a `Document`.
         """
         check_number("workers", workers, 1, 1_000)
+        check_type("documents", documents, Iterable, "several Documents")
         with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
             done: Callable[..., Iterator[Any]] = map if pool is None else partial(ordered, pool, ahead=4 * workers)
             if self.tokens_only:
@@ -266,6 +276,7 @@ class Chunker:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chunker:
         """The chunker that `to_dict` described."""
+        check_type("a strategy's settings", data, Mapping, "a mapping as from to_dict")
         return get_chunker({"strategy": cls.name or None, **data})
 
     @property
@@ -284,10 +295,11 @@ class Chunker:
         >>> get_chunker("recursive:overlap=20").label
         'recursive:size=200,overlap=20'
         """
-        options = plain_options(self)
         changed = plain_options(self, changed=True)
-        shown = {name: value for name, value in options.items() if name in changed or (name == "size" and value)}
-        return format_spec(self.name, shown)
+        size = getattr(self, "size", None)
+        if size is not None:
+            changed = {name: changed.get(name, size) for name in self.option_names() if name in {*changed, "size"}}
+        return format_spec(self.name, changed)
 
     @cached_property
     def fingerprint(self) -> str:

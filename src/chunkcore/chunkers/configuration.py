@@ -11,7 +11,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from chunkcore.chunkers.base import Chunker, get_chunker, strategies
-from chunkcore.errors import ChunkcoreError, DataError, OptionError
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, check_type
 from chunkcore.files import read_text
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import tokenizing
@@ -41,6 +41,7 @@ def get_chunkers(path: Path | str) -> list[Chunker]:
 
 def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -> list[str]:
     """The entries of a file for `get_chunkers`, as strings; `check` is called with each."""
+    check_type("a file of strategies", path, str | Path, "a path")
     path = Path(path)
     with opened(path) as (loader, root):
         entries = root.value if isinstance(root, yaml.SequenceNode) else [root] if root else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
@@ -62,8 +62,10 @@ def dataset_path(name: str = "lochmere") -> Path:
     >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
     True
     """
-    if name not in _SHIPPED:
-        raise OptionError(f"no collection named {name!r} ships with the package: expected one of {', '.join(_SHIPPED)}")
+    if not isinstance(name, str) or name not in _SHIPPED:
+        raise OptionError(
+            f"no collection named {echo(name)} ships with the package: expected one of {', '.join(_SHIPPED)}"
+        )
     return Path(__file__).resolve().parent / name
 
 

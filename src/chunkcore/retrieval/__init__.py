@@ -9,11 +9,12 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.assembly import combine as combine
     from chunkcore.retrieval.assembly import expand as expand
     from chunkcore.retrieval.assembly import fit_to_budget as fit_to_budget
+    from chunkcore.retrieval.assembly import group_spans as group_spans
+    from chunkcore.retrieval.assembly import join as join
     from chunkcore.retrieval.base import Hits as Hits
     from chunkcore.retrieval.base import Index as Index
     from chunkcore.retrieval.base import PassageIndex as PassageIndex
     from chunkcore.retrieval.base import RetrievalMethod as RetrievalMethod
-    from chunkcore.retrieval.base import SearchRecall as SearchRecall
     from chunkcore.retrieval.base import retrievers as retrievers
     from chunkcore.retrieval.corpus import ChunkedCorpus as ChunkedCorpus
     from chunkcore.retrieval.corpus import chunk_corpus as chunk_corpus
@@ -33,7 +34,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
     from chunkcore.retrieval.saved import load_index as load_index
     from chunkcore.retrieval.saved import read_manifest as read_manifest
-    from chunkcore.retrieval.sharded import Sharded as Sharded
     from chunkcore.retrieval.stage import Assembled as Assembled
     from chunkcore.retrieval.stage import AutoMerge as AutoMerge
     from chunkcore.retrieval.stage import Merge as Merge

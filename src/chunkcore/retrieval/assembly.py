@@ -7,6 +7,7 @@ from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter
 
 MAX_TOKENS = 1000
+PRICE = 0.1  # of a passage, of what the best unit is above the threshold
+_HALVINGS = 24  # of the range of thresholds
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
 
 
@@ -33,10 +36,11 @@ def assemble(
 ) -> RankedList:
     """Passages from ranked hits: the neighbouring hits that are worth most together, within a budget of tokens.
 
-    A run of neighbouring hits is worth the sum of its scores, less t for each. The runs that are worth most become
-    passages, at the least t at which they come within `max_tokens` together; what is left goes to the next best hits
-    that fit. A passage's score is what it is worth, its `parts` are its hits in reading order, each with its span and
-    score. Passages are disjoint and best first; equal input gives equal passages.
+    At a threshold t, a run of neighbouring hits is worth the sum of its scores less t for each, less a price: a tenth
+    of what the best hit is above t. The runs that are worth most together become passages, at the least t at which they
+    come within `max_tokens`; what is left goes to the next best hits that fit. A passage has the score of its best hit;
+    its `parts` are its hits in reading order, each with its span and score. Passages are disjoint and best first; equal
+    input gives equal passages.
 
     Hits of one document are neighbours where no letter or digit stands between them, and the passage's span then runs
     from the first to the last. Without the document, hits are neighbours up to 5 characters apart; the passage keeps
@@ -44,7 +48,7 @@ def assemble(
     alone. Hits may come in any order; equal scores keep it.
 
     If the best hit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
-    `how` is then "part", of the passage and its part. (If not one character fits, the next best hit is tried.)
+    `match` is then "part", of the passage and its part. (If not one character fits, the next best hit is tried.)
 
     Args:
         hits: with spans and scores, from any retriever.
@@ -62,7 +66,7 @@ def assemble(
     >>> fox = Document("fox.txt", "A fox naps. A crow sings. Rain falls. The end.")
     >>> places = {Span(12, 25): 3.0, Span(0, 11): 2.0, Span(38, 46): 1.0}
     >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in places.items()]
-    >>> [(each.text, each.score) for each in assemble(hits, 6, documents=[fox], counter="words")]
+    >>> [(passage.text, passage.score) for passage in assemble(hits, 6, documents=[fox], counter="words")]
     [('A fox naps. A crow sings.', 3.0)]
     """
     sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents or ()}
@@ -75,7 +79,7 @@ def assemble(
     joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
     tokens = get_counter(counter)
     sizes = tokens.count_many([unit.text for unit in units])
-    return RankedList(passages_of(units, joined, sizes, max_tokens, k=k, documents=sources, counter=tokens))
+    return RankedList(passages_of(Row(units, joined, sizes), max_tokens, k=k, documents=sources, counter=tokens))
 
 
 def check_limits(k: int | None, max_tokens: int | None) -> None:
@@ -191,10 +195,10 @@ def _once(hits: Sequence[Retrieved]) -> list[Retrieved]:
         header = hit.spans[0]
         return reached[hit.document_id, header.start] >= header.end
 
-    return [own_rows(hit) if len(hit.spans) == 2 and is_held(hit) else hit for hit in hits]
+    return [without_table_header(hit) if len(hit.spans) == 2 and is_held(hit) else hit for hit in hits]
 
 
-def own_rows(piece: Retrieved) -> Retrieved:
+def without_table_header(piece: Retrieved) -> Retrieved:
     """The last span of a piece of two, without the table's header before it."""
     return part_of(piece, len(piece.text) - len(piece.spans[-1]), len(piece.text))
 
@@ -227,108 +231,110 @@ def _adjoin(one: Retrieved, other: Retrieved, documents: Mapping[str, Document])
     return not any(map(str.isalnum, document.text[start:end]))
 
 
-def passages_of(
-    units: Sequence[Retrieved],
-    joined: Sequence[bool],
-    sizes: Numbers,
-    max_tokens: int | None = None,
-    *,
-    k: int | None = None,
-    documents: Mapping[str, Document],
-    counter: TokenCounter,
-) -> list[Retrieved]:
-    """`assemble` of disjoint units by place; `joined` says of each but the last whether the next is its neighbour.
+class Row(NamedTuple):
+    """Disjoint units by place, to make passages of.
 
-    `sizes` are the units' tokens. Equal scores keep the units' order.
+    Attributes:
+        units: with scores.
+        joined: of each unit but the last, whether the next one is its neighbour.
+        sizes: the tokens of each unit.
+        least: a unit with a lower score becomes no part of a passage.
     """
-    check_limits(k, max_tokens)
-    budget = MAX_TOKENS if max_tokens is None else max_tokens
-    tokens, goes_on = sizes.tolist(), [*joined, False]
-    order = sorted(range(len(units)), key=lambda number: -units[number].score)
-    if order and tokens[order[0]] > budget:
-        return next(filter(None, (cut_unit(units[number], budget, counter) for number in order)), [])
-    left = budget
-    taken: dict[int, tuple[int, int]] = {}  # the tokens and the other end of each passage, by both its ends
 
-    def add(first: int, last: int) -> bool:
+    units: Sequence[Retrieved]
+    joined: Sequence[bool]
+    sizes: Numbers
+    least: float = -math.inf
+
+
+def passages_of(
+    row: Row, max_tokens: int, *, k: int | None = None, documents: Mapping[str, Document], counter: TokenCounter
+) -> list[Retrieved]:
+    """`assemble` of units by place. Equal scores keep the units' order."""
+    check_limits(k, max_tokens)
+    units, tokens, goes_on = row.units, row.sizes.tolist(), [*row.joined, False]
+    order = sorted(range(len(units)), key=lambda number: -units[number].score)
+    order = [number for number in order if units[number].score >= row.least]
+    if order and tokens[order[0]] > max_tokens:
+        return next(filter(None, (cut_unit(units[number], max_tokens, counter) for number in order)), [])
+    left = max_tokens
+    ends: dict[int, tuple[int, int]] = {}  # the tokens and the other end of each passage, by both its ends
+
+    def add(first: int, last: int) -> None:
         """Take these units, joined to the passages beside them, if the budget holds them."""
         nonlocal left
-        before = taken.get(first - 1) if first and goes_on[first - 1] else None
-        after = taken.get(last + 1) if goes_on[last] else None
+        before = ends.get(first - 1) if first and goes_on[first - 1] else None
+        after = ends.get(last + 1) if goes_on[last] else None
         low = before[1] if before else first
         high = after[1] if after else last
         freed = (before[0] if before else 0) + (after[0] if after else 0)
         size = tokens[low] if low == high else counter.count(passage_of(units[low : high + 1], 0.0, documents).text)
-        if size > left + freed:
-            return False
-        for end in {low, high} | ({first - 1} if before else set()) | ({last + 1} if after else set()):
-            taken.pop(end, None)
-        left += freed - size
-        taken[high] = size, low
-        taken[low] = size, high
-        return True
-
-    values, runs = _within_budget(units, tokens, goes_on, budget)
-    chosen = [False] * len(units)
-    for _, first, last in sorted(runs):
-        if add(first, last):
+        if size <= left + freed:
+            for end in {low, high} | ({first - 1} if before else set()) | ({last + 1} if after else set()):
+                ends.pop(end, None)
+            left += freed - size
+            ends[high] = size, low
+            ends[low] = size, high
             chosen[first : last + 1] = [True] * (last + 1 - first)
+
+    chosen = [False] * len(units)
+    for first, last in _within_budget(row, goes_on, max_tokens):
+        add(first, last)
     for number in order:
         if not chosen[number] and tokens[number] <= left:
-            chosen[number] = add(number, number)
+            add(number, number)
     rank = {number: place for place, number in enumerate(order)}
-    found = [
-        (-sum(values[first : last + 1]), min(rank[number] for number in range(first, last + 1)), first, last)
-        for first, (_, last) in taken.items()
+    passages = [
+        (min(rank.get(number, len(rank)) for number in range(first, last + 1)), first, last)
+        for first, (_, last) in ends.items()
         if first <= last
     ]
-    return [passage_of(units[first : last + 1], -loss, documents) for loss, _, first, last in sorted(found)[:k]]
+    return [
+        passage_of(units[first : last + 1], units[order[best]].score, documents)
+        for best, first, last in sorted(passages)[:k]
+    ]
 
 
-def _within_budget(
-    units: Sequence[Retrieved], tokens: Sequence[int], goes_on: Sequence[bool], budget: int
-) -> tuple[list[float], list[tuple[float, int, int]]]:
-    """What each unit is worth at the least threshold whose runs come within the budget, and these runs."""
-    thresholds = sorted({unit.score for unit in units})
-    low, high = 0, len(thresholds)
-    found: tuple[list[float], list[tuple[float, int, int]]] = [], []
-    while low < high:
-        middle = (low + high) // 2
-        values = [unit.score - thresholds[middle] for unit in units]
-        runs = _runs(values, goes_on)
-        if sum(sum(tokens[first : last + 1]) for _, first, last in runs) <= budget:
-            found, high = (values, runs), middle
+def _within_budget(row: Row, goes_on: Sequence[bool], budget: int) -> list[tuple[int, int]]:
+    """The runs at the least threshold at which they come within the budget, best first: first and last unit."""
+    scores, tokens = [unit.score for unit in row.units], row.sizes.tolist()
+    low, high = max(min(scores, default=0.0), row.least), max(scores, default=0.0)
+    top, threshold, runs = high, low, list[tuple[float, int, int]]()
+    for _ in range(_HALVINGS):
+        found = _runs([score - threshold for score in scores], goes_on, PRICE * (top - threshold))
+        if sum(sum(tokens[first : last + 1]) for _, first, last in found) <= budget:
+            runs, high = found, threshold
+            if threshold == low:
+                break
         else:
-            low = middle + 1
-    return found
+            low = threshold
+        threshold = (low + high) / 2
+    return [(first, last) for _, first, last in sorted(runs)]
 
 
-def _runs(values: Sequence[float], goes_on: Sequence[bool]) -> list[tuple[float, int, int]]:
-    """The runs of neighbours with the greatest sums, disjoint: each its negative sum, its first and last unit.
+def _runs(values: Sequence[float], goes_on: Sequence[bool], price: float) -> list[tuple[float, int, int]]:
+    """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first, last unit.
 
-    Source: Ruzzo and Tompa, "A linear time algorithm for finding all maximal scoring subsequences" (ISMB 1999).
+    A dynamic programme over two states: inside a run, and outside.
     """
-    # Ends, the sums before and up to the run's end, and the nearest earlier run with a smaller sum before it.
-    runs: list[tuple[int, int, float, float, int]] = []
-    found: list[tuple[float, int, int]] = []
-    total = 0.0
+    outside, inside = 0.0, -math.inf
+    begins: list[int] = []  # of the best run that ends at each unit
+    closes: list[bool] = []  # whether the best of all up to a unit ends with that run
     for number, value in enumerate(values):
-        if value > 0:
-            first, before, upto = number, total, total + value
-            while True:
-                place = len(runs) - 1
-                while place >= 0 and runs[place][2] >= before:
-                    place = runs[place][4]
-                if place < 0 or runs[place][3] >= upto:
-                    break
-                first, before = runs[place][0], runs[place][2]
-                del runs[place:]
-            runs.append((first, number, before, upto, place))
-        total += value
-        if not goes_on[number]:
-            found += [(before - upto, first, last) for first, last, before, upto, _ in runs]
-            runs, total = [], 0.0
-    return found
+        goes_on_here = number > 0 and goes_on[number - 1] and inside > outside - price
+        begins.append(begins[-1] if goes_on_here else number)
+        inside = value + (inside if goes_on_here else outside - price)
+        closes.append(inside > outside)
+        outside = max(outside, inside)
+    runs = []
+    last = len(values) - 1
+    while last >= 0:
+        if closes[last]:
+            first = begins[last]
+            runs.append((price - sum(values[first : last + 1]), first, last))
+            last = first
+        last -= 1
+    return runs
 
 
 def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> tuple[Span, ...]:
@@ -423,10 +429,10 @@ def expand(
     sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents}
     told = get_counter(counter)
     starts: dict[str, tuple[Numbers, Numbers]] = {}
-    hits = list(retrieved)
-    grown: list[tuple[str, int, int, int]] = []
-    for number, hit in enumerate(hits):
+    grown: list[Retrieved] = []
+    for hit in retrieved:
         if not hit.spans:
+            grown.append(replace(hit, parts=(hit,)))
             continue
         if hit.document_id not in sources:
             raise DataError(f"there is no document {hit.document_id!r} among the {len(sources)} to expand hits in")
@@ -446,22 +452,102 @@ def expand(
             first = max(0, int(np.searchsorted(ends, start, side="right")) - more)
             last = min(len(ends), int(np.searchsorted(begins, end, side="left")) + more) - 1
             start, end = min(start, int(begins[min(first, last)])), max(end, int(ends[last]))
-        grown.append((hit.document_id, start, end, number))
-    groups: list[tuple[str, int, int, list[int]]] = []
-    for name, start, end, number in sorted(grown):
-        if groups and groups[-1][0] == name and start <= groups[-1][2]:
-            _, start, reach, numbers = groups.pop()
-            end = max(reach, end)
+        grown.append(Retrieved(hit.document_id, (Span(start, end),), hit.score, text[start:end], (hit,)))
+    return RankedList(
+        replace(passage, parts=originals) if passage.spans else originals[0]
+        for passage in join(grown, documents=sources)
+        for originals in [tuple(part.parts[0] for part in passage.parts)]
+    )
+
+
+def join(
+    hits: Sequence[Retrieved],
+    max_tokens: int | None = None,
+    *,
+    scores: Sequence[float] | None = None,
+    max_gap: int = 0,
+    pairs: Iterable[tuple[int, int]] = (),
+    documents: Mapping[str, Document],
+    counter: str | TokenCounter = "cl100k_base",
+) -> RankedList:
+    """Hits of one document that overlap, touch or lie near each other become one passage each, in the hits' order.
+
+    A passage has the greatest of its hits' scores; its `parts` are the hits, by place. Where the document is known,
+    the passage's text has what stands between them. A hit without spans stays alone.
+
+    Args:
+        hits: best first.
+        max_tokens: as many of the hits, in their order, as make passages of so many tokens in all. If the first one
+            alone is longer, it is cut at its last whole token within the limit. None: all.
+        scores: of the hits, if not their own.
+        max_gap: characters between two hits that are joined.
+        pairs: hits that are neighbours wherever they are, as places in `hits`.
+        documents: the sources, by id.
+        counter: of `max_tokens`.
+
+    >>> fox = {"fox.txt": Document("fox.txt", "A fox naps. A crow sings. Rain falls.")}
+    >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in ((Span(12, 25), 2.0), (Span(0, 11), 1.0))]
+    >>> [passage.text for passage in join(hits, max_gap=1, documents=fox)]
+    ['A fox naps. A crow sings.']
+    """
+    worth = [hit.score for hit in hits] if scores is None else scores
+    neighbours = list(pairs)
+
+    def joined(count: int) -> list[Retrieved]:
+        within = [pair for pair in neighbours if max(pair) < count]
+        groups = group_spans([(hit.document_id, hit.spans) for hit in hits[:count]], max_gap, within)
+        passages = []
+        for group in groups:
+            units = sorted((hits[number] for number in group), key=lambda hit: hit.spans)
+            passages.append(passage_of(units, max(worth[number] for number in group), documents))
+        return passages
+
+    if max_tokens is None:
+        return RankedList(joined(len(hits)))
+    tokens = get_counter(counter)
+    fits, over, step = 0, len(hits) + 1, 1
+    best: list[Retrieved] = []
+    while over - fits > 1:
+        middle = min(fits + step, over - 1)
+        passages = joined(middle)
+        if sum(tokens.count_many([passage.text for passage in passages])) <= max_tokens:
+            fits, best, step = middle, passages, 2 * step
         else:
-            numbers = []
-        numbers.append(number)
-        groups.append((name, start, end, numbers))
-    found = [(number, hit) for number, hit in enumerate(hits) if not hit.spans]
-    for name, start, end, numbers in groups:
-        parts, text = tuple(hits[number] for number in numbers), sources[name].text[start:end]
-        score = max(part.score for part in parts)
-        found.append((min(numbers), Retrieved(name, (Span(start, end),), score, text, parts)))
-    return RankedList(passage for _, passage in sorted(found, key=lambda each: each[0]))
+            over, step = middle, max(1, (middle - fits) // 2)
+    if hits and not fits:
+        best = next(filter(None, (cut_unit(hit, max_tokens, tokens) for hit in hits)), [])
+    return RankedList(best)
+
+
+def group_spans(
+    places: Sequence[tuple[str, Sequence[Span]]], max_gap: int = 0, pairs: Iterable[tuple[int, int]] = ()
+) -> list[list[int]]:
+    """Which places, each a document and spans, belong together: those at most `max_gap` characters apart, and `pairs`.
+
+    >>> group_spans([("a", [Span(5, 9)]), ("b", [Span(0, 9)]), ("a", [Span(0, 5), Span(20, 30)])])
+    [[0, 2], [1]]
+    """
+    parents = list(range(len(places)))
+
+    def root(number: int) -> int:
+        while parents[number] != number:
+            parents[number] = number = parents[parents[number]]
+        return number
+
+    for one, other in pairs:
+        parents[root(one)] = root(other)
+    name, reach, reaching = "", 0, -1
+    for document, span, number in sorted(
+        (document, span, number) for number, (document, spans) in enumerate(places) for span in spans
+    ):
+        if reaching >= 0 and document == name and span.start <= reach + max_gap:
+            parents[root(number)] = root(reaching)
+        if reaching < 0 or document != name or span.end > reach:
+            name, reach, reaching = document, span.end, number
+    groups: dict[int, list[int]] = {}
+    for number in range(len(places)):
+        groups.setdefault(root(number), []).append(number)
+    return list(groups.values())
 
 
 def fit_to_budget(

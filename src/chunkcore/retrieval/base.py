@@ -10,7 +10,7 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 ...     def build(self, corpus, vectors=None):
 ...         return LongestIndex(corpus)
 >>> class LongestIndex(Index):
-...     def search(self, queries, k):
+...     def rank(self, queries, k):
 ...         order = np.argsort([-len(text) for text in self.corpus.texts], kind="stable")[:k]
 ...         return Hits.of([(order, -np.arange(float(len(order))))] * len(queries))
 >>> chunks = [Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)]
@@ -21,29 +21,30 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import Registry, check_option_names, check_options, format_spec, plain_options
+from chunkcore.registry import Registry, check_number, check_option_names, check_options, format_spec, plain_options
 from chunkcore.retrieval.assembly import check_limits
-from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.retrieval.corpus import ChunkedCorpus, Where
+from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited
-_HELD = 2**22  # hits of whole rankings that are held at once
+_PARTS = 8  # filtered indexes that are kept
+DEFAULT_K = 10
 
 
 class Hits(NamedTuple):
@@ -100,46 +101,11 @@ class Hits(NamedTuple):
         return Hits.of(rows)
 
 
-@dataclass(frozen=True)
-class SearchRecall:
-    """The recall of an approximate search against exact search, measured on some queries.
-
-    Attributes:
-        share: of the exact search's best `depth`, the mean over the queries.
-        queries: how many queries were searched both ways.
-        depth: the compared depth.
-
-    >>> print(SearchRecall(0.9731, 100, 10))
-    97.3 % of the best 10 chunks that exact search finds, measured on 100 questions
-    """
-
-    share: float
-    queries: int
-    depth: int
-
-    def __str__(self) -> str:
-        asked = "1 question" if self.queries == 1 else f"{self.queries:,} questions"
-        best = "best chunk" if self.depth == 1 else f"best {self.depth:,} chunks"
-        return f"{100 * self.share:.1f} % of the {best} that exact search finds, measured on {asked}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> SearchRecall:
-        """The inverse of `to_dict`. Raises `DataError` if a part is missing or out of range."""
-        share, queries, depth = (data.get(name) for name in ("share", "queries", "depth"))
-        if not (isinstance(share, int | float) and 0 <= share <= 1 and type(queries) is int and type(depth) is int):
-            raise DataError(f"an approximate search tells a share of 0 to 1, queries and depth; got {data!r:.80}")
-        return cls(float(share), queries, depth)
-
-
 class Index(ABC):
-    """A searchable corpus: a `Retriever` for one query or many.
+    """A searchable corpus: a `Retriever` for one query or many. Subclasses implement `rank`.
 
     Attributes:
         corpus: the chunks.
-        recall: of the last approximate search; None for exact search.
         nested: whether the answer to a smaller limit is a prefix of that to a larger one.
         method: the retriever that made the index.
         vectors: of its chunks and queries; None if it uses none.
@@ -152,87 +118,48 @@ class Index(ABC):
     vectors: TextVectors | None = None
     norms: Mapping[str, NDArray[Any]] = MappingProxyType({})
     superseded: bool = False
-    recall: SearchRecall | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
 
     @abstractmethod
-    def search(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
         """The best `k` chunks of each query, best first; fewer if no more are found.
 
-        The result is a prefix of any deeper search's.
+        The result is a prefix of any deeper ranking's.
         """
 
-    def search_among(self, queries: Sequence[str], chunks: Sequence[Numbers]) -> Iterator[tuple[Numbers, Scores]]:
-        """Of each query all hits among its own chunks, whose numbers ascend: numbers and scores, best first."""
-        size = max(1, len(self.corpus))
-        some = max(1, _HELD // size)
-        for first in range(0, len(queries), some):
-            found = self.search(queries[first : first + some], size)
-            for place, own in enumerate(chunks[first : first + some]):
-                indices, scores = found.row(place)
-                among = np.isin(indices, own)
-                yield indices[among], scores[among]
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """The best `k` chunks of each query, best first; see `rank`.
 
-    def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
-        """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.
-
-        `sizes` has the tokens of each chunk. The search starts at depth `k` and doubles it as needed.
+        Raises `OptionError`: queries are not a list of strings, or k is under 1.
         """
-        found = self.search(queries, k)
-        while k < len(self.corpus):
-            tokens = np.where(found.indices >= 0, sizes[found.indices], 0).sum(axis=1)
-            if not ((found.counts >= k) & (tokens < max_tokens)).any():
-                break
-            k *= 2
-            found = self.search(queries, k)
-        return found
+        if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
+            raise OptionError(f"search takes a list of questions, got {queries!r:.80}: put one question in a list")
+        check_number("k", k, 1)
+        return self.rank(queries, k)
 
-    def answers(
-        self,
-        queries: Sequence[str],
-        k: int | None = None,
-        max_tokens: int | None = None,
-        *,
-        sizes: Numbers | None = None,
-        counter: TokenCounter | None = None,
-    ) -> Sequence[Sequence[Retrieved]]:
-        """Each query's pieces, enough for measures at `k` and at `max_tokens`: `k` or more, until they hold that many
-        tokens or none are left. Both None: all.
+    def within(self, where: Where) -> Index:
+        """The index over the documents that a filter allows, as if the others were not there; see `retrieve`.
 
-        Args:
-            queries: the queries.
-            k: pieces per query.
-            max_tokens: tokens per query.
-            sizes: the tokens of each chunk; by default its chunker's counts.
-            counter: of `max_tokens`, for an index that is not nested (`PassageIndex`).
+        Its numbers of chunks are those of its own corpus. The last few are kept.
+
+        Raises `OptionError`: not a filter, or the index was not made by a `RetrievalMethod`.
         """
-        depth = max(len(self.corpus), 1) if k is None and max_tokens is None else k or _FIRST
-        if max_tokens is None:
-            return self.pieces(self.search(queries, depth))
-        counts = self.corpus.token_counts if sizes is None else sizes
-        return self.pieces(self.search_tokens(queries, depth, max_tokens, counts))
-
-    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
-        """The best chunks, best first: at most `k`, and at most `max_tokens` of the chunker's tokens; None for no
-        limit.
-
-        Raises `OptionError`: a limit is under 1.
-        """
-        check_limits(k, max_tokens)
-        deep = min(len(self.corpus) if k is None else k, len(self.corpus))
-        if not deep:
-            return RankedList()
-        if max_tokens is None:
-            indices, scores = self.search([query], deep).row(0)
-        else:
-            sizes = self.corpus.token_counts
-            found = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes)
-            indices, scores = found.best(deep).row(0)
-            fitting = np.cumsum(sizes[indices]) <= max_tokens
-            indices, scores = indices[fitting], scores[fitting]
-        return RankedList(self.pieces(Hits(indices[None], scores[None]))[0])
+        allowed = self.corpus.numbers_where(where)
+        key = allowed.tobytes()
+        parts: dict[bytes, Index] = self.__dict__.setdefault("_parts", {})
+        if (part := parts.get(key)) is None:
+            method: RetrievalMethod | None = getattr(self, "method", None)
+            if method is None:
+                raise OptionError(f"{type(self).__name__} cannot filter: make it by a RetrievalMethod's index(corpus)")
+            chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
+            vectors = None if self.vectors is None else SelectedVectors(self.vectors, self.norms)
+            part = method.index(self.corpus.selected(chunks), vectors)
+            for oldest in list(parts)[: len(parts) + 1 - _PARTS]:
+                parts.pop(oldest, None)
+            parts[key] = part
+        return part
 
     def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
         """Write the index into a folder, from which `load_index` opens it; see `save_index`."""
@@ -266,6 +193,80 @@ class Index(ABC):
 
         return without(self, ids)
 
+    def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
+        """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.
+
+        `sizes` has the tokens of each chunk. The search starts at depth `k` and doubles it as needed.
+        """
+        found = self.rank(queries, k)
+        while k < len(self.corpus):
+            tokens = np.where(found.indices >= 0, sizes[found.indices], 0).sum(axis=1)
+            if not ((found.counts >= k) & (tokens < max_tokens)).any():
+                break
+            k *= 2
+            found = self.rank(queries, k)
+        return found
+
+    def answers(
+        self,
+        queries: Sequence[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
+    ) -> Sequence[Sequence[Retrieved]]:
+        """Each query's pieces, enough for measures at `k` and at `max_tokens`: `k` or more, until they hold that many
+        tokens or none are left. Both None: all.
+
+        Args:
+            queries: the queries.
+            k: pieces per query.
+            max_tokens: tokens per query.
+            sizes: the tokens of each chunk; by default its chunker's counts.
+            counter: of `max_tokens`, for an index that is not nested (`PassageIndex`).
+        """
+        depth = max(len(self.corpus), 1) if k is None and max_tokens is None else k or _FIRST
+        if max_tokens is None:
+            return self.pieces(self.rank(queries, depth))
+        counts = self.corpus.token_counts if sizes is None else sizes
+        return self.pieces(self.search_tokens(queries, depth, max_tokens, counts))
+
+    def retrieve(
+        self, query: str, k: int | None = None, max_tokens: int | None = None, where: Where | None = None
+    ) -> RankedList:
+        """The best pieces, best first: at most `k`, and at most `max_tokens` tokens; without a limit, 10 pieces.
+
+        Args:
+            query: one question.
+            k: the most pieces.
+            max_tokens: of all pieces: of chunks, by their chunker's counter; of passages, by the index's `counter`.
+            where: the documents that are searched: their ids, a mapping of metadata that must be equal, or a function
+                of a document's metadata. The answer is that of an index over these documents alone.
+
+        Raises `OptionError`: a limit is under 1, the query is not a string, or `where` is not a filter.
+        """
+        if not isinstance(query, str):
+            raise OptionError(f"retrieve takes one question as a string, got {type(query).__name__}")
+        check_limits(k, max_tokens)
+        index = self if where is None else self.within(where)
+        return index.best_pieces(query, DEFAULT_K if k is None and max_tokens is None else k, max_tokens)
+
+    def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
+        """The answer of `retrieve`, whose arguments were checked."""
+        deep = min(len(self.corpus) if k is None else k, len(self.corpus))
+        if not deep:
+            return RankedList()
+        if max_tokens is None:
+            indices, scores = self.rank([query], deep).row(0)
+        else:
+            sizes = self.corpus.token_counts
+            hits = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes)
+            indices, scores = hits.best(deep).row(0)
+            fitting = np.cumsum(sizes[indices]) <= max_tokens
+            indices, scores = indices[fitting], scores[fitting]
+        return RankedList(self.pieces(Hits(indices[None], scores[None]))[0])
+
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
         return RankedPieces(self.corpus.retrieved, hits.counts, hits.indices[kept], hits.scores[kept])
@@ -274,7 +275,7 @@ class Index(ABC):
 class PassageIndex(Index):
     """An index whose pieces are made for the limits: the passages for 500 tokens need not be among those for 1,000.
 
-    `search` ranks the chunks, `passages` makes the passages. A report asks once for each depth and budget of its
+    `rank` ranks the chunks, `passages` makes the passages. A report asks once for each depth and budget of its
     measures.
 
     Attributes:
@@ -293,6 +294,37 @@ class PassageIndex(Index):
         Both None: 1,000 tokens. A limit is at least 1.
         """
 
+    def behind(
+        self,
+        question: str,
+        hits: Iterable[Retrieved],
+        *,
+        max_tokens: int = 1000,
+        k: int | None = None,
+        words: Literal["hits", "all"] = "hits",
+        balance: float | None = None,
+        counter: str | TokenCounter | None = None,
+    ) -> RankedList:
+        """Passages from another retriever's hits and this index's words: no vectors, no model.
+
+        The hits count by their order, whatever their scores; the words of the question count in the index's units. A
+        hit whose document is not in the index, or whose spans are not, stays a passage of its own at its rank, if the
+        retriever's hits up to it are within the budget.
+
+        Args:
+            question: the question that the hits answer.
+            hits: best first, with document ids and spans, of any chunk size.
+            max_tokens: of all passages.
+            k: the most passages.
+            words: "hits" for passages of the hits' documents alone, so that nothing appears that the retriever and its
+                filters did not let through; "all" for all documents of the index.
+            balance: the hits' share of the score, 0 to 1; None: 0.3.
+            counter: of `max_tokens`; None: the index's.
+
+        Raises `OptionError`: an argument is out of range, or the index is not one of `Passages`.
+        """
+        raise OptionError('only an index of passages does this: get_retriever("passages:lexical").index(corpus)')
+
     def answers(
         self,
         queries: Sequence[str],
@@ -306,12 +338,8 @@ class PassageIndex(Index):
         check_limits(k, max_tokens)
         return self.passages(queries, k, max_tokens, counter or get_counter(self.counter))
 
-    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
-        """The best passages, best first: at most `k`, and at most `max_tokens` tokens in all (both None: 1,000).
-
-        Raises `OptionError`: a limit is under 1.
-        """
-        return RankedList(self.answers([query], k, max_tokens)[0])
+    def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
+        return RankedList(self.passages([query], k, max_tokens, get_counter(self.counter))[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -361,6 +389,13 @@ class RetrievalMethod(ABC):
     @abstractmethod
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         """Make the index that `index` returns; `vectors` is given where the method embeds."""
+
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int | None = None) -> RankedList:
+        """Raises `OptionError`: a method has no documents; its index has."""
+        raise OptionError(
+            f"{self.name!r} names a method, which has no documents yet: "
+            f"retriever = get_retriever({self.name!r}).index(corpus)"
+        )
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazySequence
 from chunkcore.document import Chunk, Document, Span, chunk_columns
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.frames import Frame
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags, words
 from chunkcore.run import PieceColumns, Retrieved
@@ -30,6 +30,9 @@ _SETS_OFF = re.compile(r"[:：|]|\s[-–—]\s")  # what parts a title from the 
 _MARKS = 16  # of these in a question are looked at
 _START = 1000  # characters of a document, in which its title is
 _TITLE = 10  # a first line up to so many characters may be a label, such as "TITLE:"; the next may be the title, too
+
+
+Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 
 
 class Titles:
@@ -95,6 +98,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     Attributes:
         segmented: whether chunks have segments.
+        parent: of a selection, the corpus that it was selected from.
+        places: of a selection, its chunks' numbers in `parent`.
 
     Raises `DataError`: an item is not a `Chunk`.
 
@@ -120,6 +125,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         self._whole: dict[int, Chunk] = {}
         self.segmented: bool = False
         self._postings: dict[str, Postings] = {}
+        self.parent: ChunkedCorpus | None = None
+        self.places: Numbers = np.zeros(0, dtype=np.int64)
         for chunk in chunks:
             self._append(chunk)
 
@@ -215,6 +222,64 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         numbers = np.array([np.asarray(column, dtype=np.int64) for column in self._columns]).reshape(5, -1)
         return numbers, [(place, self[place]) for place in sorted({*self._extras, *self._whole})]
 
+    def selected(self, chunks: Numbers) -> ChunkedCorpus:
+        """These chunks, by ascending number, as a corpus; words and documents are shared.
+
+        >>> corpus = chunk_corpus([Document("a", "a fox"), Document("b", "a crow")], "sentence")
+        >>> [chunk.text for chunk in corpus.selected(np.array([1]))]
+        ['a crow']
+        """
+        special = {
+            number: self[place]
+            for number, place in enumerate(chunks.tolist() if self._extras or self._whole else ())
+            if place in self._extras or place in self._whole
+        }
+        part = ChunkedCorpus.of_columns(
+            self.documents,
+            np.array(self._columns, dtype=np.int64).reshape(5, -1)[:, chunks],
+            special=special,
+            fingerprint=self._fingerprint,
+            chunker=self._chunker,
+        )
+        part.parent, part.places = self, chunks
+        return part
+
+    def numbers_where(self, where: Where) -> Numbers:
+        """The numbers of the documents that a filter allows, as in `document_numbers`, ascending; see `Index.retrieve`.
+
+        Raises `OptionError`: not a filter.
+        """
+        names, metadata = self._described
+        if callable(where):
+            allowed = [bool(where(data)) for data in metadata]
+        elif isinstance(where, Mapping):
+            allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
+        elif isinstance(where, str) or (isinstance(where, Iterable) and all(isinstance(name, str) for name in where)):
+            wanted_names = {where} if isinstance(where, str) else set(where)
+            allowed = [name in wanted_names for name in names]
+        else:
+            raise OptionError(
+                "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
+                f"metadata; got {where!r:.80}"
+            )
+        return np.flatnonzero(np.array(allowed, dtype=np.bool_))
+
+    @property
+    def document_names(self) -> list[str]:
+        """Each document's id, by document number."""
+        return self._described[0]
+
+    @cached_property
+    def _described(self) -> tuple[list[str], list[Mapping[str, Any]]]:
+        """Each document's id and metadata, by document number; a document that is not given has none."""
+        names = [document.id for document in self.documents]
+        metadata = [document.metadata for document in self.documents]
+        for place in sorted(self._whole):
+            if self.document_numbers[place] == len(names):
+                names.append(self._whole[place].document_id)
+                metadata.append({})
+        return names, metadata
+
     def __repr__(self) -> str:
         return f"ChunkedCorpus({len(self):,} chunks of {len(self.documents):,} documents)"
 
@@ -284,7 +349,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @cached_property
     def titles(self) -> Titles:
         """Which documents a question names."""
-        return Titles(self.documents)
+        return Titles(self.documents) if self.parent is None else self.parent.titles
 
     @cached_property
     def document_numbers(self) -> Numbers:
@@ -339,7 +404,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def postings(self, form: str = "whole") -> Postings:
         """Which chunks have which words, as `word_keys` of this form; made once."""
         if form not in self._postings:
-            self._postings[form] = Postings.of(self.lexical_texts, form)
+            if self.parent is None:
+                self._postings[form] = Postings.of(self.lexical_texts, form)
+            else:
+                self._postings[form] = self.parent.postings(form).selected(self.places)
         return self._postings[form]
 
     @cached_property
@@ -390,6 +458,9 @@ def chunk_corpus(
     ['a b ', 'c']
     """
     chunker = get_chunker(chunker)
+    if isinstance(documents, Document | str) or not isinstance(documents, Iterable):
+        raise DataError(f"chunk_corpus takes a list of Documents, got {type(documents).__name__}: put it in a list")
+    documents = documents if isinstance(documents, Sequence) else list(documents)
     threads = (os.cpu_count() or 1) if workers is None else workers
     chunks = chunker.chunk_many(documents, workers=threads)
     cut = chunks if progress is None else _told(chunks, documents, progress)

@@ -1,8 +1,8 @@
-"""`Dense`, `Late` and `Sharded`: exact search by the cosine similarity of vectors."""
+"""`Dense` and `Late`: exact search by the cosine similarity of vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.search import Rows, row_lengths, top_k_owners
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.spans import Numbers, Scores, ragged_indices
+from chunkcore.spans import Numbers
 
 
 @retrievers.register("dense")
@@ -39,7 +39,7 @@ class Dense(RetrievalMethod):
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         vectors = vectors or TextVectors()
-        return _ByVectors(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
+        return VectorIndex(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
 
 
 @retrievers.register("late")
@@ -56,28 +56,22 @@ class Late(RetrievalMethod):
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         vectors = vectors or TextVectors()
-        return _ByVectors(corpus, vectors, *vectors.late(corpus))
+        return VectorIndex(corpus, vectors, *vectors.late(corpus))
 
 
-class _ByVectors(Index):
+class VectorIndex(Index):
+    """Cosine similarity of vectors; several rows may belong to one chunk."""
+
     def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Numbers) -> None:
         super().__init__(corpus)
         self._vectors = vectors
         self._rows = rows
         self._owners = owners
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        asked = self._vectors.queries(queries)
-        indices, scores = top_k_owners(asked, self._rows, self._owners, k, lengths=self._lengths)
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        questions = self._vectors.queries(queries)
+        indices, scores = top_k_owners(questions, self._rows, self._owners, k, lengths=self._lengths)
         return Hits(indices, scores.astype(np.float64))
-
-    def search_among(self, queries: Sequence[str], chunks: Sequence[Numbers]) -> Iterator[tuple[Numbers, Scores]]:
-        vectors = self._vectors.queries(queries) if queries else ()
-        for vector, own in zip(vectors, chunks, strict=True):
-            first = np.searchsorted(self._owners, own)
-            owners, places = ragged_indices(first, np.searchsorted(self._owners, own, side="right") - first)
-            indices, scores = top_k_owners(vector[None], self._rows[places], owners, max(1, len(own)))
-            yield own[indices[0]], scores[0].astype(np.float64)
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64] | None:

@@ -126,7 +126,6 @@ class Hybrid(RetrievalMethod):
             method.check(embedder)
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        vectors = vectors or TextVectors()
         return _Fused(corpus, [method.index(corpus, vectors) for method in self.methods], self)
 
 
@@ -136,7 +135,7 @@ class _Fused(Index):
         self._indexes = indexes
         self._method = method
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
         size = len(self.corpus)
         depth = min(self._method.depth, size)
         found, full = self._at(queries, depth)
@@ -150,8 +149,7 @@ class _Fused(Index):
         """The fused rankings, and of each whether a deeper one may have more."""
         if depth < 1:
             return Hits.of([]), np.zeros(0, dtype=np.bool_)
-        rankings = [index.search(queries, depth) for index in self._indexes]
-        self.recall = next(filter(None, (index.recall for index in reversed(self._indexes))), None)
+        rankings = [index.rank(queries, depth) for index in self._indexes]
         full = np.any([each.counts == depth for each in rankings], axis=0) & (depth < len(self.corpus))
         if self._method.fusion == "scores":
             return fuse_scores(rankings, depth), full

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from chunkcore.lazy import needed
-from chunkcore.models.base import Embedder
 from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys
+from chunkcore.retrieval.search import best_of
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.spans import Numbers, Scores
 
@@ -22,7 +20,7 @@ from chunkcore.spans import Numbers, Scores
 @retrievers.register("bm25")
 @dataclass(frozen=True, kw_only=True)
 class BM25(RetrievalMethod):
-    """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative; by bm25s (Lù, 2024).
+    """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative.
 
     A chunk's score is the sum over the query's words w, repeats included, of
     ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f times
@@ -34,12 +32,10 @@ class BM25(RetrievalMethod):
         b: how much long chunks are held back, 0 to 1. Lucene's default.
         words: what counts as one word: "whole", or "first5", cut to the first 5 characters; see `word_keys`.
 
-    Cost: no model. Indexing is O(words), 8 bytes a word; the index takes about 20 bytes for each distinct word of a
-    chunk; a query is O(chunks).
+    Cost: no model. Indexing is O(words); the index takes 5 to 8 bytes for each distinct word of a chunk, shared with
+    `Passages` of the same words; a query is O(chunks).
 
-    Raises:
-        OptionError: k1 is negative, b is not 0 to 1, or words is neither.
-        MissingExtraError: bm25s is not installed.
+    Raises `OptionError`: k1 is negative, b is not 0 to 1, or words is neither.
     """
 
     k1: float = 1.2
@@ -54,43 +50,40 @@ class BM25(RetrievalMethod):
     def embeds(self) -> bool:
         return False
 
-    def check(self, embedder: Embedder) -> None:
-        _bm25s()
-
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _ByWords(corpus, self.k1, self.b, self.words)
+        return WordIndex(corpus, self)
 
 
-class _ByWords(Index):
-    def __init__(self, corpus: ChunkedCorpus, k1: float, b: float, form: str) -> None:
+class WordIndex(Index):
+    """BM25 scores from a corpus's postings."""
+
+    def __init__(self, corpus: ChunkedCorpus, method: BM25) -> None:
         super().__init__(corpus)
-        self._form = form
-        number: dict[str, int] = {}
-        texts = corpus.lexical_texts
-        chunks = [[number.setdefault(word, len(number)) for word in word_keys(text, form)] for text in texts]
-        self._numbers = number
-        self._index = None
-        if self._numbers:
-            self._index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
-            self._index.index((chunks, self._numbers), create_empty_token=False, show_progress=False)
+        self._form = method.words
+        self._postings = corpus.postings(method.words)
+        self._norms = length_norms(self._postings.lengths, method.k1, method.b)
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
         return Hits.of([self._best(query, k) for query in queries])
 
     def _best(self, query: str, k: int) -> tuple[Numbers, Scores]:
-        known = [self._numbers[word] for word in word_keys(query, self._form) if word in self._numbers]
-        if not known or self._index is None:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        scores = self._index.get_scores_from_ids(known)
-        found = np.flatnonzero(scores > 0)
-        if len(found) > k:
-            least = np.partition(scores[found], -k)[-k]
-            found = found[scores[found] >= least]
-        best = found[np.lexsort((found, -scores[found]))[:k]]
-        return best, scores[best].astype(np.float64)
+        scores = np.zeros(len(self.corpus))
+        for key, repeats in Counter(word_keys(query, self._form)).items():
+            chunks, counts = self._postings.of_word(key)
+            weight = repeats * inverse_document_frequency(len(chunks), len(scores))
+            scores[chunks] += weight * counts / (counts + self._norms[chunks])
+        hits = np.flatnonzero(scores > 0)
+        best = hits[best_of(scores[hits], k)]
+        return best, scores[best]
 
 
-def _bm25s() -> Any:
-    bm25s = needed("bm25s", "lexical", "search by words")
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets another level on import
-    return bm25s
+def length_norms(lengths: Numbers, k1: float, b: float) -> Scores:
+    """What BM25 adds to a word's frequency below the fraction; above 0, so that a word that is not there scores 0."""
+    mean = float(lengths.mean()) if len(lengths) else 0.0
+    norms: Scores = np.maximum(k1 * (1 - b + b / (mean or 1.0) * lengths), 1e-30)
+    return norms
+
+
+def inverse_document_frequency(count: int, size: int) -> float:
+    """The weight of a word that `count` of `size` texts have."""
+    return float(np.log1p((size - count + 0.5) / (count + 0.5)))

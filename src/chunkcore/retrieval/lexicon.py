@@ -120,20 +120,29 @@ class Postings:
         counts: how often the word is in it: unsigned.
         lengths: the words of each text: int64.
 
-    >>> made = Postings.of(["a fox and a hen", "", "the fox"])
-    >>> fox, a, cow = made.find(["fox", "a", "cow"]).tolist()
-    >>> [made.texts[made.begins[word] : made.begins[word + 1]].tolist() for word in (fox, a)], cow
-    ([[0, 2], [0]], -1)
+    >>> postings = Postings.of(["a fox and a hen", "", "the fox"])
+    >>> [postings.of_word(word)[0].tolist() for word in ("fox", "a", "cow")]
+    [[0, 2], [0], []]
+    >>> postings.selected(np.array([2, 1])).of_word("fox")[0].tolist()
+    [0]
     """
 
     def __init__(
-        self, keys: Keys, begins: Numbers, texts: NDArray[np.int32], counts: NDArray[Any], lengths: Numbers
+        self,
+        keys: Keys,
+        begins: Numbers,
+        texts: NDArray[np.int32],
+        counts: NDArray[Any],
+        lengths: Numbers,
+        *,
+        places: Numbers | None = None,
     ) -> None:
         self.keys = keys
         self.begins = begins
         self.texts = texts
         self.counts = counts
         self.lengths = lengths
+        self._places = places  # of a selection: each text's number in it, -1 for a text outside
 
     @classmethod
     def of(cls, texts: Iterable[str], form: str = "whole") -> Postings:
@@ -185,6 +194,26 @@ class Postings:
         return cls._sorted(
             keys[kept], words * max(1, size) + found % max(1, size), np.concatenate(counts)[order], lengths
         )
+
+    def selected(self, numbers: Numbers) -> Postings:
+        """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""
+        places = np.full(len(self.lengths), -1, dtype=np.int64)
+        places[numbers] = np.arange(len(numbers))
+        if self._places is not None:
+            places = np.where(self._places >= 0, places[self._places], -1)
+        return Postings(self.keys, self.begins, self.texts, self.counts, self.lengths[numbers], places=places)
+
+    def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
+        """The texts that have the word, ascending, and how often each has it."""
+        number = int(self.find([key])[0])
+        rows = slice(*self.begins[number : number + 2]) if number >= 0 else slice(0)
+        texts, counts = self.texts[rows].astype(np.int64), self.counts[rows]
+        if self._places is None:
+            return texts, counts
+        texts = self._places[texts]
+        inside = np.flatnonzero(texts >= 0)
+        order = inside[np.argsort(texts[inside], kind="stable")]
+        return texts[order], counts[order]
 
     def find(self, found: Iterable[str]) -> Numbers:
         """The number of each word key, -1 for a word in no text."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
@@ -14,37 +13,25 @@ import numpy as np
 
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.registry import format_spec
-from chunkcore.retrieval.assembly import MAX_TOKENS, own_rows, passages_of, with_source
-from chunkcore.retrieval.base import Hits, PassageIndex, RetrievalMethod, retrievers
+from chunkcore.registry import check_ranges, format_spec
+from chunkcore.retrieval.assembly import MAX_TOKENS, Row, passages_of, with_source, without_table_header
+from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
+from chunkcore.retrieval.behind import BALANCE, Scope, check_behind, passages_behind
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.lexicon import Postings, check_words
-from chunkcore.retrieval.search import Rows
+from chunkcore.retrieval.lexicon import check_words
+from chunkcore.retrieval.search import best_of
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.retrieval.windows import (
-    Asked,
-    DenseKind,
-    Kind,
-    LexicalKind,
-    Reals,
-    Stretches,
-    Units,
-    Weights,
-    best_of,
-    moments,
-    standardised,
-)
-from chunkcore.run import Retrieved
+from chunkcore.retrieval.windows import WHOLE, DenseWindows, LexicalWindows, Scale, Units, mean_of_squares
+from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
-SCALES: dict[str, tuple[int | str, ...]] = {  # the vectors of many units, added up, tell little apart
-    "dense": (0, 1, 3, "document"),
-    "lexical": (0, 1, 3, 7, 15, 31, "document"),
+SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up, tell little apart
+    "dense": (0, 1, 3, WHOLE),
+    "lexical": (0, 1, 3, 7, 15, 31, WHOLE),
 }
-_SAMPLE = 64, 128  # with `hits`: stretches, and units of each, whose scores give the means and deviations
-_NEAR = (0, 1, 3, 7)  # with `hits`: half-widths over which hits add up, to choose the units that are scored
+_LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
 @retrievers.register("passages")
@@ -60,29 +47,26 @@ class Passages(RetrievalMethod):
       its chunk's tokens;
     - lexical: BM25 of the window as one text among the windows of this scale; see `BM25`.
 
-    Each kind and scale is standardised over all units, z = (x - mean) / deviation, and a unit's score is the sum of
-    z · abs(z): a window twice as far above the mean counts fourfold. A kind and scale that does not tell units apart
-    adds nothing. `search` ranks the units, ties by their place; `retrieve` returns passages, see `assemble`: with
-    `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens.
-
-    A question that starts with a document's title, set off by a colon, bar or dash, as in "Leave policy: how many
-    days?", is asked of the documents of this title, without the title. Their units alone are scored, all of them. A
-    title is the metadata's "title", else the first line.
+    Each kind and scale is standardised over all units, z = (x - mean) / deviation, and a kind's score of a unit is the
+    mean of z · abs(z) over its scales: a window twice as far above the mean counts fourfold. A unit's score is
+    `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place; `retrieve`
+    returns passages, see `assemble`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
+    unit that scores under 0.15 of the best one is left out, so that a budget need not be used up. Without vectors, a
+    question none of whose words is in the index has no answer.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
+        balance: the dense kind's share of the score, 0 to 1. The default was the best on seven collections; see the
+            evidence page.
         words: of lexical: "first5", cut to the first 5 characters, or "whole"; see `word_keys`.
         scales: half-widths, and "document" for the whole document, of all kinds; as a string ``scales=0/1/3/document``.
             None: of dense 0, 1, 3 and the document, of lexical also 7, 15 and 31.
-        hits: None scores every unit. A number: only the neighbourhoods of the first so many units of each kind, found
-            by their own vectors and words; means and deviations are then those of a sample of 8,192 units and what
-            their windows reach. For a million units.
         k1: see `BM25`.
         b: see `BM25`.
         counter: of the budget's tokens, unless a report asks with its own.
 
     Cost: one embedding per chunk and query; one product of the vectors with the question. An index takes, beside the
-    vectors, 40 bytes a unit and 5 to 8 a distinct word of a unit.
+    vectors, 176 bytes a unit and 5 to 8 a distinct word of a unit.
 
     Raises:
         OptionError: an unknown kind or counter, a scale that is repeated or negative, or an option out of range.
@@ -94,40 +78,35 @@ class Passages(RetrievalMethod):
     """
 
     kinds: tuple[str, ...] = KINDS
+    balance: float = 0.7
     words: str = "first5"
-    scales: tuple[int | str, ...] | None = None
+    scales: tuple[Scale, ...] | None = None
     k1: float = 1.2
     b: float = 0.75
-    hits: int | None = None
     counter: str = "cl100k_base"
 
     def validate(self) -> None:
-        unknown = [each for each in self.kinds if each not in KINDS]
+        unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
             raise OptionError(f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}")
-        scales = ("document",) if self.scales is None else self.scales
-        wrong = [each for each in scales if each != "document" and not (isinstance(each, int) and each >= 0)]
+        scales = (WHOLE,) if self.scales is None else self.scales
+        wrong = [scale for scale in scales if scale != WHOLE and not (isinstance(scale, int) and scale >= 0)]
         if wrong or not scales or len(set(scales)) < len(scales):
-            told = "/".join(map(str, scales))
-            raise OptionError(f"passages: scales are half-widths of 0 or more, or document, each once; got {told!r}")
-        if not 0 <= self.k1 < float("inf"):
-            raise OptionError(f"passages: k1 is at least 0, got {self.k1}")
-        if not 0 <= self.b <= 1:
-            raise OptionError(f"passages: b is 0 to 1, got {self.b}")
-        if self.hits is not None and self.hits < 1:
-            raise OptionError(f"passages: hits is at least 1, or null for all units, got {self.hits}")
+            shown = "/".join(map(str, scales))
+            raise OptionError(f"passages: scales are half-widths of 0 or more, or document, each once; got {shown!r}")
+        check_ranges(self, balance=(0, 1), k1=0, b=(0, 1))
         check_words(self.words)
         get_counter(self.counter)
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
-        given = dict(options)
+        options = dict(options)
         if parts:
-            given["kinds"] = tuple(parts)
-        if isinstance(given.get("scales"), int | str):
-            told = str(given["scales"]).split("/")
-            given["scales"] = tuple(int(each) if each.isdecimal() else each for each in told)
-        return super().read((), given)
+            options["kinds"] = tuple(parts)
+        if isinstance(options.get("scales"), int | str):
+            scales = str(options["scales"]).split("/")
+            options["scales"] = tuple(int(scale) if scale.isdecimal() else scale for scale in scales)
+        return super().read((), options)
 
     @property
     def name(self) -> str:
@@ -138,15 +117,15 @@ class Passages(RetrievalMethod):
         parts += [format_spec("", {option: value})[1:] for option, value in changed.items()]
         return f"passages:{','.join(parts)}" if parts else "passages"
 
-    def halves(self, kind: str) -> list[int]:
-        """The half-widths of a kind."""
-        scales = SCALES[kind] if self.scales is None else self.scales
-        return [each for each in scales if isinstance(each, int)]
+    def shares(self) -> dict[str, float]:
+        """Each kind's share of the score; a kind without a share is not scored."""
+        if len(self.kinds) == 1:
+            return {self.kinds[0]: 1.0}
+        shares = {"dense": self.balance, "lexical": 1 - self.balance}
+        return {kind: share for kind, share in shares.items() if share}
 
-    @property
-    def whole(self) -> bool:
-        """Whether whole documents are among the scales."""
-        return self.scales is None or "document" in self.scales
+    def scales_of(self, kind: str) -> tuple[Scale, ...]:
+        return SCALES[kind] if self.scales is None else self.scales
 
     @property
     def makes_passages(self) -> bool:
@@ -154,85 +133,132 @@ class Passages(RetrievalMethod):
 
     @property
     def embeds(self) -> bool:
-        return "dense" in self.kinds
+        return "dense" in self.shares()
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> PassageIndex:
         return cast(PassageIndex, super().index(corpus, vectors))
 
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> PassageIndex:
-        return _ByWindows(corpus, vectors, self)
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return WindowIndex(corpus, vectors, self)
 
 
 class WindowIndex(PassageIndex):
-    """An index that scores every unit's windows, wherever that is done."""
+    """Scores of every unit's windows at every scale, and passages of the best units.
 
-    def __init__(self, corpus: ChunkedCorpus, counter: str) -> None:
+    Attributes:
+        units: the chunks in the order of their documents.
+        sources: the documents by id.
+    """
+
+    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages) -> None:
         super().__init__(corpus)
-        self.counter = counter
-        self._units = Units.of_corpus(corpus)
+        self.counter = options.counter
+        self._options = options
+        self._vectors = vectors or TextVectors()
+        self.units = Units(corpus)
+        self._shares = options.shares()
+        self._dense: DenseWindows | None = None
+        if "dense" in self._shares:
+            rows, _ = self._vectors.chunks(corpus, cluster_only=True)
+            measured = self._vectors.norms(options.name, corpus).get("windows")
+            self._dense = DenseWindows(self.units, rows, corpus.token_counts, options.scales_of("dense"), measured)
+            self.norms = {"windows": self._dense.measured}
+        if "lexical" in self._shares:
+            _ = self._lexical
 
-    def read(self, query: str) -> tuple[Numbers | None, str]:
-        """The ranges of units of the documents that a query names, None for all; and the rest of it."""
-        documents, rest = self.corpus.titles.read(query)
-        named = np.flatnonzero(np.isin(self._units.named, documents))
-        return (named, rest) if len(named) else (None, query)
+    @cached_property
+    def _lexical(self) -> LexicalWindows:
+        options = self._options
+        postings, scales = self.corpus.postings(options.words), options.scales_of("lexical")
+        return LexicalWindows(self.units, postings, scales, form=options.words, k1=options.k1, b=options.b)
 
-    @abstractmethod
-    def scored(self, queries: Sequence[str], k: int) -> Iterator[tuple[Numbers, Scores]]:
-        """Of each query, units of the documents that it names, ascending, and their scores: at least the k best, if
-        there are as many, and the units between two of them that `Units.with_gaps` may take.
-        """
-
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        found = []
-        for numbers, scores in self.scored(queries, k):
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        rows = []
+        for scores in self._scores(queries):
             best = best_of(scores, k)
-            found.append((self._units.chunks(numbers[best]), scores[best]))
-        return Hits.of(found)
+            rows.append((self.units.chunks(best), scores[best]))
+        return Hits.of(rows)
+
+    def _scores(self, queries: Sequence[str]) -> list[Scores]:
+        """Each query's scores of all units."""
+        vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else ()
+        found = []
+        for place, query in enumerate(queries):
+            scores = np.zeros(len(self.units))
+            if self._dense is not None:
+                scores += self._shares["dense"] * mean_of_squares(self._dense.scales(vectors[place]), len(scores))
+            if "lexical" in self._shares:
+                scores += self._shares["lexical"] * self.word_scores(query)
+            found.append(scores)
+        return found
+
+    def word_scores(self, query: str) -> Scores:
+        """The lexical kind's score of each unit."""
+        return mean_of_squares(self._lexical.scales(query), len(self.units))
+
+    def by_words(self, names: Collection[str]) -> WindowIndex:
+        """The lexical kind alone, over these documents alone."""
+        allowed = self.corpus.numbers_where(names)
+        chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
+        return WindowIndex(self.corpus.selected(chunks), self._vectors, replace(self._options, kinds=("lexical",)))
+
+    def behind(
+        self,
+        question: str,
+        hits: Iterable[Retrieved],
+        *,
+        max_tokens: int = MAX_TOKENS,
+        k: int | None = None,
+        words: Scope = "hits",
+        balance: float | None = None,
+        counter: str | TokenCounter | None = None,
+    ) -> RankedList:
+        balance = BALANCE if balance is None else balance
+        check_behind(question, words, balance, max_tokens, k)
+        tokens = get_counter(self.counter if counter is None else counter)
+        return passages_behind(
+            self, question, hits, max_tokens=max_tokens, k=k, words=words, balance=balance, counter=tokens
+        )
 
     def passages(
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
-        budget = max_tokens or MAX_TOKENS
-        wanted = 8 + int(1.25 * budget / self._mean_tokens)
         return [
-            self._passages(query, wanted, numbers, scores, k, budget, counter)
-            for query, (numbers, scores) in zip(queries, self.scored(queries, wanted), strict=True)
+            self.assembled(scores, k, max_tokens or MAX_TOKENS, counter) if self.knows(query) else RankedList()
+            for query, scores in zip(queries, self._scores(queries), strict=True)
         ]
 
-    def _passages(
-        self,
-        query: str,
-        wanted: int,
-        numbers: Numbers,
-        scores: Scores,
-        k: int | None,
-        budget: int,
-        counter: TokenCounter,
-    ) -> list[Retrieved]:
+    def knows(self, query: str) -> bool:
+        """Whether the index can tell units apart for this question: by vectors, or by a word that a unit has."""
+        return self._dense is not None or self._lexical.knows(query)
+
+    def assembled(self, scores: Scores, k: int | None, budget: int, counter: TokenCounter) -> RankedList:
+        """The passages of the best units."""
+        best = float(scores.max(initial=0.0))
+        count = 8 + int(1.25 * budget / self._mean_tokens)
         while True:
-            places = self._units.with_gaps(numbers, scores, wanted)
-            units = numbers[places]
-            pieces = self._pieces(units, scores[places])
-            sizes = counter.count_many([each.text for each in pieces])
-            if wanted >= len(scores) or sizes.sum() > budget:
+            units = self.units.with_gaps(scores, count)
+            pieces = self._pieces(units, scores[units])
+            sizes = counter.count_many([piece.text for piece in pieces])
+            if count >= len(scores) or sizes.sum() > budget:
                 break
-            wanted *= 2
-            numbers, scores = self.deeper(query, wanted, numbers, scores)
-        joined = [self._units.adjoin(one, other) for one, other in pairwise(units.tolist())]
-        return passages_of(pieces, joined, sizes, budget, k=k, documents=self._documents, counter=counter)
+            count *= 2
+        documents = self.units.documents[units]
+        joined = [
+            bool(other == unit + 1 and same)
+            for (unit, other), same in zip(pairwise(units.tolist()), documents[1:] == documents[:-1], strict=True)
+        ]
+        row = Row(pieces, joined, sizes, _LEAST * best if best > 0 else -math.inf)
+        return RankedList(passages_of(row, budget, k=k, documents=self.sources, counter=counter))
 
-    def deeper(self, query: str, k: int, numbers: Numbers, scores: Scores) -> tuple[Numbers, Scores]:
-        """What `scored` gives of a query for a larger k; these are those of a smaller one."""
-        return numbers, scores
-
-    def _pieces(self, numbers: Numbers, scores: Scores) -> list[Retrieved]:
+    def _pieces(self, units: Numbers, scores: Scores) -> list[Retrieved]:
         chunks, repeating = self.corpus.retrieved, self.corpus.repeating
-        found = []
-        for place, score in zip(self._units.chunks(numbers).tolist(), scores.tolist(), strict=True):
+        pieces = []
+        for place, score in zip(self.units.chunks(units).tolist(), scores.tolist(), strict=True):
             piece = chunks[place].with_score(score)
-            found.append(with_source(own_rows(piece) if place in repeating else piece, self._documents))
-        return found
+            piece = without_table_header(piece) if place in repeating else piece
+            pieces.append(with_source(piece, self.sources))
+        return pieces
 
     @cached_property
     def _mean_tokens(self) -> float:
@@ -240,113 +266,5 @@ class WindowIndex(PassageIndex):
         return max(1.0, float(counts.mean())) if len(counts) else 1.0
 
     @cached_property
-    def _documents(self) -> dict[str, Document]:
+    def sources(self) -> dict[str, Document]:
         return {document.id: document for document in self.corpus.documents}
-
-
-def dense_of(
-    options: Passages, units: Units, rows: Rows, tokens: Numbers, measured: Sequence[Scores] | None = None
-) -> DenseKind:
-    """The dense kind over vectors and token counts of chunks; `measured` is told where it was measured before."""
-    halves, whole, nearest = options.halves("dense"), options.whole, options.hits is not None
-    return DenseKind(units, rows, tokens, halves, whole=whole, nearest=nearest, measured=measured)
-
-
-def lexical_of(
-    options: Passages,
-    units: Units,
-    posted: Postings,
-    means: Sequence[float] | None = None,
-    weights: Weights | None = None,
-) -> LexicalKind:
-    """The lexical kind over the units' postings; `means` and `weights` are told where these are not all units."""
-    return LexicalKind(
-        units,
-        posted,
-        options.halves("lexical"),
-        whole=options.whole,
-        form=options.words,
-        k1=options.k1,
-        b=options.b,
-        nearest=options.hits is not None,
-        means=means,
-        weights=weights,
-    )
-
-
-class _ByWindows(WindowIndex):
-    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages) -> None:
-        super().__init__(corpus, options.counter)
-        self._options = options
-        self._vectors = vectors
-        self._kinds: list[Kind] = []
-        self._short = 0  # documents up to so many units are read whole, where their scale is wanted
-        units = self._units
-        if options.embeds:
-            self._vectors = vectors or TextVectors()
-            rows, _ = self._vectors.chunks(corpus, cluster_only=True)
-            norms = self._vectors.norms(options.name, corpus)
-            measured = [norms[f"windows-{place}"] for place in range(len(norms))] or None
-            dense = dense_of(options, units, rows, corpus.token_counts, measured)
-            self.norms = {f"windows-{place}": lengths for place, lengths in enumerate(dense.measured)}
-            self._kinds.append(dense)
-            self._short = dense.short
-        if "lexical" in options.kinds:
-            posted = corpus.postings(options.words)
-            if units.order is not None:
-                posted = Postings.joined([(posted, np.argsort(units.order))], len(units))
-            self._kinds.append(lexical_of(options, units, posted))
-        self._all = np.arange(len(units), dtype=np.int64)
-
-    def scored(self, queries: Sequence[str], k: int) -> Iterator[tuple[Numbers, Scores]]:
-        told = list(map(self.read, queries))
-        vectors: Sequence[Reals | None] = [None] * len(queries)
-        if self._options.embeds and self._vectors is not None and len(queries):
-            vectors = list(self._vectors.queries([rest for _, rest in told]))
-        for (named, rest), vector in zip(told, vectors, strict=True):
-            asked = [(kind, kind.asked(rest, vector)) for kind in self._kinds]
-            if named is not None:
-                own = self._units.ranges(named)
-                yield own.of(self._all), standardised(asked, own)
-            elif self._options.hits is None or not len(self._units):
-                yield self._all, standardised(asked, self._units)
-            else:
-                part, chosen = self._chosen(asked, self._options.hits)
-                yield part.numbers[chosen], standardised(asked, part, moments(asked, self._sample))[chosen]
-
-    def _chosen(self, asked: Asked, hits: int) -> tuple[Stretches, Numbers]:
-        """The units to score, with what their windows need; and which of these are to be scored.
-
-        Around the first hits of each kind, hits add up, as far as they are above the last one.
-        """
-        found = [kind.first(question, hits) for kind, question in asked]
-        near = np.unique(np.concatenate([numbers for numbers, _ in found]))
-        if not len(near):  # no unit has a word of the question
-            near = self._all[:hits]
-        part = self._units.part(near, 2 * _NEAR[-1])
-        total = np.zeros(len(part))
-        for numbers, values in found:
-            own = np.zeros(len(part))
-            own[part.places(numbers)] = values - values.min(initial=0.0)
-            sums = np.concatenate(([0.0], np.cumsum(own)))
-            for half in _NEAR:
-                start, end = part.windows(half)
-                around = sums[end] - sums[start]
-                square = float(around @ around) / len(self._units) - (float(around.sum()) / len(self._units)) ** 2
-                total += around / math.sqrt(square) if square > 0 else 0.0
-        best = np.sort(part.numbers[best_of(total, 2 * hits)])
-        scored = self._units.part(best, self._reach, self._short)
-        return scored, scored.places(best)
-
-    @cached_property
-    def _sample(self) -> Stretches:
-        """Stretches of units, evenly spread: all of them where there are few."""
-        stretches, size = _SAMPLE
-        first = np.linspace(0, max(0, len(self._units) - size), stretches).astype(np.int64)
-        own = self._all if len(self._units) <= stretches * size else first[:, None] + np.arange(size)
-        return self._units.part(np.unique(own), self._reach, self._short)
-
-    @property
-    def _reach(self) -> int:
-        halves = [half for kind in self._options.kinds for half in self._options.halves(kind)]
-        return max(self._units.within(halves), default=0)

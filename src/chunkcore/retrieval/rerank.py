@@ -181,9 +181,8 @@ class _Reranking(Index):
         self._reranker = reranker
         self._depth = depth
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        found = self._index.search(queries, max(k, self._depth))
-        self.recall = self._index.recall
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        found = self._index.rank(queries, max(k, self._depth))
         rows = []
         texts = self.corpus.texts
         some = max(1, _AT_ONCE // self._depth)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.columns import release
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import Vectors
 from chunkcore.registry import check_number
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 
 
 @runtime_checkable
@@ -233,6 +232,13 @@ class SelectedRows:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
 
+def select_rows(rows: Rows, numbers: Numbers) -> SelectedRows:
+    """These rows, without a copy of a matrix."""
+    if isinstance(rows, SelectedRows):
+        return SelectedRows(rows._rows, rows._numbers[numbers])
+    return SelectedRows(np.asarray(rows), numbers)
+
+
 def products(rows: Rows, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
     """The inner products of these rows (None: of all, without a copy) with the vector.
 
@@ -249,60 +255,12 @@ def products(rows: Rows, vector: NDArray[np.floating], numbers: Numbers | None =
 _dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
 
 
-@runtime_checkable
-class Mapper(Protocol):
-    """Like `map`: calls a function for each item. Results may come in any order; none may be lost."""
-
-    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]: ...
-
-
-class Shard(NamedTuple):
-    """Consecutive vectors: the number of the first, and an array or a function that loads it."""
-
-    start: int
-    vectors: Rows | Callable[[], Rows]
-
-
-def search_shard(shard: Shard, *, queries: Vectors, k: int) -> Best:
-    """`top_k` of one shard, with the vectors' numbers in the whole."""
-    rows = shard.vectors() if callable(shard.vectors) else shard.vectors
-    indices, scores = top_k(queries, rows, k)
-    return Best(indices + shard.start, scores)
-
-
-def top_k_shards(queries: ArrayLike, shards: Iterable[Shard], k: int, *, mapper: Mapper = map) -> Best:
-    """`top_k` over the vectors of all shards, in any order; the result does not depend on the shards.
-
-    Memory: the best so far and one shard's result, each (q, k). `mapper` runs the searches: `map`, a pool's ``map``, or
-    a cluster's.
-
-    Raises:
-        OptionError: k is under 1.
-        ModelError: see `top_k`.
-        DataError: the mapper lost or repeated a shard.
-
-    >>> rows = np.eye(3, dtype=np.float32)
-    >>> top_k_shards(rows[:1], [Shard(1, rows[1:]), Shard(0, rows[:1])], 2).indices.tolist()
-    [[0, 1]]
-    """
-    check_number("k", k, 1)
-    asked = np.asarray(queries)
-    best = Best.none(len(asked), 0)
-    sent = answered = 0
-
-    def counted() -> Iterator[Shard]:
-        nonlocal sent
-        for sent, shard in enumerate(shards, start=1):  # noqa: B007
-            yield shard
-
-    for found in mapper(partial(search_shard, queries=asked, k=k), counted()):
-        indices = np.concatenate((best.indices, found.indices), axis=1)
-        scores = np.concatenate((best.scores, found.scores), axis=1)
-        order = np.lexsort((indices, -scores), axis=1)[:, :k]
-        best = Best(np.take_along_axis(indices, order, axis=1), np.take_along_axis(scores, order, axis=1))
-        answered += 1
-    if answered != sent:
-        raise DataError(f"{sent} shards were to be searched and {answered} answered: expected each once")
+def best_of(scores: Scores, k: int) -> Numbers:
+    """The places of the k best scores, ties by place."""
+    places = np.arange(len(scores), dtype=np.int64)
+    if k < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    best: Numbers = places[np.argsort(-scores[places], kind="stable")[:k]]
     return best
 
 

@@ -17,7 +17,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -26,11 +25,11 @@ from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_ranges, format_spec, read_value
-from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, cut_unit, passage_of
+from chunkcore.retrieval.assembly import MAX_TOKENS, assemble, join
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.run import Retrieved
+from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
@@ -151,10 +150,8 @@ class _OverHits(PassageIndex):
         super().__init__(corpus)
         self._index = index
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        found = self._index.search(queries, k)
-        self.recall = self._index.recall
-        return found
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        return self._index.rank(queries, k)
 
     def documents(self, units: Iterable[int]) -> dict[str, Document]:
         sources, numbers = self.corpus.documents, self.corpus.document_numbers
@@ -179,7 +176,7 @@ class _Staged(_OverHits):
         waiting = list(range(len(queries)))
         depth = min(max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1))
         while waiting:
-            hits = self.search([queries[number] for number in waiting], depth)
+            hits = self.rank([queries[number] for number in waiting], depth)
             short = []
             for row, number in enumerate(waiting):
                 indices, scores = hits.row(row)
@@ -197,64 +194,28 @@ class _Staged(_OverHits):
         worth: dict[int, float] = {}
         for unit, value in self._stage.order(self._layout, hits, scores):
             worth.setdefault(int(unit), value)
-        order = list(worth)
-        own = dict(zip(hits.tolist(), scores.tolist(), strict=True))
-        documents = self.documents(order)
-        pieces = self.corpus.retrieved
-        parts: dict[int, Retrieved] = {}
+        places = {unit: place for place, unit in enumerate(worth)}
+        score_of = dict(zip(hits.tolist(), scores.tolist(), strict=True))
+        pieces, first = self.corpus.retrieved, self._layout.first
+        units = [pieces[unit].with_score(score_of.get(unit, 0.0)) for unit in worth]
 
-        def part(unit: int) -> Retrieved:
-            if unit not in parts:
-                parts[unit] = pieces[unit].with_score(own.get(unit, 0.0))
-            return parts[unit]
+        def is_one_span(unit: int) -> bool:
+            return unit in places and len(units[places[unit]].spans) == 1
 
-        def made(count: int) -> list[Retrieved]:
-            groups = _groups({unit: part(unit) for unit in order[:count]})
-            return [passage_of([parts[unit] for unit in sorted(group)], worth[group[0]], documents) for group in groups]
-
-        if budget is None:
-            return made(len(order)), True
-        fits, over, step = 0, len(order) + 1, 1
-        best: list[Retrieved] = []
-        while over - fits > 1:
-            middle = min(fits + step, over - 1)
-            passages = made(middle)
-            if sum(counter.count_many([each.text for each in passages])) <= budget:
-                fits, best, step = middle, passages, 2 * step
-            else:
-                over, step = middle, max(1, (middle - fits) // 2)
-        if order and not fits:
-            return next(filter(None, (cut_unit(part(unit), budget, counter) for unit in order)), []), False
-        return best, fits == len(order)
-
-
-def _groups(pieces: Mapping[int, Retrieved]) -> list[list[int]]:
-    """The units that make one passage each, in the given order: neighbours, and what touches or overlaps."""
-    group = {unit: unit for unit in pieces}
-
-    def root(unit: int) -> int:
-        while group[unit] != unit:
-            group[unit] = unit = group[group[unit]]
-        return unit
-
-    places: dict[str, list[tuple[int, int, int]]] = {}
-    for unit, piece in pieces.items():
-        places.setdefault(piece.document_id, []).extend((span.start, span.end, unit) for span in piece.spans)
-        after = pieces.get(unit + 1)
-        if after and after.document_id == piece.document_id and len(piece.spans) == len(after.spans) == 1:
-            group[root(unit)] = root(unit + 1)
-    for own in places.values():
-        own.sort()
-        reach, reaching = own[0][1], own[0][2]
-        for start, end, unit in own[1:]:
-            if start <= reach:
-                group[root(unit)] = root(reaching)
-            if end > reach:
-                reach, reaching = end, unit
-    found: dict[int, list[int]] = {}
-    for unit in pieces:
-        found.setdefault(root(unit), []).append(unit)
-    return list(found.values())
+        passages = join(
+            units,
+            budget,
+            scores=list(worth.values()),
+            pairs=[
+                (place, places[unit + 1])
+                for unit, place in places.items()
+                if first[unit] == first[min(unit + 1, len(first) - 1)] and is_one_span(unit) and is_one_span(unit + 1)
+            ],
+            documents=self.documents(worth),
+            counter=counter,
+        )
+        is_cut = any(passage.match == "part" for passage in passages)
+        return passages, not is_cut and sum(len(passage.parts) for passage in passages) == len(units)
 
 
 @stages.register("named")
@@ -262,33 +223,60 @@ def _groups(pieces: Mapping[int, Retrieved]) -> list[list[int]]:
 class TitleFilter(Stage):
     """A question that starts with a document's title is asked of this document alone, without the title; see `Titles`.
 
-    `passages` does this by itself.
+    It is the filter ``where`` of `Index.retrieve`, read from the question. It follows any method, `passages` included.
     """
 
+    def validate(self) -> None:
+        """Any method will do."""
+
+    @property
+    def makes_passages(self) -> bool:
+        return self.method.makes_passages
+
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _OfNamed(corpus, self.method.index(corpus, vectors))
+        return _TitleFiltered(corpus, self.method.index(corpus, vectors))
 
 
-class _OfNamed(Index):
+class _TitleFiltered(Index):
     def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
         super().__init__(corpus)
         self._index = index
-        self._cut = frozenset(np.unique(corpus.document_numbers).tolist())  # the documents with chunks
+        self._with_chunks = frozenset(np.unique(corpus.document_numbers).tolist())
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        read = list(map(self._read, queries))
-        plain = self._index.search([rest for documents, rest in read if not documents], k)
-        self.recall = self._index.recall
-        chunks = [np.flatnonzero(np.isin(self.corpus.document_numbers, each)) for each, _ in read if each]
-        named = self._index.search_among([rest for documents, rest in read if documents], chunks)
-        rows = map(plain.row, count())
-        found = [next(named if documents else rows) for documents, _ in read]
-        return Hits.of([(indices[:k], scores[:k]) for indices, scores in found])
+    @property
+    def nested(self) -> bool:  # type: ignore[override]
+        return self._index.nested
 
-    def _read(self, query: str) -> tuple[list[int], str]:
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        rows = []
+        for index, query in map(self._read, queries):
+            chunks, scores = index.rank([query], k).row(0)
+            rows.append((chunks if index is self._index else index.corpus.places[chunks], scores))
+        return Hits.of(rows)
+
+    def answers(
+        self,
+        queries: Sequence[str],
+        k: int | None = None,
+        max_tokens: int | None = None,
+        *,
+        sizes: Numbers | None = None,
+        counter: TokenCounter | None = None,
+    ) -> Sequence[Sequence[Retrieved]]:
+        if self.nested:
+            return super().answers(queries, k, max_tokens, sizes=sizes)
+        asked = map(self._read, queries)
+        return [index.answers([query], k, max_tokens, counter=counter)[0] for index, query in asked]
+
+    def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
+        index, rest = self._read(query)
+        return index.best_pieces(rest, k, max_tokens)
+
+    def _read(self, query: str) -> tuple[Index, str]:
+        """The index over the documents that a question names, and the rest of it; else that over all."""
         documents, rest = self.corpus.titles.read(query)
-        known = [each for each in documents if each in self._cut]
-        return (known, rest) if known else ([], query)
+        names = [self.corpus.documents[number].id for number in documents if number in self._with_chunks]
+        return (self._index.within(names), rest) if names else (self._index, query)
 
 
 @stages.register("merge")
@@ -505,7 +493,7 @@ class _Assembling(_OverHits):
     def passages(
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
-        found = self.search(queries, min(self._hits, max(len(self.corpus), 1)))
+        found = self.rank(queries, min(self._hits, max(len(self.corpus), 1)))
         sources = [self.documents(found.row(row)[0].tolist()) for row in range(len(queries))]
         return [
             assemble(pieces, max_tokens or MAX_TOKENS, k=k, documents=documents, counter=counter)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import BLOCK, LazySequence, blocks, concatenate, text_keys
+from chunkcore.columns import LazySequence, blocks, concatenate, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.document import Chunk
-from chunkcore.errors import DataError, ModelError
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors, embed
+from chunkcore.errors import ModelError
+from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.late import LateEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.search import Mapper, Rows, SelectedRows
+from chunkcore.retrieval.search import Rows, SelectedRows, select_rows
 from chunkcore.spans import Numbers
 
 _MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
@@ -63,10 +62,6 @@ class TextVectors:
     def embedder(self) -> Embedder:
         return get_embedder(self._embedder)
 
-    @property
-    def worker_embedder(self) -> Embedder:
-        return self.embedder
-
     @cached_property
     def late_embedder(self) -> LateEmbedder:
         """The embedder of whole documents. Raises `OptionError` if the model gives no contextual token vectors."""
@@ -84,7 +79,7 @@ class TextVectors:
         return SelectedRows(holder._matrix, holder._distinct.rows[place])
 
     def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
-        """What an index of this retriever's name measured on the corpus's vectors and saved; empty if nothing."""
+        """What an index of this retriever's name measured on the vectors, a column a chunk; empty if nothing."""
         return {}
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
@@ -106,31 +101,6 @@ class TextVectors:
             self._watch("queries", 0, len(asked))
             self._queries = asked, self._embed(texts, queries=True)
         return self._queries[1]
-
-    def stored(
-        self, corpus: ChunkedCorpus, folder: Path | str, *, mapper: Mapper = map, size: int = BLOCK
-    ) -> list[StoredVectors]:
-        """The chunks' vectors in files of the folder, `size` chunks each, in the chunks' order.
-
-        `mapper` runs the embedding; every worker must see the folder. Chunks must not have segments.
-
-        Raises:
-            DataError: a file is missing, or workers have different models or do not see the folder.
-            ModelError: the model failed twice.
-        """
-        starts = range(0, len(corpus), size)
-        items = ((start, list(some)) for start, some in zip(starts, blocks(corpus.embedded_texts, size)))  # noqa: B905
-        found: list[StoredVectors] = []
-        for each in mapper(partial(_store, embedder=self.worker_embedder, folder=str(folder)), items):
-            found.append(each)
-            self._tell("embed", sum(each.size for each in found), len(corpus))
-        found.sort(key=lambda each: each.start)
-        if [each.start for each in found] != list(starts):
-            raise DataError(f"{len(starts)} shards were to be embedded and {len(found)} came back: expected each once")
-        widths = sorted({each.dimensions for each in found})
-        if len(widths) > 1:
-            raise DataError(f"shards have vectors of {widths} dimensions: expected the same model everywhere")
-        return found
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
         for place, each in enumerate(self._corpora):
@@ -193,6 +163,40 @@ class TextVectors:
             model.progress = lambda done, _: tell(step, before + done, total)
 
 
+class SelectedVectors(TextVectors):
+    """The vectors of a selection of a corpus (`ChunkedCorpus.selected`), read from those of the whole.
+
+    `norms` are those that an index of the whole measured, by `TextVectors.norms`.
+    """
+
+    def __init__(self, vectors: TextVectors, norms: Mapping[str, NDArray[Any]]) -> None:
+        super().__init__()
+        self._vectors = vectors
+        self._norms = norms
+
+    @property
+    def embedder(self) -> Embedder:
+        return self._vectors.embedder
+
+    def texts(self, corpus: ChunkedCorpus) -> Rows:
+        if corpus.parent is None:
+            return self._vectors.texts(corpus)
+        inside = np.flatnonzero(np.isin(corpus.parent.owners, corpus.places))
+        return select_rows(self._vectors.texts(corpus.parent), inside)
+
+    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
+        if corpus.parent is None:
+            return self._vectors.late(corpus)
+        rows, _ = self._vectors.late(corpus.parent)
+        return select_rows(rows, corpus.places), np.arange(len(corpus), dtype=np.int64)
+
+    def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
+        return {} if corpus.parent is None else {name: array[:, corpus.places] for name, array in self._norms.items()}
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        return self._vectors.queries(texts)
+
+
 class DistinctTexts:
     """The distinct texts of several sequences, in order of first occurrence.
 
@@ -244,53 +248,3 @@ def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False)
     whose = np.concatenate((owners[kept], owners[firsts][several]))
     order = np.argsort(whose, kind="stable")
     return rows[order], whose[order]
-
-
-class StoredVectors(NamedTuple):
-    """Consecutive chunks' vectors in a file of float32 rows.
-
-    `start` is the first chunk's number, `size` how many chunks; `token_counts` are in the model's tokens, if it says.
-    """
-
-    start: int
-    size: int
-    dimensions: int
-    path: str
-    token_counts: NDArray[np.int32] | None
-
-    def load(self) -> Vectors:
-        """The vectors, in memory. Raises `DataError`: the file is missing or was changed."""
-        try:
-            numbers = np.fromfile(self.path, dtype="<f4")
-        except FileNotFoundError as error:
-            raise unseen(self.path) from error
-        if len(numbers) != self.size * self.dimensions:
-            held = len(numbers) // max(self.dimensions, 1)
-            raise DataError(f"{self.path} holds {held} vectors, {self.size} were written: it has been changed")
-        return numbers.astype(np.float32, copy=False).reshape(self.size, self.dimensions)
-
-
-def _store(item: tuple[int, Sequence[str]], *, embedder: Embedder, folder: str) -> StoredVectors:
-    start, texts = item
-    path = Path(folder, f"{start}.f32")
-    dimensions = 0
-    counts = []
-    try:
-        file = path.open("wb")
-    except FileNotFoundError as error:
-        raise unseen(str(path)) from error
-    with file:
-        for some in blocks(texts):
-            vectors = embed(embedder, some)
-            dimensions = dimensions or vectors.shape[1]
-            if vectors.shape[1] != dimensions:
-                raise DataError(f"the model answered with {vectors.shape[1]} dimensions, and {dimensions} before")
-            file.write(np.ascontiguousarray(vectors, dtype="<f4").data)
-            if isinstance(embedder, TokenCountingEmbedder):
-                counts.append(embedder.count_tokens(some).astype(np.int32))
-    return StoredVectors(start, len(texts), dimensions, str(path), np.concatenate(counts) if counts else None)
-
-
-def unseen(path: str) -> DataError:
-    """The error of a worker without the folder."""
-    return DataError(f"a worker does not find {path}: give sharded a folder that every worker sees")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, check_type
 from chunkcore.escaping import encodable
 
 Ids = NDArray[np.uint32]
@@ -125,6 +125,7 @@ def read(text: str) -> tuple[str, bool]:
 
     It does unless the text has a code point of `_UNLIKE` or a giant run of white space.
     """
+    check_type("a text", text, str, "a string (decode bytes first)")
     if not text.isascii():
         try:
             data = text.encode()

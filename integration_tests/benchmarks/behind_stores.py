@@ -1,0 +1,205 @@
+"""Passages behind the retrievers that apps have: each framework's default splitter, its own store, and others' stores.
+
+    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere] [--characters 600000]
+
+Writes docs/evidence/data/behind.json: for each collection, framework, store and number of hits the recall at four
+budgets, bare and with passages behind, the paired difference with its 95 % interval, and the time that passages add.
+The model is all-MiniLM-L6-v2. At most 150 questions of a collection, drawn with a fixed seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from haystack import Document as HaystackDocument
+from haystack.components.preprocessors import DocumentSplitter
+from haystack.components.retrievers import InMemoryEmbeddingRetriever
+from haystack.document_stores.in_memory import InMemoryDocumentStore
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from llama_index.core import Document as LlamaDocument
+from llama_index.core import VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter
+
+from chunkadapters import haystack, langchain, llamaindex
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.statistics.resampling import mean_intervals
+from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from integration_tests.benchmarks.collections_table import benchmark_of
+
+COLLECTIONS = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum")
+BUDGETS = (250, 500, 1000, 2000)
+HITS = (10, 50)
+MOST = 150
+DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "behind.json"
+
+Search = Callable[[str], list[Any]]
+Behind = Callable[[str, list[Any], int], list[Any]]
+
+
+def langchain_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tuple[str, Callable[[int], Search]]]:
+    sources = [
+        LangChainDocument(page_content=document.text, metadata={"source": document.id})
+        for document in benchmark.documents
+    ]
+    chunks = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200).split_documents(sources)
+    model = langchain.ChunkcoreEmbeddings(embedder)
+
+    def searching(store: Any) -> Callable[[int], Search]:
+        return lambda k: store.as_retriever(search_kwargs={"k": k}).invoke
+
+    yield "LangChain, in memory", searching(InMemoryVectorStore.from_documents(chunks, model))
+    from langchain_chroma import Chroma
+
+    yield "LangChain, Chroma", searching(Chroma.from_documents(chunks, model, collection_name=benchmark.name))
+    from langchain_community.vectorstores import FAISS
+
+    yield "LangChain, FAISS", searching(FAISS.from_documents(chunks, model))
+    from langchain_qdrant import QdrantVectorStore
+
+    store = QdrantVectorStore.from_documents(chunks, model, location=":memory:", collection_name=benchmark.name)
+    yield "LangChain, Qdrant", searching(store)
+
+
+def llamaindex_store(benchmark: Benchmark, embedder: CachedEmbedder) -> Callable[[int], Search]:
+    sources = [LlamaDocument(text=document.text, doc_id=document.id) for document in benchmark.documents]
+    nodes = SentenceSplitter().get_nodes_from_documents(sources)
+    index = VectorStoreIndex(nodes, embed_model=llamaindex.ChunkcoreEmbedding(embedder))
+    return lambda k: index.as_retriever(similarity_top_k=k).retrieve
+
+
+def haystack_store(benchmark: Benchmark, embedder: CachedEmbedder) -> Callable[[int], Search]:
+    sources = [HaystackDocument(id=document.id, content=document.text) for document in benchmark.documents]
+    chunks = DocumentSplitter().run(sources)["documents"]
+    store = InMemoryDocumentStore()
+    store.write_documents(haystack.ChunkcoreDocumentEmbedder(embedder).run(chunks)["documents"])
+
+    def searching(k: int) -> Search:
+        retriever = InMemoryEmbeddingRetriever(store, top_k=k)
+        return lambda question: retriever.run(embedder.embed_queries([question])[0].tolist())["documents"]
+
+    return searching
+
+
+def systems(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tuple[str, Callable[[int], Search], Behind]]:
+    """Each store's name, its search for so many hits, and the framework's passages of a question's hits."""
+    sources = benchmark.documents
+    compressor = langchain.PassageCompressor(documents=sources)
+
+    def compressed(question: str, hits: list[Any], budget: int) -> list[Any]:
+        compressor.max_tokens = budget
+        return list(compressor.compress_documents(hits, question))
+
+    for name, search in langchain_stores(benchmark, embedder):
+        yield name, search, compressed
+    processor = llamaindex.PassagePostprocessor(documents=sources)
+
+    def processed(question: str, hits: list[Any], budget: int) -> list[Any]:
+        processor.max_tokens = budget
+        return processor.postprocess_nodes(hits, query_str=question)
+
+    yield "LlamaIndex, in memory", llamaindex_store(benchmark, embedder), processed
+    ranker = haystack.ChunkcorePassageRanker(documents=list(sources))
+
+    def ranked(question: str, hits: list[Any], budget: int) -> list[Any]:
+        ranker.options.max_tokens = budget
+        return list(ranker.run(question, hits)["documents"])
+
+    yield "Haystack, in memory", haystack_store(benchmark, embedder), ranked
+
+
+def recall(answers: dict[str, list[Any]], benchmark: Benchmark, budgets: Sequence[int]) -> list[np.ndarray]:
+    """Of each budget, each question's recall, by LangChain's own hook or that of the answers' framework."""
+    measures = [f"Recall@{budget}tok" for budget in budgets]
+    first = next(answer[0] for answer in answers.values() if answer)
+    if isinstance(first, LangChainDocument):
+        report = langchain.evaluate_retriever(RunnableLambda(answers.__getitem__), benchmark, measures=measures)
+    elif isinstance(first, HaystackDocument):
+        report = haystack.evaluate_retriever(_Answers(answers), benchmark, measures=measures)
+    else:
+        report = llamaindex.evaluate_retriever(_nodes(answers), benchmark, measures=measures)
+    return [report.values(measure) for measure in measures]
+
+
+def _nodes(answers: dict[str, list[Any]]) -> Any:
+    from llama_index.core.base.base_retriever import BaseRetriever
+
+    class Nodes(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            return answers[query_bundle.query_str]
+
+    return Nodes()
+
+
+from haystack import component  # noqa: E402
+
+
+@component
+class _Answers:
+    def __init__(self, answers: dict[str, list[Any]]) -> None:
+        self.answers = answers
+
+    @component.output_types(documents=list[HaystackDocument])
+    def run(self, query: str) -> dict[str, list[HaystackDocument]]:
+        return {"documents": self.answers[query]}
+
+
+def row(benchmark: Benchmark, search: Search, behind: Behind) -> dict[str, Any]:
+    questions = [query.text for query in benchmark.queries]
+    hits = {question: search(question) for question in questions}
+    bare = recall(hits, benchmark, BUDGETS)
+    behind(questions[0], hits[questions[0]], BUDGETS[0])  # what is made once
+    result: dict[str, Any] = {}
+    seconds = []
+    for place, budget in enumerate(BUDGETS):
+        passages = {}
+        for question in questions:
+            begin = time.perf_counter()
+            passages[question] = behind(question, hits[question], budget)
+            seconds.append(time.perf_counter() - begin)
+        (values,) = recall(passages, benchmark, [budget])
+        columns = np.column_stack([bare[place], values, values - bare[place]])
+        low, high = mean_intervals(columns)
+        mean = columns.mean(axis=0)
+        result[str(budget)] = {
+            "bare": round(100 * mean[0], 1),
+            "behind": round(100 * mean[1], 1),
+            "difference": [round(100 * float(value), 1) for value in (mean[2], low[2], high[2])],
+        }
+    return result | {"milliseconds": round(1000 * float(np.median(seconds)), 1)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
+    parser.add_argument("--only", action="append", choices=COLLECTIONS)
+    parser.add_argument("--characters", type=int, default=600_000, help="about how many of each collection")
+    parser.add_argument("--cache", type=Path, default=Path("behind.sqlite"), help="the file that keeps embeddings")
+    options = parser.parse_args(arguments)
+    embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache))
+    rows = json.loads(DATA.read_text()) if DATA.exists() else []
+    for name in options.only or COLLECTIONS:
+        whole = benchmark_of(name, options.shared, None if name == "lochmere" else options.characters)
+        by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
+        queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
+        benchmark = Benchmark(name, whole.documents, queries)
+        rows = [row for row in rows if row["collection"] != name]
+        for store, search, behind in systems(benchmark, embedder):
+            for k in HITS if "in memory" in store else HITS[:1]:
+                numbers = row(benchmark, search(k), behind)
+                rows.append({"collection": name, "questions": len(queries), "store": store, "hits": k} | numbers)
+                print(json.dumps(rows[-1]), flush=True)
+                DATA.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Passages behind a retriever: its hits, of any chunk size and any scores, count by their order; words are local.
+
+A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. Its score of a unit is the mean of
+two scales: the hits as they are, and each hit with as much text again on either side; each is divided by its best unit.
+The words' score is divided by its best unit, too. So the first hit has the same share of what the best words are worth,
+in a small collection and in a large one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from chunkcore.document import Document
+from chunkcore.errors import OptionError
+from chunkcore.registry import check_number
+from chunkcore.retrieval.assembly import check_limits, with_source
+from chunkcore.run import RankedList, Retrieved
+from chunkcore.spans import Numbers, Scores
+from chunkcore.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from chunkcore.retrieval.passages import WindowIndex
+
+BALANCE = 0.3
+Scope = Literal["hits", "all"]
+Rank = int
+
+
+def passages_behind(
+    index: WindowIndex,
+    question: str,
+    hits: Iterable[Retrieved],
+    *,
+    max_tokens: int,
+    k: int | None,
+    words: Scope,
+    balance: float,
+    counter: TokenCounter,
+) -> RankedList:
+    """See `PassageIndex.behind`; arguments are checked there."""
+    ranked = list(enumerate(hits, start=1))
+    places = UnitPlaces(index)
+    placed = [(rank, hit) for rank, hit in ranked if places.covered(hit)]
+    alone = [(rank, hit) for rank, hit in ranked if not places.covered(hit)]
+    kept = _within_budget(ranked, alone, max_tokens, index.sources, counter)
+    left = max_tokens - sum(counter.count(hit.text) for _, hit in kept)
+    passages: list[Retrieved] = []
+    if left > 0 and (placed or words == "all"):
+        names = {hit.document_id for _, hit in placed}
+        part = index if words == "all" else index.by_words(names)
+        scores = (1 - balance) * _divided(part.word_scores(question)) + balance * _hit_scores(part, placed, len(ranked))
+        passages = list(part.assembled(scores, None, left, counter))
+    for rank, hit in kept:
+        passages.insert(rank - 1, hit)
+    return RankedList(passages[:k])
+
+
+def _within_budget(
+    ranked: Sequence[tuple[Rank, Retrieved]],
+    alone: Sequence[tuple[Rank, Retrieved]],
+    budget: int,
+    documents: dict[str, Document],
+    counter: TokenCounter,
+) -> list[tuple[Rank, Retrieved]]:
+    """The hits without a place in the index that the budget would hold if the retriever's hits were returned."""
+    if not alone:
+        return []
+    texts = [hit.text or with_source(hit, documents).text for _, hit in ranked]
+    reached = np.cumsum(counter.count_many(texts))
+    return [(rank, hit) for rank, hit in alone if reached[rank - 1] <= budget]
+
+
+class UnitPlaces:
+    """Which units a span covers, and how many characters of each."""
+
+    def __init__(self, index: WindowIndex) -> None:
+        units, corpus = index.units, index.corpus
+        extents = units.by_unit(corpus.extents)
+        self.starts, self.ends = extents[:, 0], extents[:, 1]
+        numbers = units.by_unit(corpus.document_numbers)[units.firsts[:-1]]
+        names = corpus.document_names
+        self._ranges = {
+            names[number]: (first, last)
+            for number, first, last in zip(
+                numbers.tolist(), units.firsts[:-1].tolist(), units.firsts[1:].tolist(), strict=True
+            )
+        }
+
+    def covered(self, hit: Retrieved, *, wider: bool = False) -> list[tuple[Numbers, Numbers]]:
+        """Units and the characters that the hit's spans share with each; `wider`: with as much text again around."""
+        if hit.document_id not in self._ranges:
+            return []
+        first, last = self._ranges[hit.document_id]
+        shares = []
+        for span in hit.spans:
+            more = len(span) if wider else 0
+            start, end = span.start - more, span.end + more
+            low = first + int(np.searchsorted(self.ends[first:last], start, side="right"))
+            high = first + int(np.searchsorted(self.starts[first:last], end))
+            if low < high:
+                units = np.arange(low, high)
+                shared = np.minimum(self.ends[units], end) - np.maximum(self.starts[units], start)
+                shares.append((units, shared))
+        return shares
+
+
+def _hit_scores(index: WindowIndex, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:
+    """What the hits are worth to each unit, at most 1."""
+    places = UnitPlaces(index)
+    lengths = np.maximum(places.ends - places.starts, 1)
+    total = np.zeros(len(lengths))
+    for wider in (False, True):
+        worth, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
+        for rank, hit in placed:
+            for units, shared in places.covered(hit, wider=wider):
+                worth[units] += math.log((count + 1) / rank) * shared
+                covered[units] += shared
+        # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
+        total += _divided(worth / (lengths if wider else np.maximum(covered, lengths)))
+    return total / 2
+
+
+def _divided(scores: Scores) -> Scores:
+    """The scores divided by the best one; all 0 where none is above 0."""
+    best = float(scores.max(initial=0.0))
+    return scores / best if best > 0 else np.zeros(len(scores))
+
+
+def check_behind(question: str, words: str, balance: float, max_tokens: int, k: int | None) -> None:
+    """Raises `OptionError`: an argument of `behind` is out of range."""
+    if not isinstance(question, str):
+        raise OptionError(f"behind takes one question as a string, got {type(question).__name__}")
+    if words not in ("hits", "all"):
+        raise OptionError(f'words is "hits" (the documents of the hits) or "all", got {words!r}')
+    check_number("balance", balance, 0, 1, whole=False)
+    check_limits(k, max_tokens)

@@ -1,0 +1,110 @@
+"""Passages behind a retriever: its hits, by their order, and the words of a local index."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore import Document, Span, chunk_corpus, get_counter, get_retriever
+from chunkcore.errors import OptionError
+from chunkcore.retrieval import PassageIndex
+from chunkcore.run import Retrieved
+from tests.test_filters import documents_lists, questions
+
+
+def index_of(documents: list[Document], spec: str = "passages:lexical") -> PassageIndex:
+    index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=6,counter=words"))
+    assert isinstance(index, PassageIndex)
+    return index
+
+
+TEA = [
+    Document("tea", "Tea is hot. It boils at noon. The pot is blue. Rain falls. A crow sings."),
+    Document("salt", "Salt is white. It boils never. The crow is black. Tea is mild."),
+]
+
+
+@st.composite
+def searches(draw):
+    documents = draw(documents_lists)
+    hits = []
+    for _ in range(draw(st.integers(0, 6))):
+        document = draw(st.sampled_from([*documents, Document("elsewhere", "Some fox of another store.")]))
+        start = draw(st.integers(0, len(document.text) - 1))
+        span = Span(start, draw(st.integers(start + 1, len(document.text))))
+        placed = draw(st.booleans())
+        hits.append(
+            Retrieved(document.id, (span,) if placed else (), draw(st.floats(-9, 9)), span.slice(document.text))
+        )
+    return documents, hits
+
+
+@settings(max_examples=200, deadline=None)
+@given(searches(), questions, st.integers(1, 60), st.sampled_from(["hits", "all"]), st.floats(0, 1), st.booleans())
+def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, words, balance, limited):
+    documents, hits = search
+    found = index_of(documents).behind(
+        question, hits, max_tokens=budget, words=words, balance=balance, k=2 if limited else None
+    )
+    counter = get_counter("cl100k_base")
+    assert sum(counter.count(passage.text) for passage in found) <= budget
+    assert len(found) <= (2 if limited else 99)
+    texts = {document.id: document.text for document in documents}
+    if words == "hits":
+        assert {passage.document_id for passage in found} <= {hit.document_id for hit in hits}
+    for passage in found:
+        assert (
+            passage in hits
+            or passage.match == "part"
+            or passage.text == " ".join(span.slice(texts[passage.document_id]) for span in passage.spans)
+        )
+
+
+def test_hits_bring_their_words_and_words_bring_what_no_hit_has() -> None:
+    index = index_of(TEA)
+    hit = Retrieved("tea", (Span(0, 29),), 0.1, "Tea is hot. It boils at noon.")
+    assert index.behind("zzz", [hit], max_tokens=12)[0].text == "Tea is hot. It boils at noon."
+    assert {passage.document_id for passage in index.behind("Which crow is black?", [hit])} == {"tea"}
+    everywhere = index.behind("Which crow is black?", [hit], words="all", max_tokens=12)
+    assert "The crow is black." in " ".join(passage.text for passage in everywhere)
+    only_hits = index.behind("Which crow is black?", [hit], words="all", balance=1.0, max_tokens=12)
+    assert only_hits[0].text == "Tea is hot. It boils at noon."
+
+
+def test_a_hit_without_a_place_stays_at_its_rank() -> None:
+    index = index_of(TEA)
+    placed = Retrieved("tea", (Span(0, 11),), 3.0, "Tea is hot.")
+    loose = Retrieved("web", (), 2.0, "A page on tea.")
+    assert index.behind("tea", [loose, placed], max_tokens=60)[0] == loose
+    assert index.behind("tea", [placed, loose], max_tokens=60)[1] == loose
+    assert loose not in index.behind("tea", [placed, loose], max_tokens=5)
+    assert index.behind("tea", [loose]) == [loose]
+
+
+def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
+    index = index_of(TEA)
+    spans = [(Span(0, 11),), (Span(30, 46),)]
+    one, other = (
+        [Retrieved("tea", place, score, "") for place, score in zip(spans, scores, strict=True)]
+        for scores in ((0.9, 0.8), (-5.0, 700.0))
+    )
+    assert index.behind("pot", one) == index.behind("pot", other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"words": "some"}, 'words is "hits"'),
+        ({"balance": 1.5}, "balance is at most 1"),
+        ({"max_tokens": 0}, "max_tokens is at least 1"),
+        ({"k": 0}, "k is at least 1"),
+    ],
+)
+def test_wrong_arguments_are_refused(options, message) -> None:
+    with pytest.raises(OptionError, match=message):
+        index_of(TEA).behind("tea", [], **options)
+    stage = get_retriever("bm25+merge").index(chunk_corpus(TEA, "sentence:size=6"))
+    assert isinstance(stage, PassageIndex)
+    with pytest.raises(OptionError, match="only an index of passages"):
+        stage.behind("tea", [])

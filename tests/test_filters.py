@@ -1,0 +1,107 @@
+"""Filters: an index's answer within some documents is that of an index over these documents alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkcore import Document, chunk_corpus, get_retriever
+from chunkcore.errors import OptionError
+from chunkcore.retrieval import Reranked, TextVectors
+from tests.fakes import FakeEmbedder
+
+WORDS = ["fox", "crow", "rain", "naps", "sings", "hill", "night", "tea"]
+SPECS = [
+    "bm25",
+    "bm25:words=first5",
+    "dense",
+    "hybrid",
+    "hybrid:fusion=ranks,depth=3",
+    "passages",
+    "passages:lexical",
+    "bm25+window:1",
+    "hybrid+automerge:0.3,sizes=[20]",
+    "dense+rse:hits=5",
+    "bm25+assemble",
+    "bm25+named",
+    "passages+named",
+]
+
+texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=2, max_size=9).map(" ".join), min_size=1, max_size=4)
+documents_lists = st.lists(texts, min_size=1, max_size=5).map(
+    lambda rows: [
+        Document(f"d{number}", ". ".join(row) + ".", {"tenant": "ab"[number % 2], "title": f"Tale {number}"})
+        for number, row in enumerate(rows)
+    ]
+)
+questions = st.lists(st.sampled_from([*WORDS, "unknown", "Tale 1:"]), min_size=1, max_size=4).map(" ".join)
+
+
+@settings(max_examples=25, deadline=None)
+@given(documents_lists, questions, st.sampled_from(["list", "mapping", "function"]), st.booleans(), st.data())
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_answer_is_that_of_an_index_over_the_allowed_documents(spec, documents, question, form, by_k, data):
+    allowed = {document.id for document in documents if document.metadata["tenant"] == "a"}
+    filters: dict[str, Any] = {
+        "list": sorted(allowed),
+        "mapping": {"tenant": "a"},
+        "function": lambda metadata: metadata["tenant"] == "a",
+    }
+    limits = {"k": data.draw(st.integers(1, 5))} if by_k else {"max_tokens": data.draw(st.integers(1, 40))}
+    chunker = "sentence:size=8,counter=words"
+    vectors = TextVectors(FakeEmbedder())
+    method = get_retriever(spec)
+    index = method.index(chunk_corpus(documents, chunker), vectors)
+    alone = method.index(chunk_corpus([document for document in documents if document.id in allowed], chunker), vectors)
+    found = index.retrieve(question, **limits, where=filters[form])
+    expected = alone.retrieve(question, **limits)
+    assert [(hit.document_id, hit.spans, hit.text) for hit in found] == [
+        (hit.document_id, hit.spans, hit.text) for hit in expected
+    ]
+    np.testing.assert_allclose([hit.score for hit in found], [hit.score for hit in expected], atol=1e-6)
+    assert {hit.document_id for hit in found} <= allowed
+
+
+def test_a_reranker_reads_only_what_is_allowed() -> None:
+    read: list[str] = []
+
+    def scores(pairs: list[tuple[str, str]]) -> list[float]:
+        read.extend(text for _, text in pairs)
+        return [0.0] * len(pairs)
+
+    documents = [Document("a", "A fox naps."), Document("b", "A fox sings: secret.")]
+    method = Reranked(method=get_retriever("bm25"), model=scores)
+    found = method.index(chunk_corpus(documents, "sentence:size=8")).retrieve("fox", where=["a"])
+    assert ([hit.document_id for hit in found], read) == (["a"], ["A fox naps."])
+
+
+def test_what_is_no_filter_is_refused() -> None:
+    index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox.")], "sentence:size=8"))
+    assert index.retrieve("fox", where="a")
+    assert index.retrieve("fox", where=["b"]) == index.retrieve("fox", where=[]) == []
+    for wrong in (3, [1], b"a"):
+        with pytest.raises(OptionError, match="where is document ids"):
+            index.retrieve("fox", where=wrong)  # type: ignore[arg-type]
+
+
+def test_wrong_questions_and_missing_indexes_say_what_to_do() -> None:
+    corpus = chunk_corpus([Document("a", "A fox.")], "sentence:size=8")
+    with pytest.raises(OptionError, match=r"get_retriever\('bm25'\).index\(corpus\)"):
+        get_retriever("bm25").retrieve("fox")
+    with pytest.raises(OptionError, match="put one question in a list"):
+        get_retriever("bm25").index(corpus).search("fox", 3)
+    with pytest.raises(OptionError, match="one question as a string"):
+        get_retriever("bm25").index(corpus).retrieve(["fox"])  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="chunk_corpus"):
+        get_retriever("bm25").index([Document("a", "A fox.")])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "bm25+merge"])
+def test_without_a_limit_it_returns_ten_at_most(spec: str) -> None:
+    documents = [Document(f"d{number}", f"A fox naps {number}.") for number in range(30)]
+    index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=8"), TextVectors(FakeEmbedder()))
+    assert len(index.retrieve("fox")) == 10
