@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from itertools import starmap
+from numbers import Real
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from chunkcore.columns import LazySequence
 from chunkcore.document import Span
+from chunkcore.errors import DataError, check_type, echo
 from chunkcore.frames import Frame, FrameList, columns_of, html_table, marked, shortened
 from chunkcore.spans import Numbers, ragged_indices
 from chunkcore.tokens import get_counter
@@ -51,6 +53,17 @@ class Retrieved:
     match: MatchKind = "spans"
     certainty: float = 1.0
     id: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.document_id) is not str or type(self.text) is not str or type(self.spans) is not tuple:
+            check_type("the document_id of a Retrieved", self.document_id, str, "a string")
+            check_type("the text of a Retrieved", self.text, str, "a string")
+            check_type("the spans of a Retrieved", self.spans, tuple, "a tuple of Spans")
+        for span in self.spans:
+            if type(span) is not Span:
+                raise DataError(f"the spans of a Retrieved are a tuple of Spans, got {echo(span)} in it")
+        if not isinstance(self.score, Real) or self.score != self.score:
+            raise DataError(f"the score of a Retrieved is a number, got {self.score!r}")
 
     def __repr__(self) -> str:
         found = f"document_id={self.document_id!r}, spans={self.spans}, score={self.score}, text={shortened(self.text)}"
@@ -227,6 +240,11 @@ class Run(Frame):
     pool: Sequence[Retrieved] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_type("a run's name", self.name, str, "a string")
+        check_type("a run's results", self.results, Mapping, "hits by query id, such as {query.id: [Retrieved(...)]}")
+        check_type("a run's pool", self.pool, Sequence | None, "a list of Retrieved, or None")
 
     def __repr__(self) -> str:
         pool = "no pool" if self.pool is None else f"a pool of {len(self.pool):,} pieces"

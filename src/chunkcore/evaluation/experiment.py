@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.costs import Meter, MeteredVectors, ModelPrices, Work
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
@@ -63,7 +63,11 @@ def run_retriever(
     >>> len(run_retriever(Nothing(), load_dataset("lochmere"), 5).results)
     90
     """
+    check_type("a retriever", retriever, Retriever, "an object with retrieve(query, k)")
+    check_type("queries", queries, Benchmark | Iterable, "a Benchmark, or Query objects")
     questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
+    for question in questions:
+        check_type("one of the queries", question, Query, "a Query")
     ids, texts = [query.id for query in questions], [query.text for query in questions]
     name = name or type(retriever).__name__
     if isinstance(retriever, Index):
@@ -127,6 +131,7 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
+    check_type("what is run on", benchmark, Benchmark | Scorer, "a Benchmark, as of load_benchmark, or its Scorer")
     methods = [get_retriever(name) for name in ([retrievers] if isinstance(retrievers, str) else retrievers)]
     _check_names([method.name for method in methods], "retriever")
     meters = _meters(embedder)

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.counting import (
@@ -101,8 +101,7 @@ class Scorer:
         counter: str | TokenCounter = "cl100k_base",
         min_rule: MinRule = "holding",
     ) -> None:
-        if not isinstance(benchmark, Benchmark):
-            raise DataError(f"expected a Benchmark to score on, got {type(benchmark).__name__}: see load_benchmark")
+        check_type("what is scored on", benchmark, Benchmark, "a Benchmark, as of load_benchmark")
         if min_rule not in get_args(MinRule):
             raise OptionError(f'min_rule is "holding" or "touching", got {echo(min_rule)}')
         self.benchmark = benchmark
@@ -118,8 +117,7 @@ class Scorer:
         self._last_pool: tuple[Sequence[Retrieved], SpanTable] | None = None
 
     def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
-        if not isinstance(run, Run):
-            raise DataError(f"expected a Run to score, got {type(run).__name__}: see run_retriever and read_run")
+        check_type("what is scored", run, Run, "a Run, as of run_retriever or read_run")
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)
         ranked = self._ranked(run)

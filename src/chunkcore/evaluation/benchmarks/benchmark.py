@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, echo
+from chunkcore.errors import DataError, check_type, echo
 
 
 class ChangedDocumentsWarning(UserWarning):
@@ -72,15 +71,15 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     """
     if not document.text:
         return ()
-    listed = document.metadata.get("parts")
-    if listed is None:
+    rows = document.metadata.get("parts")
+    if rows is None:
         return (Part(document.id, Span(0, len(document.text))),)
     expected = f"the parts of document {document.id!r} are"
-    if not isinstance(listed, list | tuple) or not listed:
-        raise DataError(f"{expected} a list of objects with id, start and end, got {type(listed).__name__}")
-    found: list[Part] = []
+    if not isinstance(rows, list | tuple) or not rows:
+        raise DataError(f"{expected} a list of objects with id, start and end, got {type(rows).__name__}")
+    parts: list[Part] = []
     end = 0
-    for number, row in enumerate(listed, start=1):
+    for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping) or not isinstance(row.get("id"), str):
             raise DataError(f"{expected} objects with id, start and end; part {number} is {str(row)[:60]}")
         try:
@@ -92,9 +91,9 @@ def parts_of(document: Document) -> tuple[Part, ...]:
                 f"{expected} in order, apart, and within its {len(document.text)} characters: "
                 f"part {number} is {span.start} to {span.end}, the one before ends at {end}"
             )
-        found.append(Part(row["id"], span))
+        parts.append(Part(row["id"], span))
         end = span.end
-    return tuple(found)
+    return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,10 @@ class Evidence:
 
     document_id: str
     span: Span
+
+    def __post_init__(self) -> None:
+        check_type("the document_id of evidence", self.document_id, str, "a string")
+        check_type("the span of evidence", self.span, Span, "a Span")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,14 @@ class Query:
     evidence: tuple[Evidence, ...]
     collection: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("id", "text", "collection"):
+            check_type(f"the {name} of a query", getattr(self, name), str, "a string")
+        check_type(f"query {echo(self.id)}: its evidence", self.evidence, tuple, "a tuple of Evidence")
+        for evidence in self.evidence:
+            check_type(f"query {echo(self.id)}: each of its evidence", evidence, Evidence, "an Evidence")
+        check_type(f"query {echo(self.id)}: its metadata", self.metadata, Mapping, "a mapping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,30 +166,34 @@ class Benchmark:
         return f"Benchmark({self.name!r}: {len(self.documents):,} documents, {len(self.queries):,} questions)"
 
     def __post_init__(self) -> None:
-        for kind, ids in (
-            ("documents", [each.id for each in self.documents]),
-            ("queries", [q.id for q in (*self.queries, *self.without_evidence)]),
-        ):
-            repeated = [each for each, count in Counter(ids).items() if count > 1]
-            if repeated:
-                raise DataError(
-                    f"two {kind} of the benchmark {self.name!r} have the id {repeated[0]!r}: make ids unique"
-                )
+        check_type("a benchmark's name", self.name, str, "a string")
+        self._check_ids("documents", self.documents, Document)
+        self._check_ids("queries", self.queries, Query)
+        self._check_ids("queries", [*self.queries, *self.without_evidence], Query)
         for query in self.queries:
             if not query.evidence:
                 raise DataError(
                     f"query {echo(query.id)} has no evidence, so nothing can be scored: give it some or leave it out"
                 )
-            for name, end in ((each.document_id, each.span.end) for each in query.evidence):
-                if name not in self._by_id:
-                    where = f"evidence in document {echo(name)}"
-                    raise DataError(f"query {echo(query.id)} has {where}, which is not in the benchmark")
-                if end > (size := self._by_id[name].size):
-                    told = f"evidence ends at {end}, its document {echo(name)} at {size}"
-                    raise DataError(f"query {echo(query.id)}: {told}")
+            for evidence in query.evidence:
+                document = self._by_id.get(evidence.document_id)
+                place = f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"
+                if document is None:
+                    raise DataError(f"{place}, which is not in the benchmark")
+                if evidence.span.end > document.size:
+                    raise DataError(f"{place} that ends at {evidence.span.end}, and the document at {document.size}")
         for query in self.without_evidence:
             if query.evidence:
                 raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
+
+    def _check_ids(self, name: str, items: Sequence[Document | Query], kind: type) -> None:
+        check_type(f"the {name} of a benchmark", items, Sequence, f"a list of {kind.__name__} objects")
+        seen: set[str] = set()
+        for item in items:
+            check_type(f"one of the {name} of a benchmark", item, kind, f"a {kind.__name__}")
+            if item.id in seen:
+                raise DataError(f"two {name} of the benchmark {self.name!r} have the id {item.id!r}: make ids unique")
+            seen.add(item.id)
 
     def document(self, document_id: str) -> Document:
         """The document with this id. Raises `DataError` if there is none."""

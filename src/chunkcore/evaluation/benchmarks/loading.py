@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import (
@@ -63,6 +63,8 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
+    check_type("documents", documents, str | Path | Sequence, "a path, or a list of Documents")
+    check_type("questions", questions, str | Path | Iterable | None, "a path, or objects such as questions.jsonl has")
     if isinstance(questions, str | Path) and (Path(questions).is_dir() or not Path(questions).exists()):
         raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
     if isinstance(documents, str | Path):
@@ -83,6 +85,8 @@ def load_benchmark(
                 f"there are {len(documents)} documents in {echo(name)}, and no questions: "
                 "give the path of a questions.jsonl, or its lines"
             )
+        for document in documents:
+            check_type("one of the documents", document, Document, "a Document")
         contents = Contents(list(documents), question_rows(questions))
     rows = list(contents.questions)
     reader = QuestionReader(contents.documents, [str(row.get("id")) for _, row in rows], contents.unread)

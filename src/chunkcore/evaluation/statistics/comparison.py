@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, Scores, budget_of, get_measure
 from chunkcore.evaluation.results import Report
@@ -321,6 +321,9 @@ def _check(reports: Sequence[Report], resamples: int, confidence: float, margin:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
     check_number("margin", margin, whole=False)
     check_number("check", check, 0, 1, whole=False)
+    check_type("what is compared", reports, Sequence, "a list of Reports, as of run_experiment or score")
+    for report in reports:
+        check_type("what is compared", report, Report, "a Report, as of run_experiment or score")
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
     repeated = [name for name, count in Counter(report.name for report in reports).items() if count > 1]
