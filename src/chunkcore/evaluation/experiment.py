@@ -21,7 +21,7 @@ from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder, lazy_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
@@ -279,7 +279,7 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     several: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [model if isinstance(model, str) else getattr(model, "name", "") for model in several]
     _check_names(names, "embedder")
-    models = map(get_embedder, several)
+    models = map(lazy_embedder, several)
     cached = (model if isinstance(model, CachedEmbedder) else CachedEmbedder(model) for model in models)
     return {name: Meter(model) for name, model in zip(names, cached, strict=True)}
 

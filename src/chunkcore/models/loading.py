@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from chunkcore.columns import distinct
 from chunkcore.errors import MissingExtraError, OptionError, echo
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
+from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.model_files import fetch, is_bert_folder
 from chunkcore.models.openvino import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
@@ -58,7 +60,7 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     chunkcore.errors.OptionError: the embedder 'openvino:' names no model: expected ...
     """
     if not isinstance(spec, str):
-        if isinstance(spec, Embedder):
+        if isinstance(spec, (LazyEmbedder, CachedEmbedder, Embedder)):  # in this order: the last one loads lazy ones
             return spec
         raise OptionError(
             f"an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and "
@@ -82,6 +84,42 @@ def _check_package(fingerprint: str) -> None:
             f"{_PACKAGE_FINGERPRINT}: they were changed, and so may be its vectors. Install the package again",
             stacklevel=3,
         )
+
+
+class LazyEmbedder:
+    """The embedder that a string names, loaded when something embeds or asks for its tokens or its fingerprint.
+
+    >>> LazyEmbedder("torch:some/model").name
+    'torch:some/model'
+    """
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.spec,)
+
+    @cached_property
+    def name(self) -> str:
+        """The backend and the model; the string itself where no backend is installed."""
+        try:
+            return ":".join(_parse(self.spec))
+        except MissingExtraError:
+            return self.spec
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(get_embedder(self.spec), name)
+
+
+def lazy_embedder(spec: str | Embedder) -> Embedder:
+    """As `get_embedder`; the model of a string is loaded when first used. Raises `OptionError`: no such model."""
+    if not isinstance(spec, str):
+        return get_embedder(spec)
+    embedder = LazyEmbedder(spec)
+    _ = embedder.name
+    return cast("Embedder", embedder)
 
 
 @embedders.register("openvino")
