@@ -414,38 +414,20 @@ class _Embedder(BridgedEmbedder):
 
     def _documents(self, texts: list[str]) -> Any:
         _warm_up(self.model)
-        return finished(self._of_texts(texts, at_once(_run)))
+        if not self._whole_batches:
+            return [self.model.run(text=text)["embedding"] for text in texts]
+        numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
+        # Embedders may return documents in another order.
+        vectors = {document.id: document.embedding for document in self.model.run(documents=numbered)["documents"]}
+        if len(vectors) != len(texts):
+            raise ModelError(f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}")
+        return [vectors.get(str(place)) for place in range(len(texts))]
 
     def _queries(self, texts: list[str]) -> Any:
         if self.text_embedder is None:
             return self._documents(texts)
         _warm_up(self.text_embedder)
-        return finished(_one_by_one(self.text_embedder, texts, at_once(_run)))
-
-    async def _adocuments(self, texts: list[str]) -> Any:
-        await asyncio.to_thread(_warm_up, self.model)
-        return await self._of_texts(texts, _run_async)
-
-    async def _aqueries(self, texts: list[str]) -> Any:
-        if self.text_embedder is None:
-            return await self._adocuments(texts)
-        await asyncio.to_thread(_warm_up, self.text_embedder)
-        return await _one_by_one(self.text_embedder, texts, _run_async)
-
-    async def _of_texts(self, texts: list[str], run: _Runner) -> list[Any]:
-        if not self._whole_batches:
-            return await _one_by_one(self.model, texts, run)
-        numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
-        answer = await run(self.model, {"documents": numbered})
-        # Embedders may return documents in another order.
-        found = {document.id: document.embedding for document in answer["documents"]}
-        if len(found) != len(texts):
-            raise ModelError(f"the model {self.name!r} was given {len(texts)} texts and answered with {len(found)}")
-        return [found.get(str(place)) for place in range(len(texts))]
-
-
-async def _one_by_one(component: Any, texts: list[str], run: _Runner) -> list[Any]:
-    return [(await run(component, {"text": text}))["embedding"] for text in texts]
+        return [self.text_embedder.run(text=text)["embedding"] for text in texts]
 
 
 class _LLM(BridgedLLM):
@@ -457,26 +439,18 @@ class _LLM(BridgedLLM):
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         _warm_up(self.model)
-        return _read(_run(self.model, self._values(messages, schema)))
-
-    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        await asyncio.to_thread(_warm_up, self.model)
-        return _read(await _run_async(self.model, self._values(messages, schema)))
+        reply = self.model.run(**self._values(messages, schema))["replies"][0]
+        return reply_of(reply.text or "", reply.meta)
 
     def _values(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-        values: dict[str, Any] = {"messages": [_FROM[each["role"]](each["content"]) for each in messages]}
+        values: dict[str, Any] = {"messages": [_FROM[turn["role"]](turn["content"]) for turn in messages]}
         if schema is not None:
             # By name: the class itself takes a second to import.
             if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
                 raise NotImplementedError
-            held = {"name": "answer", "strict": True, "schema": titled(schema)}
-            values["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": held}}
+            named = {"name": "answer", "strict": True, "schema": titled(schema)}
+            values["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": named}}
         return values
-
-
-def _read(answer: Mapping[str, Any]) -> Reply:
-    reply = answer["replies"][0]
-    return reply_of(reply.text or "", reply.meta)
 
 
 # ---- Components and pipelines as retrievers
