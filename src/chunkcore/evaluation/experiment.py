@@ -151,10 +151,10 @@ def run_experiment(
         for place, (method, strategy) in enumerate(pairs, start=1):
             used = model if method.embeds or strategy.embeds else ""
             parts = (strategy.name, method.name if len(methods) > 1 else "", used if len(meters) > 1 else "")
-            report = _report(cuts[strategy.name], method, vectors, scorer, scored, meter)
+            report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored, meter)
             cost = report.cost and report.cost.priced(prices or ModelPrices())
             report = replace(report, chunker=strategy.name, retriever=method.name, embedder=used)
-            reports.append(replace(report, name=system_name(*parts), cost=cost))
+            reports.append(replace(report, cost=cost))
             if done is not None:
                 done(reports[-1])
             report_progress("search", place, len(pairs))
@@ -188,6 +188,7 @@ def _cut_all(
 
 
 def _report(
+    name: str,
     cut: _Cut,
     method: RetrievalMethod,
     vectors: MeteredVectors,
@@ -206,7 +207,7 @@ def _report(
         index = method.index(corpus, vectors)
         limits = [(depth, budget or None, measures)] if index.nested else _one_by_one(measures, depth)
         runs = [
-            (run_retriever(index, queries, k, most, sizes=sizes, counter=scorer.counter), group)
+            (run_retriever(index, queries, k, most, sizes=sizes, counter=scorer.counter, name=name), group)
             for k, most, group in limits
         ]
     texts = [query.text for query in queries]
