@@ -291,3 +291,47 @@ def test_haystack_embedders_of_chunkcore():
         question.run([document])
     with pytest.raises(TypeError, match="list of Documents"):
         documents.run("tea")
+
+
+def test_haystack_children_and_auto_merging():
+    document = haystack()
+    from haystack import Pipeline
+    from haystack.components.retrievers import AutoMergingRetriever
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    from chunkadapters.haystack import ChunkcoreChildSplitter, ChunkcoreDocumentSplitter
+
+    pipeline = Pipeline()
+    pipeline.add_component("large", ChunkcoreDocumentSplitter("recursive:size=10,overlap=0,counter=words"))
+    pipeline.add_component("small", ChunkcoreChildSplitter("recursive:size=5,overlap=0,counter=words"))
+    pipeline.connect("large", "small")
+    pipeline = Pipeline.loads(pipeline.dumps())
+    told = pipeline.run({"large": {"documents": [document]}})["small"]
+    parents, children = told["parents"], told["children"]
+    assert [each.meta["__children_ids"] for each in parents] == [
+        [child.id for child in children if child.meta["__parent_id"] == each.id] for each in parents
+    ]
+    assert all(TEXT[child.meta["root_idx_start"] : child.meta["root_idx_end"]] == child.content for child in children)
+    store = InMemoryDocumentStore()
+    store.write_documents(parents)
+    merging = AutoMergingRetriever(store, threshold=0.5)
+    assert [each.id for each in merging.run(children[:2])["documents"]] == [parents[0].id]
+    assert {each.meta["__level"] for each in children} == {1}
+
+
+def test_haystack_segments_are_children():
+    document = haystack()
+    from chunkadapters.haystack import ChunkcoreChildSplitter, ChunkcoreDocumentSplitter
+
+    chunks = ChunkcoreDocumentSplitter(Pairs()).run([document])["documents"]
+    told = ChunkcoreChildSplitter().run(chunks)
+    assert [each.content for each in told["children"]] == [*SENTENCES, "The sea is deep."]
+    for child in told["children"]:
+        assert TEXT[child.meta["split_idx_start"] : child.meta["split_idx_end"]] == child.content
+        assert child.meta["source_id"] == "drinks"
+        assert "segments" not in child.meta
+    assert [len(each.meta["__children_ids"]) for each in told["parents"]] == [2, 2, 1]
+    with pytest.raises(TypeError, match="list of Documents"):
+        ChunkcoreChildSplitter().run("tea")
+    with pytest.raises(ValueError, match="spec string"):
+        ChunkcoreChildSplitter(5)

@@ -195,3 +195,41 @@ def test_join_pages_refuses_what_it_cannot_join():
     ]:
         with pytest.raises(DataError, match=told):
             join_pages(wrong)
+
+
+def test_join_pages_of_docling():
+    types = pytest.importorskip("docling_core.types.doc")
+    given = types.DoclingDocument(name="tea")
+    for number in (1, 2):
+        given.add_page(page_no=number, size=types.Size(width=600, height=800))
+
+    def prov(page, left, top, right, bottom, length):
+        box = types.BoundingBox(l=left, t=top, r=right, b=bottom, coord_origin=types.CoordOrigin.BOTTOMLEFT)
+        return types.ProvenanceItem(page_no=page, bbox=box, charspan=(0, length))
+
+    given.add_heading("Tea", level=1, prov=prov(1, 60, 740, 120, 720, 3))
+    given.add_text(types.DocItemLabel.TEXT, "Black tea is hot.", prov=prov(1, 60, 700, 300, 680, 17))
+    cells = [
+        types.TableCell(
+            text=text,
+            start_row_offset_idx=r,
+            end_row_offset_idx=r + 1,
+            start_col_offset_idx=c,
+            end_col_offset_idx=c + 1,
+        )
+        for r, row in enumerate([["Kind", "Heat"], ["black", "hot"]])
+        for c, text in enumerate(row)
+    ]
+    table = types.TableData(table_cells=cells, num_rows=2, num_cols=2)
+    given.add_table(table, prov=prov(2, 60, 700, 300, 600, 0))
+    joined = join_pages(given)
+    assert joined.text.startswith("## Tea\n\nBlack tea is hot.\n\n|")
+    assert [(mark.kind, mark.span.slice(joined.text)[:6]) for mark in joined.marks] == [
+        ("heading", "## Tea"),
+        ("table", joined.text[27:33]),
+        ("page", "## Tea"),
+        ("page", joined.text[27:33]),
+    ]
+    place = joined.text.index("Black")
+    assert joined.pages_of(Span(place, place + 5)) == (1,)
+    assert joined.pages_of(Span(30, 31)) == (2,)

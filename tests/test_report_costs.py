@@ -76,7 +76,7 @@ def test_recall_is_drawn_against_money_where_prices_are_known_else_against_token
     assert "models" in tokens.title
     asked = next(row for row, report in enumerate(priced.reports) if report.cost.llm_calls)
     assert tokens.values[asked] == pytest.approx(2.0 + 0.1)
-    assert 'aria-label="Recall@5 against cost, a point a strategy"' in html_report(priced)
+    assert 'aria-label="Recall@5 against cost, a point a system"' in html_report(priced)
 
 
 def test_a_strategy_without_a_cost_is_no_point_of_the_plot(priced):
@@ -84,7 +84,7 @@ def test_a_strategy_without_a_cost_is_no_point_of_the_plot(priced):
     reports = (replace(first, cost=None), *others)
     made = replace(priced, comparison=replace(priced.comparison, reports=reports))
     source = html_report(made)
-    (drawn, *_) = re.findall(r'aria-label="Recall@5 against cost, a point a strategy">.*?</svg>', source)
+    (drawn, *_) = re.findall(r'aria-label="Recall@5 against cost, a point a system">.*?</svg>', source)
     assert drawn.count('class="dot') == len(others)
 
 
@@ -95,7 +95,7 @@ def test_chunkers_and_retrievers_stand_side_by_side():
     names = ("recursive:size=200", "recursive:size=200 · bm25", "sentence:size=100", "sentence:size=100 · bm25")
     made = study(names=names)
     table = cross_table(made)
-    assert [column.title for column in table.columns] == ["Strategy", "(not named)", "bm25"]
+    assert [column.title for column in table.columns] == ["Chunker", "(not named)", "bm25"]
     shown = {row[0].text: row[1:] for row in table.rows}
     for name in names:
         strategy, _, way = name.partition(" · ")
@@ -107,7 +107,7 @@ def test_chunkers_and_retrievers_stand_side_by_side():
         assert cell.number == made.reports.index(report) + 1
         assert cell.strong == (name in made.comparison.tied)
     assert "side by side" in html_report(made)
-    assert "by strategy and search" in markdown_report(made)
+    assert "by chunker and search" in markdown_report(made)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_every_measure_is_tabled_for_each_collection():
     plays, tales = collection_score_tables(made, 10, "token")
     assert plays.title == "plays: 10 questions, k = 10"
     titles = [column.title for column in tales.columns]
-    assert titles == ["Strategy", "Recall", "Precision", "IoU", "F1", "PrecisionΩ"]
+    assert titles == ["Chunker", "Recall", "Precision", "IoU", "F1", "PrecisionΩ"]
     mean, std, _ = made.reports[2].by_collection("IoU@10")["tales"]
     cell = tales.rows[2][titles.index("IoU")]
     assert (cell.text, cell.details) == (f"{100 * mean:.1f}", (f"± {100 * std:.1f}",))
@@ -149,7 +149,7 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
     made = study()
     source = html_report(made)
     found = made.comparison
-    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every strategy.*?</svg>', source)
+    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every system.*?</svg>', source)
     for number, report in enumerate(made.reports, 1):
         low, high = found.intervals[report.name]
         value = 100 * report.mean("Recall@5")
@@ -157,7 +157,7 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
         kind = "distinct" if report.name in found.tied else "tied"
         assert re.search(rf'class="estimate s{number} {kind}"', drawn)
         assert f"first in {100 * found.firsts[report.name]:.0f} %" in drawn
-    assert source.index("Mean Recall@5 of every strategy") < source.index("<table")
+    assert source.index("Mean Recall@5 of every system") < source.index("<table")
 
 
 def test_a_mean_whose_interval_is_not_known_is_a_mark_alone():
@@ -174,7 +174,7 @@ def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot()
         for name, values in zip(("known", "unknown"), scores, strict=True)
     ]
     source = html_report(ReportPage(compare(reports, "Recall@5", resamples=100)))
-    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every strategy.*?</svg>', source)
+    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every system.*?</svg>', source)
     assert drawn.count('class="estimate') == 1
 
 

@@ -69,8 +69,11 @@ class Advice:
         tied = [
             name for name in standing if name != use and not _worse(found, name, use) and not _worse(found, use, name)
         ]
+        within = f"{measure.show(found.margin)}{measure.points}"
         if tied:
-            lines.append(("As good", f"{listed(tied)}: {asked:,} questions do not show a difference that matters."))
+            margin = " (the margin: smaller differences count as none)" if found.margin else ""
+            shown = f"{listed(tied)}: {asked:,} questions show no sure difference of {within} or more{margin}."
+            lines.append(("As good", shown))
             lines.append(("Why this one", _reason(use, near, costs, found.margin, measure)))
         if avoid := _avoided(page, use, tied, costs):
             lines.append(("Avoid", avoid))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping
-from functools import singledispatch
 from typing import Any
 
 from chunkcore.document import Chunks
-from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import installed_version
+from chunkcore.frames import draw
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice
+from chunkcore.report.missed import missed_by
 from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.rendering import assets, both_widths, markup, policy, template
 from chunkcore.report.tuning import option_plot, tuning_tables
@@ -44,12 +43,13 @@ def html_report(page: ReportPage) -> str:
     axis = tables.cost_axis(page)
     views = [_view(page, k, unit, axis) for unit in page.units for k in page.ks]
     data = questions(page, shown.documents if shown else {}) | {"documents": shown and shown.index}
+    advice = Advice.of(page)
     benchmark = page.benchmark
     facts = [("Collection", benchmark.name if benchmark else page.reports[0].benchmark)]
     if benchmark:
         facts.append(("Documents", tables.amount(len(benchmark.documents))))
     facts.append(("Questions", tables.amount(len(page.reports[0].query_ids))))
-    facts += [("Strategies", tables.amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
+    facts += [("Systems", tables.amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
     return str(
         template("page.html.jinja").render(
             policy=policy(style, script),
@@ -60,7 +60,8 @@ def html_report(page: ReportPage) -> str:
             viewer_notes=shown.notes if shown else [],
             page=page,
             version=installed_version(),
-            advice=Advice.of(page),
+            advice=advice,
+            missed=missed_by(page, advice.use),
             facts=facts,
             warnings=tables.warnings(page),
             views=views,
@@ -191,7 +192,7 @@ def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis, widt
         width=width,
         x_label=axis.label,
         y_label=f"{measure}, %",
-        title=f"{measure} against {axis.title}, a point a strategy",
+        title=f"{measure} against {axis.title}, a point a system",
         x_unit=axis.unit,
     )
 
@@ -209,36 +210,9 @@ def _means(page: ReportPage, width: int) -> str:
         rows,
         width=width,
         x_label=f"{found.measure}{', %' if found.measure.is_share else ' × 100'}",
-        title=f"Mean {found.measure} of every strategy, with its {page.level} interval",
+        title=f"Mean {found.measure} of every system, with its {page.level} interval",
         notes=notes if len(rows) > 1 else (),
     )
-
-
-class Drawing(str):
-    """An SVG picture that shows itself in a notebook."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"Drawing({len(self):,} characters of SVG)"
-
-    def _repr_html_(self) -> str:
-        # An image keeps its styles to itself, and runs nothing.
-        return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(self.encode()).decode()}">'
-
-
-def plot(result: object) -> Drawing:
-    """The picture of a comparison, report, tuning, chunked corpus, list of chunks or list of hits, for a notebook.
-
-    Raises `DataError`: another result.
-    """
-    return Drawing(draw(result))
-
-
-@singledispatch
-def draw(found: object) -> str:
-    """The picture of a result, as SVG."""
-    raise DataError(f"there is no plot of a {type(found).__name__}: give a comparison, report, tuning, chunks or hits")
 
 
 @draw.register
@@ -302,8 +276,8 @@ def _forest(page: ReportPage, width: int) -> str:
     return plots.intervals(
         rows,
         width=width,
-        x_label=f"points of {page.comparison.measure} from strategy 1",
-        title=f"Difference of every other strategy from {top.report.name}, in points of {page.comparison.measure}",
+        x_label=f"points of {page.comparison.measure} from system 1",
+        title=f"Difference of every other system from {top.report.name}, in points of {page.comparison.measure}",
         differences=True,
     )
 

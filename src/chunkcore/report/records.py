@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +25,7 @@ from chunkcore.files import write_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.html import html_report
+from chunkcore.report.missed import missed_by, missed_table
 from chunkcore.report.page import ReportPage
 from chunkcore.report.tuning import tuning_tables
 
@@ -32,9 +33,14 @@ from chunkcore.report.tuning import tuning_tables
 def markdown_report(page: ReportPage) -> str:
     """The verdict, and every table of the HTML page at every k and in every unit."""
     name = page.benchmark.name if page.benchmark else page.reports[0].benchmark
-    parts = [f"# Chunking strategies on {markdown_cell(name)}", Advice.of(page).markdown()]
+    advice = Advice.of(page)
+    parts = [f"# Chunkers and retrievers on {markdown_cell(name)}", advice.markdown()]
     parts += [f"> {markdown_cell(text)}" for text in tables.warnings(page)]
     parts += ["## Verdict", markdown_cell(page.tuning.verdict if page.tuning else page.comparison.verdict)]
+    parts += _titled(
+        missed_table(missed_by(page, advice.use)),
+        f"Of {markdown_cell(advice.use)}, the questions with the least recall.",
+    )
     for unit in page.units:
         for k in page.ks:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
@@ -233,13 +239,13 @@ def reports_checksum(reports: Sequence[Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """Paths of the files of a report."""
+    """Paths of the files of a report; None for one that was not written."""
 
-    html: Path
-    markdown: Path
-    json: Path
-    scores: Path
-    questions: Path
+    html: Path | None = None
+    markdown: Path | None = None
+    json: Path | None = None
+    scores: Path | None = None
+    questions: Path | None = None
 
 
 def write_report(
@@ -252,9 +258,11 @@ def write_report(
 ) -> ReportFiles:
     """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``, each atomically.
 
+    A path that ends in ``.html``, ``.md`` or ``.json`` is written as that one file.
+
     Args:
         found: a comparison, reports to compare, or a page with everything to show.
-        folder: created if missing.
+        folder: created if missing; or one file.
         benchmark: shows its questions, documents and chunks on the page.
         measure: for the verdict on reports; see `compare`.
 
@@ -273,6 +281,15 @@ def write_report(
     if not isinstance(found, ReportPage | Comparison):
         found = compare(found, measure)
     page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
+    place = Path(folder)
+    one: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
+        ".html": ("html", html_report),
+        ".md": ("markdown", markdown_report),
+        ".json": ("json", json_report),
+    }
+    if place.suffix in one and not place.is_dir():
+        kind, render = one[place.suffix]
+        return ReportFiles(**{kind: write_text(place, render(page))})
     texts = {
         "markdown": ("report.md", markdown_report(page)),
         "json": ("report.json", json_report(page)),
@@ -281,4 +298,4 @@ def write_report(
         "questions": ("questions.csv", f"\ufeff{question_csv(page)}"),
         "html": ("report.html", html_report(page)),
     }
-    return ReportFiles(**{kind: write_text(Path(folder) / name, text) for kind, (name, text) in texts.items()})
+    return ReportFiles(**{kind: write_text(place / name, text) for kind, (name, text) in texts.items()})

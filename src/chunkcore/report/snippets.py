@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
@@ -11,10 +12,16 @@ from chunkcore.chunkers.base import strategies
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.registry import format_spec, split_spec
 
-_ADAPTERS = {
-    "LangChain": ("chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),
-    "LlamaIndex": ("chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser", "IndexRetriever"),
-    "Haystack": ("chunkadapters.haystack", "ChunkcoreDocumentSplitter", "splitter", "ChunkcoreIndexRetriever"),
+_ADAPTERS = {  # package, module, splitter, its variable, and the retriever of a saved index
+    "LangChain": ("langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),
+    "LlamaIndex": ("llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser", "IndexRetriever"),
+    "Haystack": (
+        "haystack",
+        "chunkadapters.haystack",
+        "ChunkcoreDocumentSplitter",
+        "splitter",
+        "ChunkcoreIndexRetriever",
+    ),
 }
 # The measured system: the same chunks, retriever, model and budget.
 _SYSTEM = """from chunkcore import load_documents
@@ -28,6 +35,10 @@ index.save("index")  # once: later, and in other programs, "index" is all that i
 from {module} import {cls}
 
 retriever = {cls}("index", max_tokens=1000)"""
+
+_PLAIN = """
+for passage in index.retrieve("your question", max_tokens=1000):
+    print(passage.document_id, passage.text)"""
 
 
 def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
@@ -45,9 +56,9 @@ def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
 
 
 def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
-    """Code to paste, by title: the splitter of each framework; with a retriever, the whole system as it was measured.
+    """Code to paste, by title: the chunker in each framework; with a retriever, the whole system as it was measured.
 
-    `embedder` is a name for `get_embedder`.
+    The frameworks that are installed come first, then plain Python. `embedder` is a name for `get_embedder`.
 
     >>> print(snippets("sentence:size=100")["LangChain"])
     from chunkadapters.langchain import ChunkcoreTextSplitter
@@ -58,18 +69,18 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     name, options = split_spec(spec)
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
+    system = _system(spec, retriever, embedder) if retriever else ""
     blocks = {}
-    if retriever:
-        blocks["Retriever"] = _system(spec, retriever, embedder)
-    for framework, (module, splitter, variable, retriever_class) in _ADAPTERS.items():
+    for framework, (package, module, splitter, variable, retriever_class) in _ADAPTERS.items():
+        block = f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
         if retriever:
-            blocks[framework] = blocks["Retriever"] + _DEPLOYED.format(module=module, cls=retriever_class)
-        else:
-            blocks[framework] = (
-                f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
-            )
+            block = system + _DEPLOYED.format(module=module, cls=retriever_class)
+        blocks[framework] = (find_spec(package) is None, block)
+    if retriever:
+        blocks["Python"] = (False, f"{system}\n{_PLAIN}")
+    ordered = {title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])}
     written: str = yaml.safe_dump([{"strategy": name, **options}], sort_keys=False, width=1_000)
-    return blocks | {
+    return ordered | {
         "YAML, for compare --config": written.rstrip("\n"),
         "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
     }

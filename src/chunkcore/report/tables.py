@@ -179,8 +179,22 @@ def _spread(value: float, around: float) -> Cell:
     return Cell(percent(value), (f"± {percent(around)}",) if math.isfinite(around) else ())
 
 
-def _strategy(title: str = "Strategy") -> Column[System]:
-    return Column(title, lambda row: Cell(row.report.name, number=row.number), kind="text", short=title)
+def _system_columns(page: ReportPage, title: str = "Chunker") -> list[Column[System]]:
+    """What names a system: its chunker, then its retriever and embedder where these are known or vary."""
+    columns = [
+        Column[System](title, lambda row: Cell(row.report.system[0], number=row.number), kind="text", short=title)
+    ]
+    if any(report.retriever for report in page.reports):
+        columns.append(Column("Retriever", lambda row: row.report.retriever or MISSING, kind="text", short="Retriever"))
+    if len({report.embedder for report in page.reports} - {""}) > 1:
+        columns.append(Column("Embedder", lambda row: row.report.embedder or MISSING, kind="text", short="Embedder"))
+    return columns
+
+
+def with_values(table: Table[Row]) -> Table[Row]:
+    """The table without the columns that have no value in any row."""
+    kept = [place for place, _ in enumerate(table.columns) if any(row[place].text != MISSING for row in table.rows)]
+    return replace(table, columns=tuple(table.columns[place] for place in kept))
 
 
 def _chunks(title: str, name: str, **more: Any) -> Column[System]:
@@ -200,7 +214,7 @@ def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> C
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
     columns = [
-        _strategy(),
+        *_system_columns(page),
         *_score_columns(page, k, unit),
         Column[System](
             "Tokens retrieved",
@@ -220,7 +234,7 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     if any(cost.money is not None for cost in known):
         price = partial(_cost, "Per million", "Cost", lambda cost: money(cost.money_per_million))
         columns.append(price(short="Money per\nmillion", priority=1))
-    return Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems)
+    return with_values(Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems))
 
 
 _HEADING = 12  # characters of a heading in a terminal; longer ones are broken
@@ -278,7 +292,7 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     found = {row.report.name: row.report.by_collection(measure) for row in scored}
     asked = page.reports[0].collections
     columns = [
-        _strategy(),
+        *_system_columns(page),
         Column[System](
             f"All ({len(asked):,})", lambda row: _spread(mean(row.report, measure), std(row.report, measure))
         ),
@@ -307,7 +321,7 @@ def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Tabl
         Table(
             f"{name or '(none)'}: {page.reports[0].collections.count(name):,} questions, {describe_depth(k)}",
             (
-                _strategy(),
+                *_system_columns(page),
                 *(Column(heading(each), partial(_in_collection, scores, name)) for each, scores in found.items()),
             ),
             page.systems,
@@ -330,7 +344,11 @@ def difference_table(page: ReportPage) -> Table[System]:
         return Cell(f"{alike}{signed(100 * found.mean)}", (interval,), strong=found.distinct)
 
     columns = (Column(str(other.number), partial(difference, other), number=other.number) for other in page.systems)
-    return Table(f"Differences of {page.comparison.measure}", (_strategy("Row minus column"), *columns), page.systems)
+    return Table(
+        f"Differences of {page.comparison.measure}",
+        (*_system_columns(page, "Row minus column"), *columns),
+        page.systems,
+    )
 
 
 def pairs_note(page: ReportPage) -> str:
@@ -370,7 +388,7 @@ def chunk_table(page: ReportPage) -> Table[System] | None:
     known = tuple(row for row in page.systems if row.report.chunks is not None)
     shown = {"Number": "count", "Mean tokens": "mean", "Std": "std"}
     shown |= {"Shortest": "minimum", "Median": "median", "Longest": "maximum"}
-    columns = (_strategy(), *(_chunks(title, name) for title, name in shown.items()))
+    columns = (*_system_columns(page), *(_chunks(title, name) for title, name in shown.items()))
     return Table("Chunks", columns, known) if known else None
 
 
@@ -472,7 +490,7 @@ def located_table(page: ReportPage) -> Table[System] | None:
     if all(how == "spans" or not count for report in page.reports for how, count in report.located.items()):
         return None
     columns = (Column[System](FOUND_BY[how], partial(_located, how), "Pieces located") for how in get_args(MatchKind))
-    return Table("How pieces were located", (_strategy(), *columns), page.systems)
+    return Table("How pieces were located", (*_system_columns(page), *columns), page.systems)
 
 
 def _located(how: MatchKind, row: System) -> Cell:
@@ -540,7 +558,8 @@ def cost_table(page: ReportPage) -> Table[System] | None:
             _cost("Documents", "Money", lambda cost: money(cost.money)),
             _cost("per million tokens", "Money", lambda cost: money(cost.money_per_million)),
         ]
-    return Table("What each strategy costs", (_strategy(), *columns), page.systems) if columns else None
+    table = Table("What each system costs", (*_system_columns(page), *columns), page.systems)
+    return with_values(table) if columns else None
 
 
 def _seconds(step: str) -> Column[System]:
@@ -574,7 +593,7 @@ def cross_table(page: ReportPage) -> Table[str] | None:
         return Cell(percent(mean(report, page.comparison.measure)), details, tied, number)
 
     columns = (
-        Column[str]("Strategy", lambda strategy: strategy, kind="text"),
+        Column[str]("Chunker", lambda strategy: strategy, kind="text"),
         *(Column[str](way or "(not named)", partial(cell, way), "Searched by", "text") for way in ways),
     )
-    return Table(f"{page.comparison.measure} by strategy and search", columns, strategies)
+    return Table(f"{page.comparison.measure} by chunker and search", columns, strategies)

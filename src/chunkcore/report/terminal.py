@@ -43,7 +43,8 @@ def print_advice(advice: Advice, console: Console) -> None:
     for number, (label, text) in enumerate(advice.lines):
         block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
     console.print(block)
-    for title, text in {"": advice.command, **advice.pasted}.items():
+    first = dict(list(advice.pasted.items())[:1])  # the page has the others
+    for title, text in {"": advice.command, **first}.items():
         if text:
             console.print(Text(f"\n{title}:\n" if title else ""))
             # White space stays, what could steer a terminal does not.

