@@ -27,7 +27,7 @@ from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.models.llm.asking import BadAnswerError, found_json
 from chunkcore.reading import read_file
-from chunkcore.retrieval.hybrid import get_retriever
+from chunkcore.retrieval.loading import get_retriever
 from chunkcore.segmenters.base import get_segmenter
 from chunkcore.tuning import expand_grid
 from tests import test_bad_files

@@ -27,7 +27,7 @@ from chunkcore.questions.generate import Generated, GenerationOptions, generate_
 from chunkcore.questions.page import files_beside, write_generated
 from chunkcore.questions.validate import validate_benchmark
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
-from chunkcore.retrieval.hybrid import get_retriever
+from chunkcore.retrieval.loading import get_retriever
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 

@@ -67,11 +67,7 @@ def search(
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
         raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
     searched = _opened(docs, embedder if dense else None, keep=not no_cache, reread=verify)
-    conditions = {"where": _conditions(where)} if where else {}
-    passages = searched.index.retrieve(question, k, max_tokens, **conditions)
-    words = set(word_keys(question, _FORM))
-    if not dense:
-        passages = [passage for passage in passages if words.intersection(word_keys(passage.text, _FORM))]
+    passages = searched.index.retrieve(question, k, max_tokens, where=_conditions(where))
     documents = running.several(len(searched.index.corpus.documents), "document")
     if not passages:
         running.say(f"chunkcore: nothing relevant in {documents}: try other words, or --dense", err=True)
@@ -84,6 +80,7 @@ def search(
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
+    words = set(word_keys(question, _FORM))
     for number, (row, passage) in enumerate(zip(rows, passages, strict=True), start=1):
         console.print(_shown(f"[{number}]", row, passage, words))
     running.say(f"{running.several(len(passages), 'passage')} from {documents}", err=True)

@@ -21,18 +21,18 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.dense import Dense as Dense
     from chunkcore.retrieval.dense import Late as Late
     from chunkcore.retrieval.hybrid import Hybrid as Hybrid
-    from chunkcore.retrieval.hybrid import get_retriever as get_retriever
     from chunkcore.retrieval.lexical import BM25 as BM25
     from chunkcore.retrieval.lexicon import Postings as Postings
     from chunkcore.retrieval.lexicon import word_keys as word_keys
     from chunkcore.retrieval.lexicon import words as words
+    from chunkcore.retrieval.loading import get_retriever as get_retriever
+    from chunkcore.retrieval.loading import load_index as load_index
     from chunkcore.retrieval.passages import Passages as Passages
     from chunkcore.retrieval.rerank import CallableReranker as CallableReranker
     from chunkcore.retrieval.rerank import CrossEncoderReranker as CrossEncoderReranker
     from chunkcore.retrieval.rerank import Reranked as Reranked
     from chunkcore.retrieval.rerank import Reranker as Reranker
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
-    from chunkcore.retrieval.saved import load_index as load_index
     from chunkcore.retrieval.saved import read_manifest as read_manifest
     from chunkcore.retrieval.stage import Assembled as Assembled
     from chunkcore.retrieval.stage import AutoMerge as AutoMerge

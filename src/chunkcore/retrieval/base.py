@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.registry import Registry, check_number, check_option_names, check_options, format_spec, plain_options
 from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus, Where
+from chunkcore.retrieval.saved import save_index, updated, without
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
@@ -163,8 +164,6 @@ class Index(ABC):
 
     def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
         """Write the index into a folder, from which `load_index` opens it; see `save_index`."""
-        from chunkcore.retrieval.saved import save_index
-
         return save_index(self, folder, notes=notes)
 
     def update(self, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
@@ -180,18 +179,14 @@ class Index(ABC):
             DataError: an item is no `Document`.
             OptionError: the chunker is not known.
         """
-        from chunkcore.retrieval.saved import updated
-
-        return updated(self, documents, chunker=chunker)
+        return cast(Index, updated(self, documents, chunker=chunker))
 
     def delete(self, ids: Iterable[str]) -> Index:
         """A new index without the documents of these ids: ``index = index.delete(...)``. Nothing is embedded.
 
         Raises `DataError`: there is no such document.
         """
-        from chunkcore.retrieval.saved import without
-
-        return without(self, ids)
+        return cast(Index, without(self, ids))
 
     def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.

@@ -1,4 +1,4 @@
-"""`get_retriever`: a retrieval method of a string. `Hybrid`: several methods fused."""
+"""`Hybrid`: several methods fused."""
 
 from __future__ import annotations
 
@@ -13,49 +13,15 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import check_ranges, split_options
+from chunkcore.registry import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense
 from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.stage import stages
+from chunkcore.retrieval.loading import get_retriever
 from chunkcore.retrieval.vectors import TextVectors
 
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
-
-
-def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
-    """The retrieval method of a string (or a `RetrievalMethod` unchanged).
-
-    A string has the method's name, its options, and any `stages` with theirs. Values are read as in a strategy's string
-    (`get_chunker`).
-
-    Raises `OptionError`: a malformed string, no such method or option, or a bad value.
-
-    >>> get_retriever("bm25:k1=2").name, get_retriever("hybrid:bm25,late,depth=50+rerank:depth=20+window:2").name
-    ('bm25:k1=2.0', 'hybrid:bm25,late,depth=50+rerank:depth=20+window:2')
-    """
-    if isinstance(spec, RetrievalMethod):
-        return spec
-    if not isinstance(spec, str):
-        raise OptionError(f"a retriever is a string or a RetrievalMethod; got {type(spec).__name__}")
-    parts: list[str] = []
-    shown = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), spec)
-    for suffix in reversed(list(_SUFFIX.finditer(shown))):
-        if suffix[1] in stages:
-            method = get_retriever(spec[: suffix.start()])
-            options = split_options(spec[suffix.end() :], spec, "retriever", parts)
-            if "method" in options:
-                raise OptionError(f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}")
-            return stages.get(suffix[1]).read(parts, {**options, "method": method})
-    name, _, rest = spec.partition(":")
-    before, plus, unknown = name.rpartition("+")
-    if plus and before.strip() in retrievers:
-        stages.get(unknown.strip())
-    options = split_options(rest, spec, "retriever", parts)
-    return retrievers.get(name.strip()).read(parts, options)
 
 
 @retrievers.register("hybrid")

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.files import installed_version, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_embedder
-from chunkcore.retrieval.base import Index
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.hybrid import get_retriever
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors
@@ -51,7 +49,27 @@ _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
-def save_index(index: Index, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
+class Method(Protocol):
+    """What an index was made by."""
+
+    @property
+    def name(self) -> str: ...
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Any: ...
+
+
+class Savable(Protocol):
+    """What is saved of an index."""
+
+    corpus: ChunkedCorpus
+    vectors: TextVectors | None
+    norms: Mapping[str, NDArray[Any]]
+    superseded: bool
+
+    @property
+    def method(self) -> Method: ...
+
+
+def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
     """Write an index into a folder; an index that is there is replaced in one step.
 
     Args:
@@ -102,29 +120,6 @@ def _only_writer(root: Path) -> Iterator[None]:
         yield
 
 
-def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) -> Index:
-    """The index that `Index.save` wrote. Vectors stay on disk and are read by memory map; no model is loaded until a
-    question is embedded.
-
-    Args:
-        folder: of the index.
-        embedder: the model that made the vectors, where its name alone does not load it.
-
-    Raises:
-        DataError: there is no index, it is damaged, of another version, or `embedder` is another model.
-
-    >>> import tempfile
-    >>> from chunkcore import Document, chunk_corpus, get_retriever
-    >>> fox = Document("fox.txt", "The fox naps at noon. The crow sings at night.")
-    >>> index = get_retriever("passages:lexical").index(chunk_corpus([fox], "sentence:size=6"))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     loaded = load_index(index.save(folder))
-    ...     [passage.text for passage in loaded.retrieve("Who sings?", max_tokens=6)]
-    ['The crow sings at night.']
-    """
-    return _Opened(Path(folder)).index(embedder)
-
-
 def read_manifest(folder: Path | str) -> dict[str, Any]:
     """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes. Raises `DataError`."""
     file = Path(folder) / MANIFEST
@@ -142,7 +137,7 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     return manifest
 
 
-def updated(index: Index, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
+def updated(index: Savable, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Any:
     """See `Index.update`."""
     changes: dict[str, Document] = {}
     for document in documents:
@@ -162,7 +157,7 @@ def updated(index: Index, documents: Iterable[Document], *, chunker: Chunker | s
     return _rebuilt(index, gone, ChunkedCorpus(chunks, added))
 
 
-def without(index: Index, ids: Iterable[str]) -> Index:
+def without(index: Savable, ids: Iterable[str]) -> Any:
     """See `Index.delete`."""
     names = {ids} if isinstance(ids, str) else set(ids)
     unknown = sorted(names - {document.id for document in index.corpus.documents})
@@ -171,7 +166,7 @@ def without(index: Index, ids: Iterable[str]) -> Index:
     return _rebuilt(index, names, ChunkedCorpus()) if names else index
 
 
-def _rebuilt(index: Index, gone: set[str], added: ChunkedCorpus) -> Index:
+def _rebuilt(index: Savable, gone: set[str], added: ChunkedCorpus) -> Any:
     """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
     before = index.corpus
     stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
@@ -226,7 +221,7 @@ class SavedVectors(TextVectors):
 # ---- Writing
 
 
-def _files(index: Index) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _files(index: Savable) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The name and the bytes of each file of data."""
     corpus = index.corpus
     begin, rows, texts = 0, [], []
@@ -307,22 +302,17 @@ def _written(path: Path, parts: Iterable[bytes]) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _manifest(index: Index, data: str, files: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest(index: Savable, data: str, files: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
     corpus, vectors = index.corpus, index.vectors
     model = vectors.embedder if vectors is not None else None
     try:
         chunker = corpus.chunker.spec if corpus.chunker is not None else None
     except ChunkcoreError:  # an option has no name, such as a function; update then takes the chunker
         chunker = None
-    name = index.method.name
-    try:
-        get_retriever(name)
-    except ChunkcoreError as error:
-        raise OptionError(f"the retriever {name!r} cannot be saved: it is not made from its name ({error})") from error
     return {
         "format": FORMAT,
         "version": installed_version(),
-        "retriever": name,
+        "retriever": index.method.name,
         "chunker": chunker,
         "embedder": None if model is None else {"name": model.name, "fingerprint": model.fingerprint},
         "documents": len(corpus.documents),
@@ -393,17 +383,24 @@ class _MappedRows:
         return self._rows if dtype is None else self._rows.astype(dtype)
 
 
-class _Opened:
-    """A folder of a saved index, opened. A save by another program between two reads is met by reading again."""
+class OpenedFolder:
+    """A folder of a saved index, opened.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Attributes:
+        manifest: see `read_manifest`.
+
+    Raises `DataError`: there is no index, it is damaged, or of another version.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
         self.manifest = read_manifest(folder)
 
-    def index(self, embedder: Embedder | str | None) -> Index:
+    def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:
+        """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
         while True:
             try:
-                return self._index(embedder)
+                return self._read(embedder)
             except FileNotFoundError as error:
                 again = read_manifest(self.folder)
                 if again["data"] == self.manifest["data"]:
@@ -412,22 +409,20 @@ class _Opened:
             except (KeyError, ValueError, TypeError) as error:  # parts that do not fit together
                 raise _damaged(self.folder) from error
 
-    def _index(self, embedder: Embedder | str | None) -> Index:
+    def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:
         corpus = self._corpus()
-        method = get_retriever(self.manifest["retriever"])
         model = self.manifest["embedder"]
         if model is None:
-            return method.index(corpus, None)
+            return corpus, None
         norms = {name: self._file(f"norms-{name}.npy").array() for name in self._names("norms-")}
-        vectors = SavedVectors(
+        return corpus, SavedVectors(
             model["name"] if embedder is None else embedder,
             corpus,
             _MappedRows(self._file("vectors.npy")),
             fingerprint=model["fingerprint"],
-            retriever=method.name,
+            retriever=self.manifest["retriever"],
             norms=norms,
         )
-        return method.index(corpus, vectors)
 
     def _corpus(self) -> ChunkedCorpus:
         data = memoryview(self._file("texts.bin").bytes())

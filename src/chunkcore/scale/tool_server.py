@@ -40,9 +40,8 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
         where: keep documents whose metadata have these values, such as {"level": "public"}.
         Each passage has document_id, file, lines, pages, spans, score, text and the uri of its span.
         """
-        conditions = {"where": where} if where else {}
         try:
-            passages = searched.index.retrieve(question, max_tokens=min(max_tokens, _MOST), **conditions)
+            passages = searched.index.retrieve(question, max_tokens=min(max_tokens, _MOST), where=where or None)
         except ChunkcoreError as error:
             raise exceptions.ToolError(str(error)) from error
         rows = []
