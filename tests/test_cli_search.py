@@ -248,9 +248,9 @@ def test_only_what_changed_is_read_again(docs, cache, capfd, reads):
     before = (folder / "manifest.json").stat().st_mtime_ns
     assert asked(docs, capfd) == first
     assert (reads, (folder / "manifest.json").stat().st_mtime_ns) == ([], before)
-    (docs / "mill.txt").write_text("The ferry, the ferry.")
+    (docs / "mill.txt").write_text("The ferry stops at the mill.")
     (docs / "crows.txt").unlink()
-    (docs / "another.txt").write_text("No ferry here.")
+    (docs / "another.txt").write_text("The ferry is late here.")
     assert {row["document_id"] for row in asked(docs, capfd)} == {"another.txt", "deep/ferry.md", "mill.txt"}
     assert sorted(reads) == ["another.txt", "mill.txt"]
     assert read_manifest(folder)["documents"] == 3

@@ -42,7 +42,7 @@ def search(
     docs: Source,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
     max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")] = 500,
-    k: Annotated[int | None, typer.Option("--top-k", "-k", min=1, metavar="N", help="Passages at most.")] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, metavar="N", help="Passages at most.")] = None,
     where: Where = None,
     dense: Dense = False,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
