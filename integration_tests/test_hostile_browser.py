@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from chunkcore.document import Document, Span
@@ -16,8 +15,6 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Ev
 from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.scoring import score
 from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.questions.filters import Dropped, Filtered, Similarities
-from chunkcore.questions.page import filter_page
 from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run
 from chunkcore.tuning import TuneOptions, Tuning, tune
@@ -99,17 +96,6 @@ def report(tuned: Tuning) -> str:
 
 
 @pytest.fixture(scope="module")
-def filters() -> str:
-    texts = [hostile(f"question {number}") for number in range(3)]
-    cosines = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.2], [0.1, 0.2, 1.0]])
-    own = np.eye(3, dtype=bool)
-    similarities = Similarities(cosines, cosines, own, ~own, ~own)
-    dropped = (Dropped(1, hostile("a filter's reason"), 0.9),)
-    excerpts = [[hostile(f"excerpt {number}")] for number in range(3)]
-    return filter_page(Filtered(texts, excerpts, similarities, 0.5, 0.5, dropped))
-
-
-@pytest.fixture(scope="module")
 def tab() -> Iterator[Browser]:
     with browser() as opened:
         opened.size(1280, 900)
@@ -184,23 +170,13 @@ def test_nothing_in_the_report_and_its_viewer_runs_and_all_of_it_is_shown(tab, r
     assert "option value" in tab.ask("document.body.innerText")  # quoted, as a strategy's string quotes
 
 
-def test_nothing_in_the_filters_page_runs(tab, filters, tmp_path):
-    page = show(tab, filters, tmp_path)
-    check_nothing_ran(tab, page)
-    assert {"question 0", "question 1"} <= set(re.findall("«([^»]*)»", tab.ask("document.body.innerText")))
-    assert tab.ask("document.querySelectorAll('script').length") == 0
+POLICY = "default-src 'none'; style-src 'sha256'; script-src 'sha256'; base-uri 'none'; form-action 'none'"
 
 
-POLICY = "default-src 'none'; style-src 'sha256'; {}base-uri 'none'; form-action 'none'"
-
-
-@pytest.mark.parametrize("name", ["report", "filters"])
-def test_the_policy_stops_what_would_get_past_the_escaping(tab, report, filters, tmp_path, name):
-    source = {"report": report, "filters": filters}[name]
-    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', source)
-    scripts = "script-src 'sha256'; " if name == "report" else ""
-    assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == POLICY.format(scripts)
-    head, body, rest = re.split(r"(<body>)", source, maxsplit=1)
+def test_the_policy_stops_what_would_get_past_the_escaping(tab, report, tmp_path):
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', report)
+    assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == POLICY
+    head, body, rest = re.split(r"(<body>)", report, maxsplit=1)
     unescaped = f'<p id="smuggled">{hostile("smuggled").replace(WAYS[5].format("smuggled"), "")}'
     page = show(tab, f"{head}{body}{unescaped}{rest}", tmp_path)
     tab.wait("document.querySelector('#smuggled')")

@@ -13,7 +13,7 @@ from chunkcore.outputs import REPORT_NAMES
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 
-GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json", "q.filters.html")
+GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json")
 
 
 @pytest.fixture

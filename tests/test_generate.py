@@ -34,7 +34,6 @@ from chunkcore.questions import (
 )
 from chunkcore.questions.filters import filter_questions
 from chunkcore.questions.generate import BudgetError, CappedLLM
-from chunkcore.questions.page import filter_page
 from chunkcore.questions.prompts import (
     MODES,
     NotVerbatimError,
@@ -45,7 +44,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
-from tests.fake_writers import SENTENCES, earlier, honest, lines_of, mixed, passage, reply
+from tests.fake_writers import SENTENCES, earlier, honest, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
 
@@ -584,7 +583,7 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     assert "cosine 0.985, over 0.900, with the question 'q1'" in done.dropped[0].reason
     assert "cosine 0.000" in done.dropped[1].reason.replace("-0.000", "0.000")
     assert done.similarities.least == pytest.approx([np.cos(np.radians(20))] * 3 + [0], abs=1e-6)
-    assert done.similarities.pairs[0] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
+    assert done.similarities.questions[0, 1] == pytest.approx(np.cos(np.radians(10)), abs=1e-6)
     touching = [[Evidence("d", Span(0, 5))], [Evidence("d", Span(5, 9))], [Evidence("e", Span(0, 5))]]
     near = filter_questions(questions[:3], touching, excerpts[:3], model, FilterThresholds())
     assert near.similarities.apart.tolist() == [[False, True, True], [True, False, True], [True, True, False]]
@@ -665,22 +664,6 @@ def test_thresholds_are_cosines(wrong):
         FilterThresholds(relevance=wrong)
 
 
-def test_the_page_shows_both_distributions_and_no_text_in_it_can_do_anything():
-    def hostile(messages, schema):
-        line = lines_of(passage(messages))[0]
-        return reply(f"<script>alert({len(earlier(messages))})</script> \u202e{line[::-1]}", line)
-
-    made = generate_benchmark([STORY], fake(hostile), quick(25), embedder=FakeEmbedder())
-    page = filter_page(made.filtered)
-    assert page.count("<svg") == 2
-    assert f">threshold {made.filtered.duplicate:.3f}<" in page
-    assert f">threshold {made.filtered.relevance:.3f}<" in page
-    assert "<script" not in page
-    assert "&lt;script&gt;alert(" in page
-    assert "default-src 'none'" in page
-    assert not re.search(r"(src|href)=", page)
-
-
 # ---- the command line
 
 
@@ -719,7 +702,6 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     assert told.out.splitlines()[-1] == str(output)
     assert "25 of 25" in told.err
     assert sorted(each.name for each in output.parent.iterdir()) == [
-        "questions.filters.html",
         "questions.info.json",
         "questions.jsonl",
         "questions.rejected.jsonl",
@@ -850,7 +832,7 @@ from pathlib import Path
 from chunkcore import Document
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
 from chunkcore.questions import GenerationOptions, generate_benchmark
-from chunkcore.questions.page import files_beside, write_generated
+from chunkcore.questions.generate import files_beside, write_generated
 from tests.fake_writers import mixed
 
 docs, output, log, concurrency = sys.argv[1:]

@@ -20,7 +20,7 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 if TYPE_CHECKING:
     from chunkcore.questions import Generated
     from chunkcore.questions.filters import Threshold
-    from chunkcore.questions.page import GenerationFiles
+    from chunkcore.questions.generate import GenerationFiles
     from chunkcore.questions.prompts import Mode
     from chunkcore.questions.validate import Finding
 
@@ -59,8 +59,8 @@ def generate(
     """Let a language model write questions, each with the excerpts that answer it.
 
     A question whose excerpts are not in its passage word for word is rejected. Answers are kept in the user's cache:
-    the same command resumes. questions.filters.html shows the thresholds. The exit code is 1 if there are fewer
-    questions than wanted (docs/guides/questions.md).
+    the same command resumes. The exit code is 1 if there are fewer questions than wanted
+    (docs/guides/questions.md).
 
       chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
@@ -73,8 +73,7 @@ def generate(
         estimate_generation,
         generate_benchmark,
     )
-    from chunkcore.questions.generate import INTERRUPTED
-    from chunkcore.questions.page import files_beside, write_generated
+    from chunkcore.questions.generate import INTERRUPTED, files_beside, write_generated
 
     folder = options.required(docs, docs_option)
     prices = costs.prices()

@@ -62,53 +62,44 @@ class Similarities:
 
     questions: Floats  # (n, n)
     excerpts: Floats  # (n, m)
-    own: NDArray[np.bool_]  # (n, m): which excerpts are the question's own
-    elsewhere: NDArray[np.bool_]  # (n, m): which excerpts share no character with the question's own
+    is_answer: NDArray[np.bool_]  # (n, m): which excerpts belong to the question
+    elsewhere: NDArray[np.bool_]  # (n, m): which excerpts share no character with the question's
     apart: NDArray[np.bool_]  # (n, n): which questions share no character of evidence
 
     @cached_property
     def least(self) -> Floats:
         """For each question, the cosine of its least similar excerpt."""
-        least: Floats = np.where(self.own, self.excerpts, np.inf).min(axis=1)
+        least: Floats = np.where(self.is_answer, self.excerpts, np.inf).min(axis=1)
         return least
-
-    @cached_property
-    def pairs(self) -> Floats:
-        return self.questions[np.triu_indices(len(self.questions), 1)]
 
     def propose_duplicate(self) -> float | None:
         """The cosine over which two questions are duplicates; None with fewer than 20 questions.
 
         The 95th percentile, over questions, of the cosine with the most similar question of disjoint evidence.
         """
-        different = np.where(self.apart, self.questions, -np.inf)
-        likest = different.max(axis=1, initial=-np.inf)
+        likest = np.where(self.apart, self.questions, -np.inf).max(axis=1, initial=-np.inf)
         likest = likest[np.isfinite(likest)]
         return float(np.percentile(likest, _NEAREST)) if len(likest) >= _ENOUGH else None
 
     def propose_relevance(self) -> float | None:
         """The cosine under which an excerpt is unrelated to its question; None with fewer than 20 questions.
 
-        It minimises the share of own excerpts under it plus the share of other questions' excerpts over it (Youden,
-        "Index for rating diagnostic tests", Cancer 3, 1950).
+        It minimises the share of a question's excerpts under it plus the share of other questions' excerpts over it
+        (Youden, "Index for rating diagnostic tests", Cancer 3, 1950).
         """
         if len(self.questions) < _ENOUGH or not self.elsewhere.any():
             return None
-        own = np.sort(self.excerpts[self.own])
+        answers = np.sort(self.excerpts[self.is_answer])
         others = np.sort(self.excerpts[self.elsewhere])
-        under = np.arange(len(own)) / len(own)  # own excerpts under each own cosine
-        over = 1 - np.searchsorted(others, own, side="left") / len(others)
-        return float(own[int(np.argmin(under + over))])
+        under = np.arange(len(answers)) / len(answers)
+        over = 1 - np.searchsorted(others, answers, side="left") / len(others)
+        return float(answers[int(np.argmin(under + over))])
 
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """What the filters did: the questions and their excerpts, the cosines, the thresholds (None without a filter), and
-    the dropped questions in order.
-    """
+    """What the filters did: the cosines, the thresholds (None without a filter), and the dropped questions in order."""
 
-    questions: Sequence[str]
-    excerpts: Sequence[Sequence[str]]
     similarities: Similarities
     duplicate: float | None
     relevance: float | None
@@ -127,34 +118,41 @@ def filter_questions(
     `evidence` and `excerpts` hold each question's places and texts. Questions are embedded as queries, excerpts as
     documents. O(n²) time and memory for n questions.
     """
-    asked = directions(embedder, questions, queries=True)
-    flat = directions(embedder, [each for several in excerpts for each in several])
-    owners = np.repeat(np.arange(len(questions)), [len(several) for several in excerpts])
-    own = owners[None, :] == np.arange(len(questions))[:, None]
+    similarities = _similarities(questions, evidence, excerpts, embedder)
+    duplicate = similarities.propose_duplicate() if thresholds.duplicate == "propose" else thresholds.duplicate
+    relevance = similarities.propose_relevance() if thresholds.relevance == "propose" else thresholds.relevance
+    dropped: list[Dropped] = []
+    kept: list[int] = []
+    for index, cosines in enumerate(similarities.questions):
+        least = float(similarities.least[index])
+        likest = max(kept, key=cosines.__getitem__, default=None)
+        if relevance is not None and least < relevance:
+            reason = f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
+            dropped.append(Dropped(index, "relevance", reason))
+        elif duplicate is not None and likest is not None and cosines[likest] > duplicate:
+            cosine = f"cosine {cosines[likest]:.3f}, over {duplicate:.3f}"
+            dropped.append(Dropped(index, "duplicate", f"it has {cosine}, with the question {questions[likest]!r}"))
+        else:
+            kept.append(index)
+    used = [None if threshold is None else float(threshold) for threshold in (duplicate, relevance)]
+    return Filtered(similarities, used[0], used[1], tuple(dropped))
+
+
+def _similarities(
+    questions: Sequence[str],
+    evidence: Sequence[Sequence[Evidence]],
+    excerpts: Sequence[Sequence[str]],
+    embedder: Embedder,
+) -> Similarities:
+    queries = directions(embedder, questions, queries=True)
+    answers = directions(embedder, [text for texts in excerpts for text in texts])
+    owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
+    is_answer = owners[None, :] == np.arange(len(questions))[:, None]
     shared = _overlapping(evidence, owners)
     apart = np.ones((len(questions), len(questions)), dtype=bool)
     for index, row in enumerate(shared):
         apart[index, owners[row]] = False
-    found = Similarities(asked @ asked.T, asked @ flat.T, own, ~shared & ~own, apart & apart.T)
-    duplicate = found.propose_duplicate() if thresholds.duplicate == "propose" else thresholds.duplicate
-    relevance = found.propose_relevance() if thresholds.relevance == "propose" else thresholds.relevance
-    dropped: list[Dropped] = []
-    kept: list[int] = []
-    for index in range(len(questions)):
-        least = float(found.least[index])
-        if relevance is not None and least < relevance:
-            reason = f"an excerpt has cosine {least:.3f} with the question, under {relevance:.3f}"
-            dropped.append(Dropped(index, "relevance", reason))
-            continue
-        likest = max(kept, key=lambda other: found.questions[index, other], default=None)
-        if duplicate is not None and likest is not None and found.questions[index, likest] > duplicate:
-            cosine = float(found.questions[index, likest])
-            reason = f"it has cosine {cosine:.3f}, over {duplicate:.3f}, with the question {questions[likest]!r}"
-            dropped.append(Dropped(index, "duplicate", reason))
-            continue
-        kept.append(index)
-    given = [None if each is None else float(each) for each in (duplicate, relevance)]
-    return Filtered(questions, excerpts, found, given[0], given[1], tuple(dropped))
+    return Similarities(queries @ queries.T, queries @ answers.T, is_answer, ~shared & ~is_answer, apart & apart.T)
 
 
 def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Floats:
@@ -166,12 +164,12 @@ def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = Fals
 
 def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:
     """Which of all pieces of evidence share a character with those of each question: shape (questions, pieces)."""
-    flat = [each for several in evidence for each in several]
-    far = max((each.span.end for each in flat), default=0)
-    bases = {name: number * far for number, name in enumerate(dict.fromkeys(each.document_id for each in flat))}
-    shifts = np.array([bases[each.document_id] for each in flat], dtype=np.int64)
-    places = as_ranges([each.span for each in flat]) + shifts[:, None]
-    shared = np.zeros((len(evidence), len(flat)), dtype=bool)
+    pieces = [piece for several in evidence for piece in several]
+    far = max((piece.span.end for piece in pieces), default=0)
+    bases = {name: number * far for number, name in enumerate(dict.fromkeys(piece.document_id for piece in pieces))}
+    shifts = np.array([bases[piece.document_id] for piece in pieces], dtype=np.int64)
+    places = as_ranges([piece.span for piece in pieces]) + shifts[:, None]
+    shared = np.zeros((len(evidence), len(pieces)), dtype=bool)
     one, other = meeting_pairs(places, places)
     shared[owners[one], other] = True
     return shared

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, documents_digest
 from chunkcore.evaluation.text_search import fold
-from chunkcore.files import installed_version
+from chunkcore.files import installed_version, utf8_line, write_parts
 from chunkcore.models import Embedder
 from chunkcore.models.llm import (
     LLM,
@@ -470,3 +472,46 @@ class CappedLLM:
             if isinstance(reply, Reply) and isinstance(reply.text, str):
                 self.usage += Usage.of(tokens, reply) - expected
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationFiles:
+    """The output files, all named after the questions."""
+
+    questions: Path
+    rejected: Path
+    info: Path  # seed, model, prompt, options, documents, calls, thresholds
+
+
+def files_beside(questions: Path) -> GenerationFiles:
+    """The files that belong to a ``questions.jsonl``. Raises `OptionError` for another suffix.
+
+    >>> files_beside(Path("out/questions.jsonl")).rejected.name
+    'questions.rejected.jsonl'
+    """
+    if questions.suffix != ".jsonl" or not questions.stem:
+        raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {questions}")
+    return GenerationFiles(
+        questions=questions,
+        rejected=questions.with_suffix(".rejected.jsonl"),
+        info=questions.with_suffix(".info.json"),
+    )
+
+
+def write_generated(files: GenerationFiles, generated: Generated) -> None:
+    """Write the files, each atomically."""
+    rejected = (
+        {**asdict(rejection), "sample": [rejection.sample.start, rejection.sample.end]}
+        for rejection in generated.rejections
+    )
+    write_parts(files.rejected, map(utf8_line, rejected))
+    info = {
+        "questions": len(generated.rows),
+        "rejected": len(generated.rejections),
+        "stopped": generated.stopped,
+        "unfinished": generated.unfinished,
+        **generated.info,
+        "usage": asdict(generated.usage),
+    }
+    write_parts(files.info, [json.dumps(info, indent=2).encode("ascii"), b"\n"])
+    write_parts(files.questions, map(utf8_line, generated.rows))
