@@ -241,8 +241,9 @@ def asked(docs: Path, capfd, *more: str) -> list[dict]:
 
 
 def test_only_what_changed_is_read_again(docs, cache, capfd, reads):
+    (docs / "tea.txt").write_text("Tea is hot. " * 300)
     first = asked(docs, capfd)
-    assert sorted(reads) == ["crows.txt", "deep/ferry.md", "mill.txt"]
+    assert sorted(reads) == ["crows.txt", "deep/ferry.md", "mill.txt", "tea.txt"]
     reads.clear()
     (folder,) = cache.iterdir()
     before = (folder / "manifest.json").stat().st_mtime_ns
@@ -253,7 +254,7 @@ def test_only_what_changed_is_read_again(docs, cache, capfd, reads):
     (docs / "another.txt").write_text("The ferry is late here.")
     assert {row["document_id"] for row in asked(docs, capfd)} == {"another.txt", "deep/ferry.md", "mill.txt"}
     assert sorted(reads) == ["another.txt", "mill.txt"]
-    assert read_manifest(folder)["documents"] == 3
+    assert read_manifest(folder)["documents"] == 4
     (docs / "mill.txt").rename(docs / "windmill.txt")
     (docs / "deep" / "ferry.md").unlink()
     assert {row["document_id"] for row in asked(docs, capfd)} == {"another.txt", "windmill.txt"}
