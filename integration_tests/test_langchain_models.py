@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 from typing import Any
 
@@ -48,14 +47,6 @@ class Bag(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         return self.inner.embed_documents([f"question {text}"])[0].tolist()
 
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.asynchronous += 1
-        return self.embed_documents(texts)
-
-    async def aembed_query(self, text: str) -> list[float]:
-        self.asynchronous += 1
-        return self.embed_query(text)
-
 
 def test_embeddings_are_an_embedder_of_the_same_vectors():
     embeddings = Bag()
@@ -66,9 +57,6 @@ def test_embeddings_are_an_embedder_of_the_same_vectors():
     assert embeddings.inner.calls == 3  # the documents at once
     np.testing.assert_array_equal(documents, np.float32(embeddings.embed_documents(["tea", "sea"])))
     np.testing.assert_array_equal(queries[1], np.float32(embeddings.embed_query("sea")))
-    np.testing.assert_array_equal(asyncio.run(embedder.aembed_documents(["tea", "sea"])), documents)
-    np.testing.assert_array_equal(asyncio.run(embedder.aembed_queries(["tea", "sea"])), queries)
-    assert embeddings.asynchronous == 3
 
 
 def test_a_strategy_takes_embeddings_as_they_are():
@@ -129,7 +117,7 @@ def test_a_chat_model_is_a_language_model():
         2,
         4,
     )
-    assert asyncio.run(llm.acomplete(QUESTION, SCHEMA)).text == "Yes."  # it cannot be held to a schema
+    assert llm.complete(QUESTION, SCHEMA).text == "Yes."  # it cannot be held to a schema
     assert (llm.usage.calls, llm.usage.input_tokens, llm.concurrency) == (2, 18, 2)
 
 
@@ -158,7 +146,7 @@ def test_a_schema_is_passed_by_the_frameworks_own_method(parsed, text):
     model = Structured(responses=["never"], parsed=parsed, seen=[])
     llm = as_llm(model)
     assert llm.complete(QUESTION, SCHEMA).text == text
-    assert asyncio.run(llm.acomplete(QUESTION, SCHEMA)).text == text
+    assert llm.complete(QUESTION, SCHEMA).text == text
     assert llm.usage.input_tokens == 6
     assert {key: model.seen[0][key] for key in SCHEMA} == SCHEMA
     assert model.seen[0]["title"]
@@ -204,7 +192,6 @@ def test_a_real_client_holds_the_model_to_the_schema_and_counts_its_tokens():
     with running() as server:
         llm = as_llm(chat_openai(server.url, "ok"))
         reply = llm.complete(QUESTION, SCHEMA)
-        assert reply.text == asyncio.run(llm.acomplete(QUESTION, SCHEMA)).text
         sent = bodies(server.log, "ok")[0]
         assert sent["response_format"]["json_schema"]["schema"]["properties"] == SCHEMA["properties"]
         assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (100, 10, 64)

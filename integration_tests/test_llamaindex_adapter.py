@@ -48,7 +48,7 @@ from chunkadapters.places import decode_spans
 from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
-from chunkcore.errors import DataError, ModelError
+from chunkcore.errors import DataError, ModelError, OptionError
 from integration_tests.examples import llamaindex_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost, registered
@@ -520,23 +520,11 @@ def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
     assert (node.start_char_idx, node.end_char_idx) == (0, 11)
 
 
-def test_a_copy_with_other_options_cuts_by_them():
+def test_a_copy_keeps_its_strategy():
     parser = ChunkcoreNodeParser("recursive:size=9,counter=words")
-    text = "one two three. four five six. seven eight nine. ten."
-    small = parser.model_copy(update={"options": {**parser.options, "size": 3}})
-    assert small.split_text(text) == ChunkcoreNodeParser("recursive:size=3,counter=words").split_text(text)
-    assert small.fingerprint != parser.fingerprint
-    assert parser.split_text(text) == ChunkcoreNodeParser("recursive:size=9,counter=words").split_text(text)
-    assert parser.model_copy(update={"strategy": "fixed_token"}).chunker.name == "fixed_token"
-    model = MockEmbedding(embed_dim=4)
-    semantic = ChunkcoreNodeParser(strategy="breakpoint", embedder=model, size=9)
-    again = semantic.model_copy(update={"options": {**semantic.options, "size": 5}})
-    assert (again.chunker.embedder, again.chunk_size) == (semantic.chunker.embedder, 5)
-    fitted = parser.model_copy(update={"fit_to": model})
-    assert fitted.fit_to
-    assert fitted.model_copy(update={"fit_to": None}).fit_to is None
-    with pytest.raises(ValueError, match="no option 'siz'"):
-        parser.model_copy(update={"options": {"siz": 3}})
+    assert parser.model_copy(update={"include_metadata": False}).chunker == parser.chunker
+    with pytest.raises(OptionError, match="a copy keeps its options: build"):
+        parser.model_copy(update={"options": {"size": 3}})
 
 
 def test_settings_read_and_set_sizes(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 from typing import Any
@@ -63,8 +62,6 @@ def test_an_embedding_model_is_an_embedder_of_the_same_vectors_in_its_own_batche
     assert model.batches == [4, 4, 2]
     np.testing.assert_array_equal(rows, INNER.embed_documents(texts))
     np.testing.assert_array_equal(embedder.embed_queries(["sea"]), INNER.embed_documents(["question sea"]))
-    np.testing.assert_array_equal(asyncio.run(embedder.aembed_documents(texts)), rows)
-    np.testing.assert_array_equal(asyncio.run(embedder.aembed_queries(["sea"])), embedder.embed_queries(["sea"]))
 
 
 def test_a_strategy_takes_an_embedding_model_as_it_is():
@@ -118,7 +115,7 @@ def test_what_is_no_embedding_model_is_an_option_error(value):
 def test_an_llm_of_completion_is_a_language_model():
     llm = as_llm(MockLLM(), concurrency=2)
     assert isinstance(llm, LLM)
-    for reply in (llm.complete(QUESTION), asyncio.run(llm.acomplete(QUESTION, SCHEMA))):
+    for reply in (llm.complete(QUESTION), llm.complete(QUESTION, SCHEMA)):
         assert "Where?" in reply.text  # it repeats the question
     assert (llm.usage.calls, llm.usage.estimated_calls, llm.concurrency) == (2, 2, 2)
 
@@ -160,7 +157,7 @@ class Calling(FunctionCallingLLM):
 def test_a_schema_is_passed_as_the_parameters_of_a_function(answer, text):
     model = Calling(answer=answer, asked=[])
     llm = as_llm(model)
-    for reply in (llm.complete(QUESTION, SCHEMA), asyncio.run(llm.acomplete(QUESTION, SCHEMA))):
+    for reply in (llm.complete(QUESTION, SCHEMA), llm.complete(QUESTION, SCHEMA)):
         assert (reply.text, reply.finish, reply.input_tokens, reply.output_tokens) == (text, "length", 9, 2)
     assert model.asked[0]["required"]
     assert model.asked[0]["tool"]["parameters"]["properties"] == SCHEMA["properties"]
@@ -200,7 +197,6 @@ def test_a_real_client_counts_its_tokens_and_tells_no_key():
     with running() as server:
         llm = as_llm(openai_like(server.url, "ok"))
         reply = llm.complete(QUESTION)
-        assert reply.text == asyncio.run(llm.acomplete(QUESTION)).text
         assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (100, 10, 64)
         told_nowhere(KEY, lambda: llm.name, lambda: llm.fingerprint, lambda: repr(llm))
         assert llm.fingerprint != as_llm(openai_like(server.url, "ok*2")).fingerprint

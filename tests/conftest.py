@@ -72,6 +72,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEmbedder:
     embedder = FakeEmbedder()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: embedder)
+    monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda name: embedder)
     return embedder
 
 

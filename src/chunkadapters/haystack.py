@@ -33,9 +33,6 @@ if TYPE_CHECKING or on_first_use(__name__):
         ChunkcoreSpanEvaluator as ChunkcoreSpanEvaluator,
     )
     from haystack_integrations.components.preprocessors.chunkadapters import (
-        ChunkcoreChildSplitter as ChunkcoreChildSplitter,
-    )
-    from haystack_integrations.components.preprocessors.chunkadapters import (
         ChunkcoreDocumentSplitter as ChunkcoreDocumentSplitter,
     )
     from haystack_integrations.components.preprocessors.chunkadapters import (

@@ -151,13 +151,13 @@ def settings_of(model: Any) -> Iterator[tuple[str, Any]]:
 def _described(model: Any, kinds: tuple[type, ...], depth: int) -> Any:
     """The class and its settings, with those of wrapped models, as JSON values."""
     cls = type(model)
-    found = {}
+    settings = {}
     for key, value in settings_of(model):
         if isinstance(value, kinds) and depth:
-            found[key] = _described(value, kinds, depth - 1)
-        elif (said := plain(value)) is not None:
-            found[key] = said
-    return [f"{cls.__module__}.{cls.__qualname__}", found]
+            settings[key] = _described(value, kinds, depth - 1)
+        elif (setting := plain(value)) is not None:
+            settings[key] = setting
+    return [f"{cls.__module__}.{cls.__qualname__}", settings]
 
 
 def plain(value: Any) -> Any:
@@ -203,7 +203,8 @@ def _label(model: Any, kinds: tuple[type, ...]) -> str:
         value = state.get(key)
         if isinstance(value, str) and value not in _NAMELESS:
             return _without_user(value)[:_LONGEST_LABEL]
-    return next((found for value in state.values() if isinstance(value, kinds) and (found := _label(value, kinds))), "")
+    wrapped = (_label(value, kinds) for value in state.values() if isinstance(value, kinds))
+    return next(filter(None, wrapped), "")
 
 
 def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
@@ -219,26 +220,26 @@ def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
 
 def secrets_within(*roots: Any) -> tuple[str, ...]:
     """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
-    found: set[str] = set()
+    secrets: set[str] = set()
     ahead = list(roots)
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
-        each = ahead.pop(0)
-        if id(each) in seen:
+        item = ahead.pop(0)
+        if id(item) in seen:
             continue
-        seen[id(each)] = each
-        if isinstance(each, Mapping):
-            ahead += each.values()
-        elif isinstance(each, list | tuple):
-            ahead += each
-        elif hasattr(each, "__dict__") and not isinstance(each, type | ModuleType):
-            for key, value in _state(each).items():
-                _collect(key, value, found, _DEPTH)
-            ahead += _state(each).values()
-    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+        seen[id(item)] = item
+        if isinstance(item, Mapping):
+            ahead += item.values()
+        elif isinstance(item, list | tuple):
+            ahead += item
+        elif hasattr(item, "__dict__") and not isinstance(item, type | ModuleType):
+            for key, value in _state(item).items():
+                _collect(key, value, secrets, _DEPTH)
+            ahead += _state(item).values()
+    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
 
 
-def _collect(key: str, value: Any, found: set[str], depth: int) -> None:
+def _collect(key: str, value: Any, secrets: set[str], depth: int) -> None:
     if isinstance(value, str):
         held = urlsplit(value).password if "://" in value and "@" in value else value if _SECRET.search(key) else None
     elif callable(reveal := getattr(value, "get_secret_value", None)):  # pydantic's
@@ -250,12 +251,12 @@ def _collect(key: str, value: Any, found: set[str], depth: int) -> None:
             held = None
     elif isinstance(value, Mapping) and depth:
         for inner, item in value.items():
-            _collect(str(inner) if not _SECRET.search(key) else key, item, found, depth - 1)
+            _collect(str(inner) if not _SECRET.search(key) else key, item, secrets, depth - 1)
         return
     else:
         return
     if isinstance(held, str) and len(held) >= _SHORTEST_SECRET:
-        found.add(held)
+        secrets.add(held)
 
 
 def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 300) -> str:
@@ -285,12 +286,12 @@ class BridgedEmbedder:
         fingerprint: what its vectors depend on; by default its class and settings, without keys and passwords.
         max_tokens: its token limit for a text; None if unknown or unlimited.
         symmetric: whether questions are embedded like documents.
-        methods: the model's methods for texts and for one question, and their asynchronous forms.
+        methods: the model's methods for texts and for one question.
         framework, kinds: see `identify`.
     """
 
     symmetric = False
-    methods: ClassVar[tuple[str, str, str, str]]
+    methods: ClassVar[tuple[str, str]]
     framework: ClassVar[str]
     kinds: ClassVar[tuple[type, ...]] = ()
 
@@ -307,7 +308,7 @@ class BridgedEmbedder:
         Raises:
             ModelError: the model failed, or did not answer with one vector a text.
         """
-        return finished(self._embed(texts, at_once(self._documents)))
+        return self._embed(texts, self._documents)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """One row a question: float32, shape (len(texts), dimensions).
@@ -315,15 +316,7 @@ class BridgedEmbedder:
         Raises:
             ModelError: the model failed, or did not answer with one vector a question.
         """
-        return finished(self._embed(texts, at_once(self._queries)))
-
-    async def aembed_documents(self, texts: Sequence[str]) -> Vectors:
-        """`embed_documents` by the model's asynchronous method."""
-        return await self._embed(texts, self._adocuments)
-
-    async def aembed_queries(self, texts: Sequence[str]) -> Vectors:
-        """`embed_queries` by the model's asynchronous method."""
-        return await self._embed(texts, self._aqueries)
+        return self._embed(texts, self._queries)
 
     def _documents(self, texts: list[str]) -> Any:
         return getattr(self.model, self.methods[0])(texts)
@@ -332,25 +325,18 @@ class BridgedEmbedder:
         ask = getattr(self.model, self.methods[1])
         return [ask(text) for text in texts]
 
-    async def _adocuments(self, texts: list[str]) -> Any:
-        return await getattr(self.model, self.methods[2])(texts)
-
-    async def _aqueries(self, texts: list[str]) -> Any:
-        ask = getattr(self.model, self.methods[3])
-        return [await ask(text) for text in texts]
-
-    async def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Awaitable[Any]]) -> Vectors:
+    def _embed(self, texts: Sequence[str], ask: Callable[[list[str]], Any]) -> Vectors:
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         try:
-            answer = await ask([encodable(text) for text in texts])
+            answer = ask([encodable(text) for text in texts])
         except ChunkcoreError:
             raise
         except Exception as error:  # noqa: BLE001  # a model may raise anything
             # Without the chain of causes: a service's message may repeat the key.
-            told = without_secrets(error, secrets_within(self.model))
+            message = without_secrets(error, secrets_within(self.model))
             raise ModelError(
-                f"the model {self.name!r} failed on {len(texts)} texts: {type(error).__name__}: {told}"
+                f"the model {self.name!r} failed on {len(texts)} texts: {type(error).__name__}: {message}"
             ) from None
         return self._checked(answer, len(texts))
 
@@ -376,7 +362,7 @@ class BridgedEmbedder:
 
 def _floats(answer: Any) -> Any:
     if isinstance(answer, list) and answer and all(isinstance(row, list | tuple) for row in answer):
-        return [[float(each) if type(each) is int else each for each in row] for row in answer]
+        return [[float(value) if type(value) is int else value for value in row] for row in answer]
     return answer
 
 
@@ -384,8 +370,6 @@ def _floats(answer: Any) -> Any:
 
 # What frameworks raise for an unreadable answer.
 _UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-
-_Ask = Callable[[Sequence[Message], Mapping[str, Any] | None], Awaitable[Reply]]
 
 
 class BridgedLLM(MeteredLLM):
@@ -406,8 +390,8 @@ class BridgedLLM(MeteredLLM):
     kinds: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self, model: Any, name: str | None, fingerprint: str | None, concurrency: int) -> None:
-        own, mark = identify(self.framework, model, self.kinds, name, fingerprint)
-        super().__init__(name=own, fingerprint=mark, concurrency=concurrency)
+        identity = identify(self.framework, model, self.kinds, name, fingerprint)
+        super().__init__(name=identity.name, fingerprint=identity.fingerprint, concurrency=concurrency)
         self.model = model
         self._takes_schema = True
 
@@ -419,37 +403,23 @@ class BridgedLLM(MeteredLLM):
         super().__init__(name=state["name"], fingerprint=state["fingerprint"], concurrency=state["concurrency"])
         self.model, self._takes_schema = state["model"], state["_takes_schema"]
 
-    async def acomplete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
-        """`complete` by the model's asynchronous method; the caller limits the concurrency.
-
-        Raises:
-            NoAnswerError: this question cannot be answered.
-            ModelError: no question can.
-        """
-        reply = await self._answer(messages, schema, self._aask)
-        self._meter.add_call(messages, reply)
-        return reply
-
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        return finished(self._answer(messages, schema, at_once(self._ask)))
-
-    async def _answer(self, messages: Sequence[Message], schema: Mapping[str, Any] | None, ask: _Ask) -> Reply:
-        readable: list[Message] = [{"role": each["role"], "content": encodable(each["content"])} for each in messages]
+        readable: list[Message] = [{"role": turn["role"], "content": encodable(turn["content"])} for turn in messages]
         try:
             if schema is None or not self._takes_schema:
-                return await ask(readable, None)
-            return await self._held(readable, schema, ask)
+                return self._ask(readable, None)
+            return self._ask_with_schema(readable, schema)
         except Exception as error:  # noqa: BLE001  # a model may raise anything
             raise self._failed(error) from None
 
-    async def _held(self, messages: Sequence[Message], schema: Mapping[str, Any], ask: _Ask) -> Reply:
+    def _ask_with_schema(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> Reply:
         """Ask with the schema; a model that refuses it is asked without."""
         try:
-            return await ask(messages, schema)
+            return self._ask(messages, schema)
         except Exception as error:
             if not isinstance(error, NotImplementedError) and _status(error) not in SCHEMA_REFUSED:
                 raise
-        reply = await ask(messages, None)
+        reply = self._ask(messages, None)
         self._takes_schema = False  # it answers without one
         return reply
 
@@ -457,24 +427,19 @@ class BridgedLLM(MeteredLLM):
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         """Ask the model. `NotImplementedError` if it takes no schema."""
 
-    @abstractmethod
-    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        """`_ask`, asynchronously."""
-
     def _failed(self, error: Exception) -> Exception:
         if isinstance(error, ChunkcoreError | BadAnswerError):
             return error
-        told = f"the model {self.name!r} failed: {type(error).__name__}: " + without_secrets(
-            error, secrets_within(self.model)
-        )
+        clean = without_secrets(error, secrets_within(self.model))
+        message = f"the model {self.name!r} failed: {type(error).__name__}: {clean}"
         status, code = _status(error), str(getattr(error, "code", ""))
         if _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter":
-            return NoAnswerError(told)
+            return NoAnswerError(message)
         if status is not None:
-            return NoAnswerError(told) if is_busy(status, code) else ModelError(told)
+            return NoAnswerError(message) if is_busy(status, code) else ModelError(message)
         if isinstance(error, _UNREADABLE) or _is_a(error, "finishreason"):
-            return BadAnswerError(f"expected an answer that can be read ({told})")
-        return ModelError(told)
+            return BadAnswerError(f"expected an answer that can be read ({message})")
+        return ModelError(message)
 
 
 def _status(error: Exception) -> int | None:

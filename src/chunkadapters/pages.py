@@ -1,7 +1,6 @@
 """`join_pages`: what a framework's loader read page by page, as one document that knows its pages.
 
-Works on LangChain's, LlamaIndex' and Haystack's documents and on docling's, by their attributes: no framework is
-imported.
+Works on LangChain's, LlamaIndex' and Haystack's documents by their attributes: no framework is imported.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from chunkcore.errors import DataError
 
 _PAGE_KEYS = ("page", "page_label", "page_number")
 _NAMES = ("source", "file_path", "file_name", "path", "url")
-_MARKDOWN = {"title": "# ", "section_header": "## ", "list_item": "- "}
 
 
 class _Page(NamedTuple):
@@ -46,48 +44,41 @@ def join_pages(documents: Any, *, separator: str = "\n") -> Document:
     >>> joined.text, joined.pages_of(Span(3, 7)), joined.id
     ('Black\ntea', (1, 2), 'a.pdf')
     """
-    found = join_pages_by_source(documents, separator=separator)
-    if len(found) > 1:
-        named = ", ".join(repr(each.id) for each in found[:3])
-        raise DataError(f"expected the pages of one file, got {len(found)} ({named}, ...): use join_pages_by_source")
-    return found[0]
+    joined = join_pages_by_source(documents, separator=separator)
+    if len(joined) > 1:
+        names = ", ".join(repr(document.id) for document in joined[:3])
+        raise DataError(f"expected the pages of one file, got {len(joined)} ({names}, ...): use join_pages_by_source")
+    return joined[0]
 
 
 def join_pages_by_source(documents: Any, *, separator: str = "\n") -> list[Document]:
     """`join_pages` for the pages of several files, in the order of their first pages."""
-    if callable(getattr(documents, "iterate_items", None)):
-        documents = [documents]
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of documents, got {type(documents).__name__}")
     sources: dict[str, list[_Page]] = {}
-    docling: list[Document] = []
-    for place, each in enumerate(documents):
-        if callable(getattr(each, "iterate_items", None)):
-            docling.append(_docling(each))
-            continue
-        for page in _pages(each, place):
+    for place, document in enumerate(documents):
+        for page in _pages(document, place):
             sources.setdefault(page.source, []).append(page)
-    found = docling + [_joined(source, pages, separator) for source, pages in sources.items()]
-    if not found:
+    if not sources:
         raise DataError("expected at least one document, got none")
-    return found
+    return [_joined(source, pages, separator) for source, pages in sources.items()]
 
 
-def _pages(given: Any, place: int) -> list[_Page]:
-    metadata = getattr(given, "metadata", None)
+def _pages(document: Any, place: int) -> list[_Page]:
+    metadata = getattr(document, "metadata", None)
     if not isinstance(metadata, Mapping):
-        metadata = getattr(given, "meta", None)
-    text = next((x for x in (getattr(given, key, None) for key in ("page_content", "text", "content")) if x), "")
+        metadata = getattr(document, "meta", None)
+    text = next((x for x in (getattr(document, key, None) for key in ("page_content", "text", "content")) if x), "")
     if not isinstance(metadata, Mapping) or not isinstance(text, str):
         raise DataError(
-            f"document {place} is a {type(given).__name__}: expected one of LangChain's, LlamaIndex', Haystack's or "
-            "docling's documents"
+            f"document {place} is a {type(document).__name__}: expected one of LangChain's, LlamaIndex' or "
+            "Haystack's documents"
         )
-    named = next((metadata[key] for key in _NAMES if isinstance(metadata.get(key), str) and metadata[key]), "")
+    name = next((metadata[key] for key in _NAMES if isinstance(metadata.get(key), str) and metadata[key]), "")
     is_page = any(key in metadata for key in _PAGE_KEYS)
-    source = named or ("document" if is_page else str(getattr(given, "id", None) or f"document-{place}"))
+    source = name or ("document" if is_page else str(getattr(document, "id", None) or f"document-{place}"))
     first = metadata.get("page_number")
-    if "\f" in text and hasattr(given, "meta"):
+    if "\f" in text and hasattr(document, "meta"):
         begin = first if type(first) is int else 1
         return [_Page(source, part, metadata, begin + turn) for turn, part in enumerate(text.split("\f"))]
     label = str(metadata.get("page_label") or "")
@@ -120,45 +111,6 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
     shared = {
         key: value
         for key, value in first.items()
-        if key not in _PAGE_KEYS and all(key in each and each[key] == value for each in others)
+        if key not in _PAGE_KEYS and all(key in other and other[key] == value for other in others)
     }
     return Document(source, separator.join(texts), shared, tuple(marks))
-
-
-# ---- docling
-
-
-def _docling(given: Any) -> Document:
-    texts: list[str] = []
-    marks: list[Mark] = []
-    pages: dict[int, list[tuple[int, int]]] = {}
-    end = 0
-    for item, _ in given.iterate_items():
-        kind = str(getattr(getattr(item, "label", ""), "value", getattr(item, "label", "")))
-        is_table = callable(getattr(item, "export_to_markdown", None)) and hasattr(item, "data")
-        text = item.export_to_markdown(doc=given) if is_table else getattr(item, "text", "")
-        if not isinstance(text, str) or not text.strip():
-            continue
-        level = getattr(item, "level", 1) if kind == "section_header" else 1
-        prefix = "#" * level + "# " if kind == "section_header" else _MARKDOWN.get(kind, "")
-        start = end + 2 if texts else 0
-        begin, end = start + len(prefix), start + len(prefix) + len(text)
-        texts.append(prefix + text)
-        if kind in ("title", "section_header"):
-            marks.append(Mark("heading", Span(start, end), {"level": prefix.count("#")}))
-        elif is_table:
-            marks.append(Mark("table", Span(start, end)))
-        provenance = getattr(item, "prov", None) or ()
-        for part in provenance:
-            low, high = (0, len(text)) if len(provenance) == 1 else part.charspan
-            low, high = min(low, len(text)), min(high, len(text))
-            if low < high:
-                low = low - len(prefix) if low == 0 else low
-                pages.setdefault(part.page_no, []).append((begin + low, begin + high))
-    for number, places in sorted(pages.items()):
-        span = Span(min(start for start, _ in places), max(stop for _, stop in places))
-        marks.append(Mark("page", span, {"number": number}))
-    name = str(getattr(given, "name", "") or "document")
-    if not texts:
-        raise DataError(f"the docling document {name!r} has no text")
-    return Document(name, "\n\n".join(texts), {"format": "markdown"}, tuple(marks))

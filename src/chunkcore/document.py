@@ -188,8 +188,10 @@ def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Ite
 
 
 def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
+    if isinstance(place, Span):
+        return (place,)
     check_type("a place", place, Iterable, "a Span or several")
-    spans = (place,) if isinstance(place, Span) else tuple(place)
+    spans = tuple(place)
     for span in spans:
         check_type("a place", span, Span, "a Span or several")
     return spans

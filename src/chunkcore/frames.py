@@ -1,12 +1,9 @@
-"""How results show themselves: tidy columns for pandas and Arrow, tables and highlighted text in notebooks, plots."""
+"""How results show themselves: tidy columns for pandas and Arrow, tables and highlighted text in notebooks."""
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import singledispatch
-from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
@@ -39,11 +36,6 @@ class Frame:
         """A `pyarrow.Table` of the tidy columns. Raises `MissingExtraError` without PyArrow."""
         pyarrow = needed("pyarrow", "arrow", "make an Arrow table")
         return pyarrow.table({name: list(values) for name, values in self.tidy().items()})
-
-    def plot(self) -> Drawing:
-        """A drawing that shows itself in a notebook. Raises `TypeError` for a table that has none."""
-        import_module("chunkcore.report.html")  # registers its pictures; this room is far below it
-        return Drawing(draw(self))
 
     def _repr_html_(self) -> str:
         return html_table(self.tidy())
@@ -78,25 +70,6 @@ class Markup(str):
 
     def _repr_html_(self) -> str:
         return str(self)
-
-
-class Drawing(str):
-    """An SVG picture that shows itself in a notebook."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"Drawing({len(self):,} characters of SVG)"
-
-    def _repr_html_(self) -> str:
-        # An image keeps its styles to itself, and runs nothing.
-        return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(self.encode()).decode()}">'
-
-
-@singledispatch
-def draw(found: object) -> str:
-    """The picture of a result, as SVG; `report` registers those that there are."""
-    raise TypeError(f"there is no plot of a {type(found).__name__}")
 
 
 def html_table(columns: Mapping[str, Sequence[Any]], rows: int = _ROWS) -> str:

@@ -23,6 +23,7 @@ _GOES_ON = regex.compile(
 )
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _WINDOW = 160  # characters
+_LOOK_BACK = 32  # characters
 
 
 def running_sizes(sizes: Numbers, gap: int = 0) -> Numbers:
@@ -220,14 +221,13 @@ def grapheme_parts(source: TokenizedText, ranges: Ranges) -> set[tuple[int, int]
     def goes_on(place: int) -> bool:
         if place in apart or text[place - 1].isspace() or not _GOES_ON.match(text, place):
             return False
-        # A mark that the look begins with makes a grapheme with those after it.
-        graphemes = _GRAPHEME.finditer(text, max(0, place - 32), place + 1)
-        return any(each.start() < place < each.end() for each in graphemes)
+        return any(start < place < end for start, end in _graphemes(source, place, place + 1))
+
+    def holds_one(start: int, end: int) -> bool:
+        return end == next((stop for _, stop in _graphemes(source, start, end) if stop > start), None)
 
     return {
-        (start, end)
-        for start, end in ranges.tolist()
-        if (goes_on(start) or goes_on(end)) and _GRAPHEME.fullmatch(text, start, end)
+        (start, end) for start, end in ranges.tolist() if (goes_on(start) or goes_on(end)) and holds_one(start, end)
     }
 
 
@@ -273,7 +273,7 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
         gaps = [gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit)]
     cut = _last_that_fits(source, start, gaps, maximum, strip=strip)
     if cut is None:
-        graphemes = list(_grapheme_ends(source.text, start, end, limit))
+        graphemes = list(_grapheme_ends(source, start, end, limit))
         cut = _last_that_fits(source, start, graphemes, maximum, strip=strip)
         if cut is None:
             first = graphemes[0] if graphemes else limit + 1
@@ -282,14 +282,29 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
     return cut
 
 
-def _grapheme_ends(text: str, start: int, end: int, limit: int) -> Iterator[int]:
+def _graphemes(source: TokenizedText, place: int, end: int) -> Iterator[tuple[int, int]]:
+    """The graphemes from a little before `place` to `end`.
+
+    The pattern is given a slice: before a regional indicator it would count all of them back to the text's beginning.
+    A mark that the slice begins with makes a grapheme with those after it.
+    """
+    start = max(0, place - _LOOK_BACK)
+    second = source.flag_ends.searchsorted(start)
+    if second < len(source.flag_ends) and source.flag_ends[second] == start:
+        start -= 1
+    for grapheme in _GRAPHEME.finditer(source.text[start:end]):
+        yield start + grapheme.start(), start + grapheme.end()
+
+
+def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[int]:
     """Up to the first end at or after `limit`; none of a grapheme that is far longer."""
     bound = min(end, limit + _LONGEST)
-    for grapheme in _GRAPHEME.finditer(text, start, bound):
-        if grapheme.end() == bound < end:
+    for _, stop in _graphemes(source, start, bound):
+        if stop == bound < end:
             return
-        yield grapheme.end()
-        if grapheme.end() >= limit:
+        if stop > start:
+            yield stop
+        if stop >= limit:
             return
 
 

@@ -32,7 +32,7 @@ from chunkcore.evaluation.statistics.resampling import column_means
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
 from chunkcore.registry import check_number, split_parts, split_spec
 from chunkcore.retrieval import get_retriever
 from chunkcore.tokens import TokenCounter
@@ -313,7 +313,7 @@ def tune(
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
     fold_of, labels = assign_folds(benchmark, settings)
-    model = get_embedder(embedder)
+    model = lazy_embedder(embedder)
     if not isinstance(model, CachedEmbedder):
         model = CachedEmbedder(model, cache if isinstance(cache, EmbeddingCache) else EmbeddingCache(cache))
     scorer = Scorer(benchmark, counter=settings.counter)

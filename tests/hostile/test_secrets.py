@@ -186,6 +186,7 @@ def test_no_command_tells_the_key(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.setitem(fake_llm_server.FAULTS, "says_key", says_key)
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
+    monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda name: FakeEmbedder())
     for name in ("", "openai", "httpx", "httpcore", "httpx2", "httpcore2"):
         caplog.set_level(logging.DEBUG, logger=name)
     before, asked = set(tmp_path.rglob("*")), len(server.log)

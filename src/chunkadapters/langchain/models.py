@@ -39,12 +39,12 @@ class ChunkcoreEmbeddings(Embeddings):
         self.embedder = get_embedder(embedder)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        found: list[list[float]] = embed(self.embedder, texts).tolist()
-        return found
+        vectors: list[list[float]] = embed(self.embedder, texts).tolist()
+        return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        found: list[float] = embed(self.embedder, [text], queries=True)[0].tolist()
-        return found
+        vector: list[float] = embed(self.embedder, [text], queries=True)[0].tolist()
+        return vector
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.embedder.name!r})"
@@ -108,7 +108,7 @@ def as_model(value: Any) -> Any:
 
 class _Embedder(BridgedEmbedder):
     framework, kinds = "langchain", (Embeddings,)
-    methods = ("embed_documents", "embed_query", "aembed_documents", "aembed_query")
+    methods = ("embed_documents", "embed_query")
 
 
 class _LLM(BridgedLLM):
@@ -117,9 +117,6 @@ class _LLM(BridgedLLM):
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         return _read(self._structured(schema).invoke(_turns(messages)))
-
-    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        return _read(await self._structured(schema).ainvoke(_turns(messages)))
 
     def _structured(self, schema: Mapping[str, Any] | None) -> Runnable[Any, Any]:
         if schema is None:
@@ -130,7 +127,7 @@ class _LLM(BridgedLLM):
 
 
 def _turns(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(each["role"], each["content"]) for each in messages]
+    return [(turn["role"], turn["content"]) for turn in messages]
 
 
 def _read(answer: Any) -> Reply:

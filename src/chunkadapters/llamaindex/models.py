@@ -42,9 +42,11 @@ class ChunkcoreEmbedding(BaseEmbedding):
     _embedder: Embedder = PrivateAttr()
 
     def __init__(self, embedder: Embedder | str = DEFAULT_MODEL, **options: Any) -> None:
-        found = get_embedder(options.pop("model_name", None) or embedder)
-        super().__init__(model_name=found.name, **{"embed_batch_size": 256, **options})
-        self._embedder = found
+        core_embedder = get_embedder(options.pop("model_name", None) or embedder)
+        if unknown := options.keys() - type(self).model_fields:
+            raise OptionError(f"ChunkcoreEmbedding has no option {', '.join(sorted(unknown))}")
+        super().__init__(model_name=core_embedder.name, **{"embed_batch_size": 256, **options})
+        self._embedder = core_embedder
 
     @classmethod
     def class_name(cls) -> str:
@@ -54,15 +56,12 @@ class ChunkcoreEmbedding(BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        found: list[list[float]] = embed(self._embedder, texts).tolist()
-        return found
+        vectors: list[list[float]] = embed(self._embedder, texts).tolist()
+        return vectors
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        found: list[float] = embed(self._embedder, [query], queries=True)[0].tolist()
-        return found
-
-    async def _aget_text_embedding(self, text: str) -> list[float]:
-        return await asyncio.to_thread(self._get_text_embedding, text)
+        vector: list[float] = embed(self._embedder, [query], queries=True)[0].tolist()
+        return vector
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
@@ -125,7 +124,7 @@ def as_model(value: Any) -> Any:
 
 class _Embedder(BridgedEmbedder):
     framework, kinds = "llamaindex", (BaseEmbedding,)
-    methods = ("get_text_embedding_batch", "get_query_embedding", "aget_text_embedding_batch", "aget_query_embedding")
+    methods = ("get_text_embedding_batch", "get_query_embedding")
 
 
 class _LLM(BridgedLLM):
@@ -136,31 +135,20 @@ class _LLM(BridgedLLM):
         if schema is None:
             return _read(self.model.chat(_turns(messages)))
         model = self._calling()
-        asked = model.chat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
-        return self._called(model, asked)
-
-    async def _aask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        if schema is None:
-            return _read(await self.model.achat(_turns(messages)))
-        model = self._calling()
-        asked = await model.achat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
-        return self._called(model, asked)
+        response = model.chat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
+        reply = _read(response)
+        calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
+        text = json_text(calls[0].tool_kwargs) if calls else reply.text
+        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens, reply.cached_tokens)
 
     def _calling(self) -> FunctionCallingLLM:
         if isinstance(self.model, FunctionCallingLLM) and self.model.metadata.is_function_calling_model:
             return self.model
         raise NotImplementedError
 
-    def _called(self, model: FunctionCallingLLM, response: ChatResponse) -> Reply:
-        """The reply; its text is the function's arguments if the function was called."""
-        reply = _read(response)
-        calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
-        text = json_text(calls[0].tool_kwargs) if calls else reply.text
-        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens, reply.cached_tokens)
-
 
 def _turns(messages: Sequence[Message]) -> list[ChatMessage]:
-    return [ChatMessage(role=each["role"], content=each["content"]) for each in messages]
+    return [ChatMessage(role=turn["role"], content=turn["content"]) for turn in messages]
 
 
 def _read(response: ChatResponse) -> Reply:
@@ -180,7 +168,7 @@ def _answering(schema: Mapping[str, Any]) -> FunctionTool:
         def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
             return dict(whole)
 
-    def answer(**given: Any) -> str:
-        return json_text(given)
+    def answer(**arguments: Any) -> str:
+        return json_text(arguments)
 
     return FunctionTool(fn=answer, metadata=ToolMetadata(whole["description"], whole["title"], Answer))

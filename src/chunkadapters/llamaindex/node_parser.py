@@ -303,7 +303,7 @@ class ChunkcoreNodeParser(NodeParser):
 
     @chunk_size.setter
     def chunk_size(self, size: int) -> None:
-        self._take(replace(self._chunker, **self._changed("size", size)))
+        self._take("size", size)
 
     @property
     def chunk_overlap(self) -> int:
@@ -312,37 +312,25 @@ class ChunkcoreNodeParser(NodeParser):
 
     @chunk_overlap.setter
     def chunk_overlap(self, overlap: int) -> None:
-        self._take(replace(self._chunker, **self._changed("overlap", overlap)))
+        self._take("overlap", overlap)
 
-    def _number(self, name: str) -> int:
-        value = getattr(self._chunker, name, None)
+    def _number(self, option: str) -> int:
+        value = getattr(self._chunker, option, None)
         if type(value) is not int:
-            raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {name}")
+            raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {option}")
         return value
 
-    def _changed(self, name: str, value: int) -> dict[str, Any]:
-        self._number(name)
-        return {name: value}
-
-    def _take(self, chunker: Chunker) -> None:
-        self._chunker = chunker
-        vars(self).update(_fields(chunker))
+    def _take(self, option: str, value: int) -> None:
+        self._number(option)
+        changes: dict[str, Any] = {option: value}
+        self._chunker = replace(self._chunker, **changes)
+        vars(self).update(_fields(self._chunker))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy; a new strategy or new options in `update` are built."""
-        copied = super().model_copy(update=update, deep=deep)
-        if update and not update.keys().isdisjoint(("strategy", "options", "fit_to")):
-            if "fit_to" in update:
-                copied._fit_to = embedder_of(update["fit_to"], _as_model)
-                vars(copied)["fit_to"] = copied._fit_to and copied._fit_to.name
-            before = self.options if copied.strategy == self.strategy else {}
-            # Among the options a model is a name: keep the object.
-            options = {
-                name: getattr(self._chunker, name) if name in before and before[name] == value else value
-                for name, value in update.get("options", before).items()
-            }
-            copied._take(build(None, copied.strategy, options, copied._fit_to, _as_model))
-        return copied
+        """A copy. Raises `OptionError` for another strategy, options or model in `update`: build a parser with them."""
+        if fixed := sorted({"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
+            raise OptionError(f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others")
+        return super().model_copy(update=update, deep=deep)
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         chunker = self._chunker

@@ -59,8 +59,9 @@ def answer(
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.evaluation.experiment import run_experiment
     from chunkcore.evaluation.measures import get_measure, measures_at
-    from chunkcore.models import CachedEmbedder, get_embedder
+    from chunkcore.models import CachedEmbedder
     from chunkcore.models.llm import Estimator
+    from chunkcore.models.loading import lazy_embedder
     from chunkcore.report import ReportPage
     from chunkcore.report.rendering import require_jinja2
     from chunkcore.report.study import build_chunkers, today
@@ -75,7 +76,7 @@ def answer(
     names = _measures(measure or [], benchmark)
     settings = options.study_settings(statistics)
     settings.check(benchmark)  # raises before anything is asked
-    model = get_embedder(embedder)
+    model = lazy_embedder(embedder)
     check_measures(benchmark, names, bert_model=bert_model or model, judge=judging)
     chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):

@@ -50,7 +50,7 @@ def tune(
     """
     from chunkcore.evaluation.benchmarks.stitching import sample_queries
     from chunkcore.evaluation.statistics.comparison import compare
-    from chunkcore.models import get_embedder
+    from chunkcore.models.loading import lazy_embedder
     from chunkcore.report import ReportPage, write_report
     from chunkcore.report.study import today
     from chunkcore.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, TuneOptions, plan
@@ -74,7 +74,7 @@ def tune(
         running.say(*_planned(chunkers, retrievers, settings, benchmark))
         return
     options.check_output(output)
-    store, model = costs.embeddings(), get_embedder(embedder)
+    store, model = costs.embeddings(), lazy_embedder(embedder)
     prepared: list[Chunker] = []
 
     def prepare(chunker: Chunker) -> Chunker:

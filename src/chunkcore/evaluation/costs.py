@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -315,7 +315,7 @@ class Meter(CachedEmbedder):
 
     def statistics(self, searching: Work, corpus: ChunkedCorpus, lengths: Numbers) -> ChunkStatistics:
         """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
-        if self.max_tokens is None or not searching.chunks:
+        if not searching.chunks or self.max_tokens is None:
             return ChunkStatistics(lengths)
         over = [tokens - self.max_tokens for key in _keys(corpus) if (tokens := self._tokens.get(key, 0))]
         lost = [tokens for tokens in over if tokens > 0]
@@ -324,8 +324,10 @@ class Meter(CachedEmbedder):
     def _sum(self, keys: Iterable[bytes]) -> float:
         return math.fsum(self._seconds.get(key, 0.0) for key in keys)
 
-    def _tokens_read(self, keys: Iterable[bytes]) -> int | None:
+    def _tokens_read(self, keys: Collection[bytes]) -> int | None:
         """The tokens that the model reads of distinct texts; None if it does not say."""
+        if not keys:
+            return 0  # without loading a model
         if not isinstance(self, TokenCountingEmbedder):
             return None
         most = math.inf if self.max_tokens is None else self.max_tokens

