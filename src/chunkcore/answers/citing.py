@@ -74,16 +74,16 @@ class CitedAnswer:
         """The answer with numbers after its sentences, and the numbered places: escaped HTML."""
         body = self._numbered(html_text, "<sup>[{}]</sup>")
         items = "".join(
-            f"<li>{html_text(_place(*each))}: <mark>{html_text(each[0].text)}</mark></li>\n"
-            for each in self._cited.items()
+            f"<li>{html_text(_place(*cited))}: <mark>{html_text(cited[0].text)}</mark></li>\n"
+            for cited in self._cited.items()
         )
         return f"<p>{body}</p>\n<ol>\n{items}</ol>"
 
     def to_terminal(self) -> str:
         """The answer with numbers after its sentences, and the numbered places: terminal controls are made visible."""
         lines = [
-            f"[{number}] {terminal_text(_place(*each))}: {terminal_text(each[0].text)}"
-            for number, each in enumerate(self._cited.items(), start=1)
+            f"[{number}] {terminal_text(_place(*cited))}: {terminal_text(cited[0].text)}"
+            for number, cited in enumerate(self._cited.items(), start=1)
         ]
         return "\n".join([self._numbered(terminal_text, " [{}]"), "", *lines])
 
@@ -91,9 +91,9 @@ class CitedAnswer:
     def _cited(self) -> dict[Retrieved, Citation]:
         """Each place with the first sentence that cites it."""
         first: dict[Retrieved, Citation] = {}
-        for each in self.citations:
-            for source in each.sources:
-                first.setdefault(source, each)
+        for citation in self.citations:
+            for source in citation.sources:
+                first.setdefault(source, citation)
         return first
 
     def _numbered(self, escaped: Callable[[str], str], form: str) -> str:
@@ -131,9 +131,9 @@ def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> 
     """
     if not 0 < least <= 1:
         raise OptionError(f"least is over 0 to 1, got {least}")
-    passages = [each for each in retrieved if each.text]
-    aligner = Aligner([Document(str(number), each.text) for number, each in enumerate(passages)])
-    words = _SharedWords([part for each in passages for part in each.parts or (each,) if part.text])
+    passages = [passage for passage in retrieved if passage.text]
+    aligner = Aligner([Document(str(number), passage.text) for number, passage in enumerate(passages)])
+    words = _SharedWords([part for passage in passages for part in passage.parts or (passage,) if part.text])
     citations = []
     for start, end in sentence_ranges(answer).tolist():
         span, sentence = Span(start, end), answer[start:end]

@@ -53,12 +53,12 @@ def in_batches(
     windows: Sequence[Numbers], size: int, total: int, infer: Callable[[list[Numbers]], Vectors]
 ) -> list[Vectors]:
     """One row a token for each window, from `infer` over batches of them (see `sorted_batches`)."""
-    found: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
-    for batch in sorted_batches([len(each) for each in windows], size=size, total=total):
+    rows_of: list[Vectors] = [np.empty((0, 0), dtype=np.float32)] * len(windows)
+    for batch in sorted_batches([len(window) for window in windows], size=size, total=total):
         rows = infer([windows[i] for i in batch])
         for row, i in enumerate(batch.tolist()):
-            found[i] = rows[row, : len(windows[i])].copy()
-    return found
+            rows_of[i] = rows[row, : len(windows[i])].copy()
+    return rows_of
 
 
 @runtime_checkable
@@ -269,10 +269,10 @@ def text_tokens(
     [0, 1, 2, 2]
     """
     places = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    own = np.asarray(special, dtype=np.int64) == 0
+    is_text = np.asarray(special, dtype=np.int64) == 0
     # A token across the prompt's end counts with its part of the document.
-    own &= places[:, 1] > len(prompt.lower() if lowercase else prompt)
-    numbers = np.flatnonzero(own)
+    is_text &= places[:, 1] > len(prompt.lower() if lowercase else prompt)
+    numbers = np.flatnonzero(is_text)
     before = int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
     after = len(ids) - 1 - int(numbers[-1]) if len(numbers) else len(ids) - before
     places = np.maximum(places - len(prompt.lower() if lowercase else prompt), 0)

@@ -30,11 +30,11 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
             unknown.
         ModelError: the model failed twice, or gave invalid vectors twice.
     """
-    found = get_embedder(embedder)
-    model = tokenizing(found)
+    whole = get_embedder(embedder)
+    model = tokenizing(whole)
     if model is None:
         raise OptionError(
-            f"the embedder {found.name!r} gives vectors of texts only: late chunking needs those of "
+            f"the embedder {whole.name!r} gives vectors of texts only: late chunking needs those of "
             "tokens; choose a model of sentence-transformers, or an object that also has tokenize and embed_tokens"
         )
     if not _has_context(model):
@@ -49,10 +49,10 @@ def _has_context(model: TokenEmbedder) -> bool:
     """Whether the last token's vector changes with the token before it."""
     tokens = model.tokenize(_PROBE)
     stop = len(tokens.ids) - tokens.after
-    around, own = tokens.ids[: tokens.before], tokens.ids[tokens.before : stop]
-    if len(own) < 3:
+    around, words = tokens.ids[: tokens.before], tokens.ids[tokens.before : stop]
+    if len(words) < 3:
         return False
-    left, right = embed_tokens(model, [np.append(around, own[[0, -1]]), np.append(around, own[[1, -1]])])
+    left, right = embed_tokens(model, [np.append(around, words[[0, -1]]), np.append(around, words[[1, -1]])])
     return not np.allclose(left[-1], right[-1], rtol=1e-3, atol=1e-6)
 
 
@@ -98,9 +98,9 @@ class LateEmbedder:
         cache: EmbeddingCache | None = None,
     ) -> None:
         self.embedder = get_token_embedder(embedder)
-        caches = (getattr(each, "cache", None) for each in behind(embedder))
-        own = next((each for each in caches if isinstance(each, EmbeddingCache)), None)
-        self.cache = own if cache is None else cache
+        caches = (getattr(wrapped, "cache", None) for wrapped in behind(embedder))
+        kept = next((wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None)
+        self.cache = kept if cache is None else cache
         limit = self.embedder.max_tokens
         if window is not None and limit is not None and window > limit:
             raise OptionError(f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}")
@@ -140,14 +140,14 @@ class LateEmbedder:
         vectors: Vectors | None = None
         done = 0
         for document in documents:
-            own = rows.pop(document.id, [])
-            if not own:
+            rows_here = rows.pop(document.id, [])
+            if not rows_here:
                 continue
-            found = self.embed_spans(document.text, [chunks[row].spans for row in own])
+            fresh = self.embed_spans(document.text, [chunks[row].spans for row in rows_here])
             if vectors is None:
-                vectors = np.zeros((len(chunks), found.shape[1]), dtype=np.float32)
-            vectors[own] = found
-            done += len(own)
+                vectors = np.zeros((len(chunks), fresh.shape[1]), dtype=np.float32)
+            vectors[rows_here] = fresh
+            done += len(rows_here)
             if progress is not None:
                 progress(done, len(chunks))
         if rows:
@@ -176,8 +176,8 @@ class LateEmbedder:
         model = f"{self.embedder.fingerprint}:late"
         before = f"{text_key(text).hex()}:{self.window}:{self.overlap}:"
         keys = [text_key(before + ",".join(f"{a.start}-{a.end}" for a in spans), "late") for spans in groups]
-        found, vectors = self.cache.fetch(model, keys)
-        missing = np.flatnonzero(~found).tolist()
+        is_kept, vectors = self.cache.fetch(model, keys)
+        missing = np.flatnonzero(~is_kept).tolist()
         if missing:
             fresh = self._read(text, [groups[i] for i in missing])
             self.cache.store(model, [keys[i] for i in missing], fresh)
@@ -190,7 +190,7 @@ class LateEmbedder:
         """How many tokens the model reads of a document; tokens in two windows count twice."""
         tokens = self.embedder.tokenize(text)
         windows = _windows(len(tokens.ids), tokens.before, tokens.after, self.window, self.overlap)
-        return sum(tokens.before + each.end - each.start + tokens.after for each in windows)
+        return sum(tokens.before + window.end - window.start + tokens.after for window in windows)
 
     def _read(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
         tokens = self.embedder.tokenize(text)
@@ -209,12 +209,12 @@ class LateEmbedder:
         head, tail = tokens.ids[: tokens.before], tokens.ids[total - tokens.after :]
         for place in range(0, len(windows), some):
             batch = windows[place : place + some]
-            asked = [np.concatenate((head, tokens.ids[each.start : each.end], tail)) for each in batch]
-            answers = embed_tokens(self.embedder, asked)
-            shifts = [tokens.before - each.start for each in batch]
+            sequences = [np.concatenate((head, tokens.ids[window.start : window.end], tail)) for window in batch]
+            answers = embed_tokens(self.embedder, sequences)
+            shifts = [tokens.before - window.start for window in batch]
             kept = [
-                rows[each.first + shift : each.last + shift]
-                for each, shift, rows in zip(batch, shifts, answers, strict=True)
+                rows[window.first + shift : window.last + shift]
+                for window, shift, rows in zip(batch, shifts, answers, strict=True)
             ]
             yield batch[0].first, np.concatenate(kept)
 
@@ -241,7 +241,7 @@ def _windows(total: int, before: int, after: int, window: int, overlap: int) -> 
     ends = [min(start + room, stop) for start in starts]
     shared = zip(starts[1:], ends, strict=False)
     edges = [0, *(start + (end - start + 1) // 2 for start, end in shared), total]
-    return [_Window(*each) for each in zip(starts, ends, edges, edges[1:], strict=False)]
+    return [_Window(*edge) for edge in zip(starts, ends, edges, edges[1:], strict=False)]
 
 
 def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tuple[Ranges, Numbers]:
@@ -250,16 +250,16 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[tuple[Span, ...]]) -> tup
     starts, ends = tokens.starts.copy(), tokens.ends.copy()
     starts[: tokens.before], ends[: tokens.before] = starts[tokens.before], ends[tokens.before]
     starts[last:], ends[last:] = starts[last - 1], ends[last - 1]
-    found: list[Ranges] = []
+    token_ranges: list[Ranges] = []
     owners: list[int] = []
     for owner, spans in enumerate(groups):
         places = as_ranges(spans)
         first = np.searchsorted(ends, places[:, 0], side="right")
         after = np.searchsorted(starts, places[:, 1], side="left")
-        own = union_ranges(np.column_stack((first, np.maximum(first, after))))
-        found.append(own)
-        owners += [owner] * len(own)
-    ranges = np.concatenate(found)
+        joined = union_ranges(np.column_stack((first, np.maximum(first, after))))
+        token_ranges.append(joined)
+        owners += [owner] * len(joined)
+    ranges = np.concatenate(token_ranges)
     order = np.argsort(ranges[:, 0], kind="stable")
     return ranges[order], np.array(owners, dtype=np.int64)[order]
 

@@ -152,7 +152,7 @@ def _parse(spec: str) -> tuple[str, str]:
     if not colon or embedders.find(kind) is None:  # a path on Windows has a colon, too
         kind, model = "", spec
     if not model.strip():
-        kinds = " or ".join(f"{each}:" for each in embedders)
+        kinds = " or ".join(f"{name}:" for name in embedders)
         raise OptionError(
             f"the embedder {echo(spec)} names no model: expected {DEFAULT_MODEL}, a folder, or a name on the hub, "
             f"with or without {kinds} before it"
@@ -194,7 +194,7 @@ def _package_folder() -> Path | None:
 
 
 def _best_backend(folder: Path | None) -> str:
-    openvino = all(find_spec(each) for each in ("openvino", "tokenizers", "safetensors"))
+    openvino = all(find_spec(package) for package in ("openvino", "tokenizers", "safetensors"))
     torch = find_spec("sentence_transformers") is not None
     if openvino and ((folder is not None and is_bert_folder(folder)) or (folder is None and not torch)):
         return "openvino"
@@ -237,13 +237,13 @@ class EmbedderCounter(TokenCounter):
     def embedder(self) -> TokenEmbedder:
         """The model whose tokens are counted."""
         model = get_embedder(self._embedder) if self._embedder else get_embedder()
-        found = tokenizing(model)
-        if found is None:
+        tokens_of = tokenizing(model)
+        if tokens_of is None:
             raise OptionError(
                 f"the embedder {echo(model.name)} does not give its tokens, so that sizes cannot be measured in them; "
                 "choose another counter, such as cl100k_base or hf: and the model's tokenizer"
             )
-        return found
+        return tokens_of
 
     def boundaries(self, text: str) -> Numbers:
         tokens = self.embedder.tokenize(text)
@@ -263,7 +263,7 @@ class EmbedderCounter(TokenCounter):
 
 def tokenizing(embedder: object) -> TokenEmbedder | None:
     """The embedder, or the one behind a cache, that gives its tokens; None where none does."""
-    return next((each for each in behind(embedder) if isinstance(each, TokenEmbedder)), None)
+    return next((wrapped for wrapped in behind(embedder) if isinstance(wrapped, TokenEmbedder)), None)
 
 
 def behind(embedder: object) -> Iterator[object]:

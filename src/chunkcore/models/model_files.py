@@ -145,7 +145,7 @@ def read_bert_folder(path: Path) -> BertFolder:
         normalize="Normalize" in modules,
         max_tokens=min(_number(path, settings, "max_seq_length", positions), positions),
         lowercase=bool(settings.get("do_lower_case", False)),
-        document_prompt=next((prompts[each] for each in _DOCUMENT_PROMPTS if each in prompts), prompts[""]),
+        document_prompt=next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), prompts[""]),
         query_prompt=prompts.get("query", prompts[""]),
     )
 
@@ -154,8 +154,8 @@ def _modules(path: Path) -> dict[str, str]:
     """The folders of the model's modules by kind, in the one order that we can build."""
     listed = _read(path, "modules.json", kind=list)
     try:
-        kinds = [str(each["type"]).rpartition(".")[2] for each in listed]
-        folders = [str(each["path"]) for each in listed]
+        kinds = [str(module["type"]).rpartition(".")[2] for module in listed]
+        folders = [str(module["path"]) for module in listed]
     except (KeyError, TypeError) as error:
         raise _unbuildable(path, "its modules.json is no list of modules with a type and a path") from error
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
@@ -166,14 +166,14 @@ def _modules(path: Path) -> dict[str, str]:
 
 
 def _check_architecture(path: Path, config: dict[str, Any]) -> None:
-    wanted: dict[str, tuple[Any, Collection[str]]] = {
+    supported: dict[str, tuple[Any, Collection[str]]] = {
         "model_type": (None, ["bert"]),
         "position_embedding_type": ("absolute", ["absolute"]),
         "hidden_act": ("gelu", _ACTIVATIONS),
     }
-    for name, (default, known) in wanted.items():
-        if (value := config.get(name, default)) not in list(known):
-            expected = f"one of {', '.join(known)}" if len(known) > 1 else repr(*known)
+    for name, (default, values) in supported.items():
+        if (value := config.get(name, default)) not in list(values):
+            expected = f"one of {', '.join(values)}" if len(values) > 1 else repr(*values)
             raise _unbuildable(path, f"its {name} is {echo(value)}; expected {expected}")
     epsilon = config.get("layer_norm_eps", 1e-12)
     if type(epsilon) is not float or not 0 < epsilon < math.inf:
@@ -206,7 +206,7 @@ def _pooling(path: Path, config: dict[str, Any]) -> str:
 def _prompts(path: Path) -> dict[str, str]:
     config = _read(path, "config_sentence_transformers.json", optional=True)
     prompts = config.get("prompts") or {}
-    if not isinstance(prompts, dict) or not all(isinstance(each, str | None) for each in prompts.values()):
+    if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
         raise _unbuildable(path, "its prompts are not strings by name")
     named = {name: prompt for name, prompt in prompts.items() if prompt is not None}
     # For a model without prompts sentence-transformers writes empty ones.

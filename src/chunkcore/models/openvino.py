@@ -190,17 +190,17 @@ class OpenVinoEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> Numbers:
         """Tokens of each document before truncation, with special tokens and prompt: int64."""
         ready = self._ready(texts, self._folder.document_prompt)
-        return np.array([len(each.ids) for each in self._counter.encode_batch_fast(ready)], dtype=np.int64)
+        return np.array([len(encoding.ids) for encoding in self._counter.encode_batch_fast(ready)], dtype=np.int64)
 
     def tokenize(self, text: str) -> TextTokens:
         """The document's tokens with their code points, without truncation."""
         ready = encodable(text)
-        found = self._counter.encode(self._ready([ready], self._folder.document_prompt)[0])
+        encoding = self._counter.encode(self._ready([ready], self._folder.document_prompt)[0])
         return text_tokens(
             ready,
-            found.ids,
-            found.offsets,
-            found.special_tokens_mask,
+            encoding.ids,
+            encoding.offsets,
+            encoding.special_tokens_mask,
             prompt=self._folder.document_prompt,
             lowercase=self._folder.lowercase,
         )
@@ -252,8 +252,8 @@ class OpenVinoEmbedder:
         tokens: list[NDArray[np.int32]] = []  # the tokenizer's own objects take ten times the memory
         for start in range(0, len(ready), _TOKENIZED_AT_ONCE):
             encodings = self._tokenizer.encode_batch_fast(ready[start : start + _TOKENIZED_AT_ONCE])
-            tokens.extend(np.array(each.ids, dtype=np.int32) for each in encodings)
-        for batch in sorted_batches([len(each) for each in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
+            tokens.extend(np.array(encoding.ids, dtype=np.int32) for encoding in encodings)
+        for batch in sorted_batches([len(row) for row in tokens], size=_BATCH_TEXTS, total=_BATCH_TOKENS):
             vectors[batch] = self._infer([tokens[i] for i in batch], self._request)
         return vectors
 
@@ -293,12 +293,12 @@ def _weights(folder: BertFolder) -> Weights:
         raise OptionError(f"the model.safetensors in {str(folder.path)!r} cannot be read: {error}") from error
 
     def tensor(name: str) -> NDArray[np.float32]:
-        found = tensors.get(name, tensors.get(f"bert.{name}"))
-        if found is None:
+        matrix = tensors.get(name, tensors.get(f"bert.{name}"))
+        if matrix is None:
             raise OptionError(
                 f"the openvino backend cannot build the model in {str(folder.path)!r}: its weights have no {name}. "
                 f"Use torch:{folder.path} (sentence-transformers)"
             )
-        return np.ascontiguousarray(found, dtype=np.float32)
+        return np.ascontiguousarray(matrix, dtype=np.float32)
 
     return tensor

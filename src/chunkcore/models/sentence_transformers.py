@@ -78,7 +78,7 @@ class SentenceTransformersEmbedder:
             return np.zeros(0, dtype=np.int64)
         ready = [self._prompt + encodable(text) for text in texts]
         if self._static is not None:
-            return np.array([len(each) for each in self._static.encode_batch(ready, **_PLAIN)], dtype=np.int64)
+            return np.array([len(encoding) for encoding in self._static.encode_batch(ready, **_PLAIN)], dtype=np.int64)
         with self._lock:
             encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
@@ -102,7 +102,7 @@ class SentenceTransformersEmbedder:
                 f"{self.name}: its tokenizer gives no offsets of its tokens; choose a model with a fast tokenizer"
             )
         with self._lock:
-            found = self._model.tokenizer(
+            encoding = self._model.tokenizer(
                 prompt + ready,
                 truncation=False,
                 padding=False,
@@ -111,7 +111,7 @@ class SentenceTransformersEmbedder:
                 return_special_tokens_mask=True,
             )
         return text_tokens(
-            ready, found["input_ids"], found["offset_mapping"], found["special_tokens_mask"], prompt=prompt
+            ready, encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"], prompt=prompt
         )
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
@@ -198,8 +198,8 @@ def _load(source: str) -> Any:
         try:
             return package.SentenceTransformer(source)
         except Exception as error:
-            told = shortened(str(error).strip().partition("\n")[0], 500)
+            reason = shortened(str(error).strip().partition("\n")[0], 500)
             raise OptionError(
-                f"no model {source!r} ({type(error).__name__}: {told}): expected "
+                f"no model {source!r} ({type(error).__name__}: {reason}): expected "
                 "the folder of a sentence-transformers model, or the name of one on the hub"
             ) from error

@@ -356,14 +356,14 @@ class LabelServer(ThreadingHTTPServer):
 
     def page(self) -> tuple[bytes, str]:
         """The page, and its content security policy."""
-        found = files("chunkcore.questions")
-        style, script, body = (found.joinpath(f"label.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
+        folder = files("chunkcore.questions")
+        style, script, body = (folder.joinpath(f"label.{kind}").read_text("utf-8") for kind in ("css", "js", "html"))
         allowed = f"{policy(style, script)}; connect-src 'self'"
         return body.replace("/*style*/", style).replace("/*script*/", script).encode(), allowed
 
     def all(self) -> dict[str, Any]:
         """What the page starts from."""
-        documents = [{"name": page_text(each.id), "size": len(each.text)} for each in self.questions.documents]
+        documents = [{"name": page_text(doc.id), "size": len(doc.text)} for doc in self.questions.documents]
         file = page_text(str(self.questions.path))
         return {"questions": self.questions.states(), "documents": documents, "file": file}
 
@@ -371,12 +371,12 @@ class LabelServer(ThreadingHTTPServer):
         """Candidates for these words: the sentences of the passages' best parts, best first."""
         if not words.strip():
             return {"candidates": []}
-        found = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
-        parts = [part for piece in found for part in piece.parts or (piece,) if part.spans]
+        passages = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
+        parts = [part for piece in passages for part in piece.parts or (piece,) if part.spans]
         parts.sort(key=lambda part: -part.score)
         places = dict.fromkeys(map(self._sentences, parts))
         shown = (self._candidate(*place) for place in places)
-        return {"candidates": list(islice((each for each in shown if each["text"]), _CANDIDATES))}
+        return {"candidates": list(islice((candidate for candidate in shown if candidate["text"]), _CANDIDATES))}
 
     def _sentences(self, part: Retrieved) -> tuple[int, int, int]:
         """The document's number, and the start and end of the sentences that a part touches.
@@ -385,8 +385,9 @@ class LabelServer(ThreadingHTTPServer):
         """
         number, span = self._numbers[part.document_id], part.spans[0]
         text, starts = self.questions.documents[number].text, self.units(number)
-        own = self.shown(number)[span.start : span.end].replace(_NO_WIDTH, " ")
-        start, end = (span.start + place for place in trim(own, 0, len(own)))  # a tag before it is the last sentence's
+        part_text = self.shown(number)[span.start : span.end].replace(_NO_WIDTH, " ")
+        # A tag before the part belongs to the sentence before.
+        start, end = (span.start + place for place in trim(part_text, 0, len(part_text)))
         first = min(max(0, bisect_right(starts, start) - 1), len(starts) - 2)
         while first < len(starts) - 2 and _HEADING.match(text, starts[first]):
             first += 1
@@ -396,8 +397,8 @@ class LabelServer(ThreadingHTTPServer):
     def _candidate(self, number: int, start: int, end: int) -> dict[str, Any]:
         document = self.questions.documents[number]
         text = page_text(self.shown(number)[start:end].replace(_NO_WIDTH, "").strip()[:_SHOWN])
-        found = {"document": number, "start": start, "end": end, "text": text}
-        return found | {"pages": document.pages_of(Span(start, end))}
+        candidate = {"document": number, "start": start, "end": end, "text": text}
+        return candidate | {"pages": document.pages_of(Span(start, end))}
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""
@@ -461,19 +462,19 @@ class _Requests(BaseHTTPRequestHandler):
             self._fail(HTTPStatus.BAD_REQUEST, f"a request has 1 to {_BODY:,} bytes")
         else:
             try:
-                found = json.loads(self.rfile.read(size))
+                body = json.loads(self.rfile.read(size))
             except (ValueError, RecursionError):
-                found = None
-            if isinstance(found, dict):
-                return found
+                body = None
+            if isinstance(body, dict):
+                return body
             self._fail(HTTPStatus.BAD_REQUEST, "expected a JSON object")
         return None
 
     def _mark(self, body: Mapping[str, Any]) -> dict[str, Any]:
         listed = body.get("evidence")
-        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             raise DataError("expected a list of evidence")
-        spans = [tuple(_whole(each.get(key)) for key in ("document", "start", "end")) for each in listed]
+        spans = [tuple(_whole(entry.get(key)) for key in ("document", "start", "end")) for entry in listed]
         without = body.get("without_evidence") is True
         version = _text(body.get("version"))
         return self.server.questions.mark(  # type: ignore[arg-type]
@@ -497,13 +498,13 @@ class _Requests(BaseHTTPRequestHandler):
 
     def _answer(self, make: Callable[[], dict[str, Any]]) -> None:
         try:
-            found = make()
+            answer = make()
         except StaleError as error:
             self._fail(HTTPStatus.CONFLICT, page_text(str(error)))
         except ChunkcoreError as error:
             self._fail(HTTPStatus.BAD_REQUEST, page_text(str(error)))
         else:
-            self._send(HTTPStatus.OK, json.dumps(found).encode("ascii"), "application/json")
+            self._send(HTTPStatus.OK, json.dumps(answer).encode("ascii"), "application/json")
 
     def _fail(self, status: HTTPStatus, message: str) -> None:
         self.close_connection = True  # what else was sent is not read
@@ -525,16 +526,16 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _whole(given: Any) -> int:
+def _whole(value: Any) -> int:
     try:
-        if isinstance(given, int | str) and not isinstance(given, bool):
-            return int(given)
+        if isinstance(value, int | str) and not isinstance(value, bool):
+            return int(value)
     except ValueError:
         pass
-    raise DataError(f"expected a whole number, got {str(given)[:40]!r}")
+    raise DataError(f"expected a whole number, got {str(value)[:40]!r}")
 
 
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
-        raise DataError(f"expected a text, got {type(given).__name__}")
-    return given
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"expected a text, got {type(value).__name__}")
+    return value

@@ -99,10 +99,10 @@ class Schedule:
 
     def __init__(self, documents: Sequence[Document], size: int, seed: int, patience: int) -> None:
         self.size, self.seed, self.patience = size, seed, patience
-        askable = [each for each in documents if any(character.isalnum() for character in each.text)]
+        askable = [document for document in documents if any(character.isalnum() for character in document.text)]
         ranks = np.random.default_rng([seed, 0]).permutation(len(askable)).tolist()
         # One without a letter or a digit cannot be asked about.
-        self._turns = {each.id: _Turn(each, rank) for each, rank in zip(askable, ranks, strict=True)}
+        self._turns = {document.id: _Turn(document, rank) for document, rank in zip(askable, ranks, strict=True)}
 
     def draw(self) -> Sample | None:
         """The next sample; None if none can be drawn before an answer arrives, or ever."""
@@ -155,7 +155,7 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     [Span(start=8, end=23)]
     """
     text, squeezed = sample.text, squeeze(sample.text)
-    found = []
+    places = []
     for excerpt in excerpts:
         named = f"the excerpt {quote(excerpt, _SHOWN)}"
         if not fold(excerpt).text:
@@ -166,8 +166,8 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
             place = bare and squeezed.span(bare.start, bare.end)
         if place is None:
             raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
-        found.append(Span(sample.span.start + place.start, sample.span.start + place.end))
-    return union(found)
+        places.append(Span(sample.span.start + place.start, sample.span.start + place.end))
+    return union(places)
 
 
 def _only_place(text: str, sought: str, named: str) -> Span | None:
@@ -251,11 +251,11 @@ def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, 
     """
     # Marked by its own digest, so no passage can contain its end mark.
     mark = f"=== {blake2b(passage.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()} ==="
-    before = "\n".join(f"- {each}" for each in earlier) or "- none"
-    asked = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
+    before = "\n".join(f"- {question}" for question in earlier) or "- none"
+    shown = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
     text = {"type": "string"}
     return Question(
-        messages=conversation(_instructions(mode, most), asked),
+        messages=conversation(_instructions(mode, most), shown),
         schema=schema_of(
             oath=text, question=text, excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": most}
         ),
@@ -281,12 +281,12 @@ def _instructions(mode: Mode, most: int) -> str:
 
 def _read(text: str, most: int) -> Written:
     """The question and its excerpts; the oath is not checked."""
-    found = found_json(text)
-    question = " ".join(text_of(member(found, "question"), "question").split())
+    answer = found_json(text)
+    question = " ".join(text_of(member(answer, "question"), "question").split())
     if len(question) > _LONGEST or not fold(question).text:
         raise BadAnswerError(f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}")
-    excerpts = member(found, "excerpts")
+    excerpts = member(answer, "excerpts")
     if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= most:
         seen = f"{len(excerpts)} of them" if isinstance(excerpts, list) else type(excerpts).__name__
         raise BadAnswerError(f"expected 'excerpts' to be a list of 1 to {most} texts, got {seen}")
-    return Written(question, tuple(text_of(each, "excerpts") for each in excerpts))
+    return Written(question, tuple(text_of(excerpt, "excerpts") for excerpt in excerpts))

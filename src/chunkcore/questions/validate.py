@@ -125,7 +125,7 @@ def validate_benchmark(
     unanswered | fox.txt | no question has evidence in it
     """
     read = _Read(documents, questions, options or ValidationOptions())
-    found = [
+    findings = [
         *read.problems,
         *read.same_words(),
         *read.nearly_same_words(embedder),
@@ -135,7 +135,7 @@ def validate_benchmark(
         *read.documents_alone(),
     ]
     order = list(KINDS)
-    return sorted(found, key=lambda each: order.index(each.kind))
+    return sorted(findings, key=lambda finding: order.index(finding.kind))
 
 
 def fix_questions(documents: str | Path, questions: str | Path | None = None) -> int:
@@ -167,13 +167,14 @@ def fix_questions(documents: str | Path, questions: str | Path | None = None) ->
         reader.add(f"line {number}", {**row, "id": f"line {number}"})
         if len(reader.queries) == count or row.get("spans") is not None:
             continue
-        given = understood(row, texts)["evidence"]
-        entries = given if isinstance(given, list) else [given]
+        evidence = understood(row, texts)["evidence"]
+        entries = evidence if isinstance(evidence, list) else [evidence]
         written = []
         for entry, piece in zip(entries, reader.queries[-1].evidence, strict=True):
-            own = {} if isinstance(entry, str) else {key: value for key, value in entry.items() if key not in _REPLACED}
+            row_entry = {} if isinstance(entry, str) else entry
+            others = {key: value for key, value in row_entry.items() if key not in _REPLACED}
             place = {"document_id": piece.document_id, "start": piece.span.start, "end": piece.span.end}
-            written.append({**place, "text": piece.span.slice(texts[piece.document_id].text), **own})
+            written.append({**place, "text": piece.span.slice(texts[piece.document_id].text), **others})
         if written != row.get("evidence"):
             mended = json.dumps({**row, "evidence": written}, ensure_ascii=False)
             lines[-1] = mended.encode("utf-8", "backslashreplace").decode("utf-8") + line[len(line.rstrip("\r\n")) :]
@@ -187,7 +188,7 @@ _REPLACED = ("document", "document_id", "start", "end", "text", "occurrence", "i
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Located:
     place: str
     query: Query
 
@@ -198,7 +199,7 @@ class _Read:
     ) -> None:
         self.options = options
         self.counter = get_counter(options.counter)
-        self.asked: list[_Asked] = []
+        self.questions: list[_Located] = []
         self.problems: list[Finding] = []
         unread: Mapping[str, str] = {}
         if not isinstance(documents, str | Path):
@@ -224,85 +225,87 @@ class _Read:
         reader = QuestionReader(held, [str(row.get("id")) for _, row in listed], unread)
         for place, row in listed:
             reader.add(place, row)
-            self.asked += [_Asked(f"{file}{place}", query) for query in reader.queries]
+            self.questions += [_Located(f"{file}{place}", query) for query in reader.queries]
             reader.queries.clear()
             for problems in (reader.problems, reader.repeated, reader.notes):
-                for each in problems:
-                    reason = each.reason.removeprefix(f"{place}: ")
-                    self.problems.append(Finding(cast(Kind, each.kind), f"{file}{place}", each.query_id, reason))
+                for problem in problems:
+                    reason = problem.reason.removeprefix(f"{place}: ")
+                    self.problems.append(Finding(cast(Kind, problem.kind), f"{file}{place}", problem.query_id, reason))
                 problems.clear()
 
     def same_words(self) -> Iterator[Finding]:
-        for each in self.asked:
-            first = self._firsts[_words(each)]
-            if first is not each:
-                yield _about(each, "duplicate", f"the same words as {first.query.id!r} at {first.place}")
+        for located in self.questions:
+            first = self._firsts[_words(located)]
+            if first is not located:
+                yield _about(located, "duplicate", f"the same words as {first.query.id!r} at {first.place}")
 
     def nearly_same_words(self, embedder: Embedder | None) -> Iterator[Finding]:
         distinct = list(self._firsts.values())
         if embedder is None or not distinct:
             return
-        vectors = directions(embedder, [each.query.text for each in distinct], queries=True)
-        for index, each in enumerate(distinct[1:], start=1):
+        vectors = directions(embedder, [located.query.text for located in distinct], queries=True)
+        for index, located in enumerate(distinct[1:], start=1):
             cosines = vectors[:index] @ vectors[index]
             first = distinct[likest := int(np.argmax(cosines))]
             if cosines[likest] > self.options.similarity:
-                told = f"nearly the same as {first.query.id!r} at {first.place} (cosine {cosines[likest]:.2f})"
-                yield _about(each, "duplicate", f"{told}: {first.query.text!r}")
+                message = f"nearly the same as {first.query.id!r} at {first.place} (cosine {cosines[likest]:.2f})"
+                yield _about(located, "duplicate", f"{message}: {first.query.text!r}")
 
     def leaks(self) -> Iterator[Finding]:
-        for each in self.asked:
-            question = fold(each.query.text).text
+        for located in self.questions:
+            question = fold(located.query.text).text
             place = next(self._folds.places(question, None), None) if len(question) >= _LEAK else None
             if place is not None:
                 owner, start = place
                 span = self._folds.forms[owner].span(start, start + len(question))
                 where = f"{self.documents[owner].id!r} at {span.start}-{span.end}"
-                yield _about(each, "leakage", f"the question stands in {where}, word for word")
-            for piece in each.query.evidence:
+                yield _about(located, "leakage", f"the question stands in {where}, word for word")
+            for piece in located.query.evidence:
                 folded = fold(self._slice(piece)).text
                 if len(folded) >= _LEAK and folded in question:
-                    yield _about(each, "leakage", f"its evidence stands in the question: {quote(self._slice(piece))}")
-            given = [each.query.metadata.get("answer"), each.query.metadata.get("answers")]
-            for answer in (one for some in given for one in (some if isinstance(some, list) else [some])):
-                if isinstance(answer, str) and _holds(each.query.text, answer):
-                    yield _about(each, "leakage", f"its answer stands in the question: {quote(answer)}")
+                    yield _about(
+                        located, "leakage", f"its evidence stands in the question: {quote(self._slice(piece))}"
+                    )
+            answers = [located.query.metadata.get("answer"), located.query.metadata.get("answers")]
+            for answer in (one for some in answers for one in (some if isinstance(some, list) else [some])):
+                if isinstance(answer, str) and _holds(located.query.text, answer):
+                    yield _about(located, "leakage", f"its answer stands in the question: {quote(answer)}")
 
     def sizes(self) -> Iterator[Finding]:
-        for each in self.asked:
-            for piece in each.query.evidence:
+        for located in self.questions:
+            for piece in located.query.evidence:
                 text = self._slice(piece)
                 count = self.counter.count(text)
                 if count > self.options.size:
-                    told = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {quote(text)}"
-                    yield _about(each, "over-size", told)
+                    message = f"evidence of {count:,} tokens, over the {self.options.size:,} of a chunk: {quote(text)}"
+                    yield _about(located, "over-size", message)
                 if count < self.options.least or not text.strip():
                     tokens = "1 token" if count == 1 else f"{count} tokens"
-                    yield _about(each, "short", f"evidence of {tokens}: {quote(text)}")
+                    yield _about(located, "short", f"evidence of {tokens}: {quote(text)}")
 
     def overlaps(self) -> Iterator[Finding]:
-        for each in self.asked:
-            pieces = sorted(each.query.evidence, key=lambda piece: (piece.document_id, piece.span))
+        for located in self.questions:
+            pieces = sorted(located.query.evidence, key=lambda piece: (piece.document_id, piece.span))
             for one, other in pairwise(pieces):
                 if one.document_id == other.document_id and other.span.start < one.span.end:
                     places = f"{one.span.start}-{one.span.end} and {other.span.start}-{other.span.end}"
-                    yield _about(each, "overlapping", f"evidence at {places} of {one.document_id!r}")
+                    yield _about(located, "overlapping", f"evidence at {places} of {one.document_id!r}")
 
     def documents_alone(self) -> Iterator[Finding]:
-        answered = {piece.document_id for each in self.asked for piece in each.query.evidence}
+        answered = {piece.document_id for located in self.questions for piece in located.query.evidence}
         for document in self.documents:
             count = self.counter.count(document.text)
             if count <= self.options.size:
-                told = f"{count:,} tokens, and a chunk may have {self.options.size:,}"
-                yield Finding("one-chunk", document.id, "", told)
+                message = f"{count:,} tokens, and a chunk may have {self.options.size:,}"
+                yield Finding("one-chunk", document.id, "", message)
             if document.id not in answered:
                 yield Finding("unanswered", document.id, "", "no question has evidence in it")
 
     @cached_property
-    def _firsts(self) -> dict[str, _Asked]:
-        firsts: dict[str, _Asked] = {}
-        for each in self.asked:
-            firsts.setdefault(_words(each), each)
+    def _firsts(self) -> dict[str, _Located]:
+        firsts: dict[str, _Located] = {}
+        for located in self.questions:
+            firsts.setdefault(_words(located), located)
         return firsts
 
     @cached_property
@@ -331,12 +334,12 @@ def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     return rows
 
 
-def _words(each: _Asked) -> str:
-    return fold(each.query.text).text or each.query.text
+def _words(question: _Located) -> str:
+    return fold(question.query.text).text or question.query.text
 
 
-def _about(each: _Asked, kind: Kind, message: str) -> Finding:
-    return Finding(kind, each.place, each.query.id, message)
+def _about(question: _Located, kind: Kind, message: str) -> Finding:
+    return Finding(kind, question.place, question.query.id, message)
 
 
 def _holds(question: str, answer: str) -> bool:

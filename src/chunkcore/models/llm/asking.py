@@ -40,7 +40,7 @@ def found_json(text: Any) -> dict[str, Any]:
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
     decoder = json.JSONDecoder()
-    found: dict[str, Any] | None = None
+    value: dict[str, Any] | None = None
     text = text[:_LONGEST]
     end = 0
     for _ in range(_ATTEMPTS):
@@ -48,12 +48,12 @@ def found_json(text: Any) -> dict[str, Any]:
         if place < 0:
             break
         try:
-            found, end = decoder.raw_decode(text, place)
+            value, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
             end = place + 1
-    if found is None:
+    if value is None:
         raise BadAnswerError(f"expected a JSON object, got {_shown(text)}")
-    return found
+    return value
 
 
 def member(data: Mapping[str, Any], key: str) -> Any:
@@ -225,7 +225,7 @@ def _correction(answer: str, problem: str) -> list[Message]:
 
 
 def _sendable(messages: Sequence[Message]) -> list[Message]:
-    return [{"role": each["role"], "content": encodable(each["content"])} for each in messages]
+    return [{"role": message["role"], "content": encodable(message["content"])} for message in messages]
 
 
 def conversation(instructions: str, content: str) -> list[Message]:

@@ -133,23 +133,23 @@ class Usage:
     kept_answers: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
+        return Usage(**{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)})
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(**{each.name: getattr(self, each.name) - getattr(other, each.name) for each in fields(self)})
+        return Usage(**{field.name: getattr(self, field.name) - getattr(other, field.name) for field in fields(self)})
 
     @classmethod
-    def of(cls, asked: int, reply: Reply) -> Usage:
-        """One call: a question of `asked` tokens and its answer; the endpoint's own counts where there are any."""
-        known = reply.input_tokens is not None and reply.output_tokens is not None
-        read = asked if reply.input_tokens is None else reply.input_tokens
+    def of(cls, tokens: int, reply: Reply) -> Usage:
+        """One call: a question of `tokens` tokens and its answer; the endpoint's own counts where there are any."""
+        is_counted = reply.input_tokens is not None and reply.output_tokens is not None
+        read = tokens if reply.input_tokens is None else reply.input_tokens
         written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
         return cls(
             calls=1,
             input_tokens=read,
             cached_tokens=min(reply.cached_tokens, read),
             output_tokens=written,
-            estimated_calls=0 if known else 1,
+            estimated_calls=0 if is_counted else 1,
         )
 
     def cost(self, prices: Prices) -> float:
@@ -180,7 +180,7 @@ class UsageMeter:
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
     """The approximate tokens of a conversation: its texts as `cl100k_base`, and 4 a message."""
-    return sum(count_text_tokens(each["content"]) + _TOKENS_A_MESSAGE for each in messages)
+    return sum(count_text_tokens(message["content"]) + _TOKENS_A_MESSAGE for message in messages)
 
 
 def count_text_tokens(text: str) -> int:
@@ -275,8 +275,8 @@ class CachedLLM:
     @property
     def usage(self) -> Usage:
         """The model's usage in this process, where it has one, and the answers from the cache."""
-        own: Usage = getattr(self.llm, "usage", Usage())
-        return own + self._kept.usage
+        usage: Usage = getattr(self.llm, "usage", Usage())
+        return usage + self._kept.usage
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str | Reply:
         """The model's answer. The cache is not read: see `recall`."""

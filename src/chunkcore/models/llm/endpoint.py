@@ -61,7 +61,7 @@ def bounded_client(openai: Any, seconds: float) -> Any:
                         raise errors.ReadTimeout("the response takes too long", request=request)
             finally:
                 response.close()
-            headers = [each for each in response.headers.multi_items() if each[0].lower() not in _OF_THE_BODY]
+            headers = [header for header in response.headers.multi_items() if header[0].lower() not in _OF_THE_BODY]
             return type(response)(
                 response.status_code,
                 headers=headers,
@@ -326,7 +326,7 @@ _REFUSED = (
 )
 
 
-def reply_of(text: object, *told: Any) -> Reply:
+def reply_of(text: object, *sources: Any) -> Reply:
     """A reply from an answer's text and the framework's mappings and objects about it.
 
     >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
@@ -336,10 +336,10 @@ def reply_of(text: object, *told: Any) -> Reply:
     """
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
-    holders = [each for each in told if each is not None]
-    counts = [*(held for each in holders for name in _USAGE if (held := _get(each, name)) is not None), *holders]
-    details = [held for each in counts for name in _DETAILS if (held := _get(each, name)) is not None]
-    refusal = next((held for each in holders if isinstance(held := _get(each, "refusal"), str) and held), "")
+    holders = [holder for holder in sources if holder is not None]
+    counts = [*(held for holder in holders for name in _USAGE if (held := _get(holder, name)) is not None), *holders]
+    details = [held for holder in counts for name in _DETAILS if (held := _get(holder, name)) is not None]
+    refusal = next((held for holder in holders if isinstance(held := _get(holder, "refusal"), str) and held), "")
     return Reply(
         text=str(text) or refusal,
         finish="refusal" if refusal else _finish(holders),

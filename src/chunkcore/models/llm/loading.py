@@ -107,13 +107,13 @@ def check_llm(spec: str | LLM) -> None:
 
 def _kind(spec: str) -> Callable[[str], LLM]:
     kind, colon, _ = spec.partition(":")
-    found = llms.find(kind) if colon else None
-    if found is None:
-        others = "".join(f", {each}:..." for each in llms.offered)
+    build = llms.find(kind) if colon else None
+    if build is None:
+        others = "".join(f", {name}:..." for name in llms.offered)
         raise OptionError(
             f"a language model is {_FORM}{others}, or an object that is one; got {echo(_without_options(spec))}"
         )
-    return found
+    return build
 
 
 @llms.register("openai")
