@@ -36,6 +36,7 @@ def chunk(
     errors: Annotated[
         Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")
     ] = "stop",
+    follow_links: Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard what a stopped run left.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> int:
@@ -57,7 +58,9 @@ def chunk(
     prices = costs.prices()
     chunker = _chunker(strategy, config)
     part_bytes = round(part_size * 1_000_000)
-    streaming = StreamOptions(processes=processes, workers=workers, part_size=part_bytes, errors=errors)
+    streaming = StreamOptions(
+        processes=processes, workers=workers, part_size=part_bytes, errors=errors, follow_links=follow_links
+    )
     if costs.dry_run:
         spec = strategy or str(config or chunker.name)
         running.say(*running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices))
@@ -107,7 +110,7 @@ def _lines(stream: Stream, show: Callable[[Tally], None]) -> Iterator[bytes]:
 
 def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, fresh: bool) -> None:
     from chunkcore.files import installed_version
-    from chunkcore.scale import ResumableOutput
+    from chunkcore.scale import ChangedDocumentError, ResumableOutput
 
     # What the lines follow from: a run resumes only the output of an equal identity.
     identity = {
@@ -116,21 +119,23 @@ def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, f
         "fingerprint": stream.chunker.fingerprint,
         "part_size": stream.options.part_size,
         "errors": stream.options.errors,
+        "follow_links": stream.options.follow_links,
         "version": installed_version(),
     }
     writer = ResumableOutput(output, identity, fresh=fresh)
     refused = False
     try:
-        if writer.tallies:
-            running.say(f"chunkcore: going on after {running.done_so_far(writer.tallies[-1])}", err=True)
-            try:
-                stream.go_on(writer.tallies)
-            except DataError as error:
-                refused = True
-                raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
-        for step in stream:
-            writer.write(step, stream.tally)
-            show(stream.tally)
+        if writer.done is not None:
+            count = running.several(len(writer.done.ids), "document")
+            running.say(f"chunkcore: going on after {count}, {running.several(writer.done.chunks, 'chunk')}", err=True)
+            stream.skip(writer.done)
+        try:
+            for step in stream:
+                writer.write(step)
+                show(stream.tally)
+        except ChangedDocumentError as error:
+            refused = True
+            raise DataError(f"{writer.partial} cannot be gone on with: {error}; begin anew with --fresh") from error
         writer.finish()
     except BaseException as error:
         if writer.leave() and not refused:
@@ -154,18 +159,18 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
         places = map(_place, input_files(path)) if there else ()
         found = next((there[place] for place in places if place in there), None)
         if found is not None:
-            told = f"--output {output}" if found == output else f"{found}, which is written beside --output,"
-            raise OptionError(f"{told} is one of the files to cut, and would be replaced: name another file")
+            place = f"--output {output}" if found == output else f"{found}, which is written beside --output,"
+            raise OptionError(f"{place} is one of the files to cut, and would be replaced: name another file")
         options.check_outside(path, output)
 
 
 def _place(file: Path) -> tuple[int, int] | None:
     """A file's device and inode, the same for every link to it; None if it cannot be reached."""
     try:
-        told = os.stat(file)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
+        state = os.stat(file)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
     except OSError:
         return None
-    return told.st_dev, told.st_ino
+    return state.st_dev, state.st_ino
 
 
 def _chunker(strategy: str | None, config: Path | None) -> Chunker:

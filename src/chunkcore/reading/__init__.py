@@ -2,7 +2,7 @@
 
 | module | reads |
 |---|---|
-| `base` | which reader reads a file |
+| `opening` | which reader reads a file |
 | `guarded` | in a process with limits of time and memory |
 | `encodings` | text in any encoding |
 | `pdf` | PDF, by pypdfium2 |
@@ -12,6 +12,7 @@
 """
 
 from chunkcore.files import UnreadError
-from chunkcore.reading.base import FileNotes, Reader, Reading, read_file, readers
+from chunkcore.reading.base import FileNotes, Reader, Reading, readers
+from chunkcore.reading.opening import read_file
 
 __all__ = ["FileNotes", "Reader", "Reading", "UnreadError", "read_file", "readers"]

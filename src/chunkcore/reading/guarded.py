@@ -144,13 +144,13 @@ def _serve() -> None:
         output.write(json.dumps(row).encode("ascii") + b"\n")
         output.flush()
 
-    base.on_reached = lambda place: answer(reached=place)  # type: ignore[assignment]
+    base.on_reached = lambda place: answer(reached=place)
     _limit()
     while head := sys.stdin.buffer.readline():
         row = json.loads(head)
         try:
             data = sys.stdin.buffer.read(row["size"])
-            reader = reduce(getattr, row["class"].split("."), import_module(row["module"]))
+            reader: Any = reduce(getattr, row["class"].split("."), import_module(row["module"]))
             document, notes = _read(reader, data, row["name"], row["name"])
             marks = [mark.to_dict() for mark in document.marks]
             answer(text=document.text, metadata=document.metadata, marks=marks, notes=notes, ends=True)

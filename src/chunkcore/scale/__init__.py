@@ -14,6 +14,8 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.scale.sources import Sources as Sources
     from chunkcore.scale.sources import cut_place as cut_place
     from chunkcore.scale.sources import parts as parts
+    from chunkcore.scale.stream import ChangedDocumentError as ChangedDocumentError
+    from chunkcore.scale.stream import Done as Done
     from chunkcore.scale.stream import ResumableOutput as ResumableOutput
     from chunkcore.scale.stream import Stream as Stream
     from chunkcore.scale.stream import StreamOptions as StreamOptions

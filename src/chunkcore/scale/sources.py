@@ -15,7 +15,7 @@ import regex  # type: ignore[import-untyped]
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
 from chunkcore.files import LONGEST_LINE, UnreadError, empty, open_file, unreadable
-from chunkcore.reading.base import has_reader
+from chunkcore.reading.opening import has_reader
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
 _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
@@ -212,6 +212,9 @@ class Sources:
                     yield part._replace(data=None)
         except FileNotFoundError:
             yield _failed(argument, place, _missing(path), name)
+        except PermissionError as error:
+            refused = UnreadError(path, f"cannot be read: {error.strerror}")
+            yield _failed(argument, place, refused, name, listed=listed)
         except OSError as error:
             yield _failed(argument, place, unreadable(path, error), name)
         except DataError as error:

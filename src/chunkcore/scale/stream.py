@@ -1,6 +1,6 @@
 """`Stream`: files in, lines of chunks out, in order, for any number of processes.
 
-`ResumableOutput` is an output file with a journal, so that a killed run resumes.
+`ResumableOutput` is an output file to which finished documents are appended, so that a killed run resumes.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
@@ -22,8 +22,7 @@ from chunkcore.concurrency import batches_of
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
-from chunkcore.files import AppendLog, NoTextError, write_all
-from chunkcore.reading import UnreadError
+from chunkcore.files import NoTextError, UnreadError, append_lines, open_locked, sync_folder, write_parts
 from chunkcore.registry import check_options, check_ranges
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
@@ -41,6 +40,7 @@ class StreamOptions:
         workers: threads per process.
         part_size: bytes; larger documents are cut in parts; at least 64.
         errors: stop at the first document that cannot be read or chunked, or skip and report it.
+        follow_links: read links that lead out of a folder.
 
     Raises `OptionError`: an option is out of range.
     """
@@ -49,6 +49,7 @@ class StreamOptions:
     workers: int = 1
     part_size: int = 8_000_000
     errors: Literal["stop", "skip"] = "stop"
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -57,44 +58,24 @@ class StreamOptions:
 
 @dataclass
 class Tally:
-    """A stream's progress: all that resuming needs.
+    """A stream's progress.
 
     Attributes:
-        pieces: pieces done, in the order of the sources.
         documents: documents chunked, each counted with its first part; `found` by argument, `parted` cut in parts.
         read: bytes of input.
         skipped: documents or parts skipped for an error.
-        left_out: files without text by argument.
-        unread: those of them that should have text: encrypted, broken, of an unknown encoding.
+        unread: files of a folder that were left out though they should have text: encrypted, broken.
         index: chunks so far of the document in parts.
-        last: place of the last piece.
-        inputs: hash of the inputs: files, sizes, modification times.
     """
 
-    pieces: int = 0
     documents: int = 0
     parted: int = 0
     chunks: int = 0
     read: int = 0
     skipped: int = 0
-    found: dict[str, int] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
     unread: int = 0
     index: int = 0
-    last: str = ""
-    inputs: str = ""
-
-    @classmethod
-    def from_dict(cls, data: object) -> Tally | None:
-        """The tally of these plain values; None if they are not a tally."""
-        kinds = {each.name: type(getattr(cls(), each.name)) for each in fields(cls)}
-        if not isinstance(data, dict) or {name: type(value) for name, value in data.items()} != kinds:
-            return None
-        return cls(**data)
-
-    def copy(self) -> Tally:
-        """A snapshot: the tally itself keeps counting."""
-        return replace(self, found=dict(self.found), left_out=dict(self.left_out))
+    found: dict[int, int] = field(default_factory=dict)
 
 
 class Failure(NamedTuple):
@@ -141,13 +122,13 @@ class Stream:
     def __init__(self, paths: Sequence[Path], chunker: Chunker, options: StreamOptions | None = None) -> None:
         self.options = options or StreamOptions()
         self.chunker = chunker
-        self.sources = Sources(paths, self.options.part_size)
+        self.sources = Sources(paths, self.options.part_size, follow_links=self.options.follow_links)
         self.tally = Tally()
-        self._pieces = iter(self.sources)
-        self._digest = blake2b(digest_size=16)
+        self._done: Done | None = None
+        self._skipped: set[str] = set()  # of those that are done
         self._seen: dict[bytes, int] = {}
         self._repeats: DataError | None = None  # of the document in parts
-        self._left_out: dict[int, LeftOut] = {}
+        self._left_out: defaultdict[int, LeftOut] = defaultdict(LeftOut)
 
     @property
     def is_repeatable(self) -> bool:
@@ -156,24 +137,14 @@ class Stream:
             STANDARD_INPUT not in self.sources.paths
         )
 
-    def go_on(self, tallies: Sequence[Tally]) -> None:
-        """Skip what an earlier run did; `tallies` is its progress. Raises `DataError` if inputs have changed."""
-        before = "the first document"
-        for tally in tallies:
-            while self.tally.pieces < tally.pieces:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    raise DataError(f"there are fewer documents than before, when {tally.last} was among them")
-                self._pass(piece)
-            if self.tally.inputs != tally.inputs:
-                raise DataError(f"what is read from {before} to {tally.last} is not what it was: a file was changed")
-            before = tally.last
-        if tallies:
-            self.tally = tallies[-1].copy()
+    def skip(self, done: Done) -> None:
+        """Skip the documents that an earlier run wrote. Iterating raises `ChangedDocumentError`: one's file changed."""
+        self._done = done
+        self.tally.chunks = done.chunks
 
     def __iter__(self) -> Iterator[Step]:
         cutter = Cutter(self.chunker, self.options.part_size, self.options.workers)
-        batches: list[list[Piece]] = []  # under way: a few, as `cut_batches` looks ahead
+        batches: deque[list[Piece]] = deque()  # under way: a few, as `cut_batches` looks ahead
 
         def noted() -> Iterator[list[Piece]]:
             for batch in self._batches():
@@ -182,7 +153,8 @@ class Stream:
 
         for cuts in cut_batches(cutter, noted(), self.options.processes):
             step = Step([], [])
-            stopped = next((each for each in map(partial(self._take, step), batches.pop(0), cuts) if each), None)
+            results = (self._take(step, piece, cut) for piece, cut in zip(batches.popleft(), cuts, strict=True))
+            stopped = next((error for error in results if error is not None), None)
             yield step
             if stopped is not None:
                 raise stopped
@@ -197,54 +169,54 @@ class Stream:
         def size(piece: Piece) -> int:  # parts are large enough, and one may be waited for
             return most_bytes if piece.part is not None else piece.end - piece.begin
 
-        return batches_of(self._pieces, size, most_bytes, most)
+        return batches_of((piece for piece in self.sources if not self._is_done(piece)), size, most_bytes, most)
 
-    def _pass(self, piece: Piece) -> None:
-        self._note(piece)
+    def _is_done(self, piece: Piece) -> bool:
+        if self._done is None or piece.error is not None:
+            return False
         name = piece.id
-        if piece.kind == "line" and piece.error is None:
+        if piece.kind == "line":
             try:
-                name = next((each.id for each in piece_documents(piece, self.options.part_size)), "")
+                name = next((document.id for document in piece_documents(piece, self.options.part_size)), "")
             except DataError:
-                return
-        self._repeated(name, piece)
-
-    def _note(self, piece: Piece) -> None:
-        self.tally.pieces += 1
-        self.tally.last = piece.place
+                return False
+        if name not in self._done.ids or self._repeated(name, piece) is not None:
+            return False
+        if piece.stamp[1] > self._done.started:
+            raise ChangedDocumentError(f"{piece.place} has changed since its chunks were written")
         self.tally.read += piece.end - piece.begin
-        identity = repr((piece.place, piece.begin, piece.end, piece.stamp, piece.error is None))
-        self._digest.update(identity.encode("utf-8", "surrogatepass"))
-        self.tally.inputs = self._digest.hexdigest()
+        self._count(piece)
+        self._skipped.add(name)
+        return True
+
+    def _count(self, piece: Piece) -> None:
+        begins = not piece.part
+        self.tally.documents += begins
+        self.tally.parted += piece.part == 0
+        self.tally.found[piece.argument] = self.tally.found.get(piece.argument, 0) + begins
 
     def _take(self, step: Step, piece: Piece, cut: Cut) -> ChunkcoreError | None:
         """Add a piece to a step. Returns the error, if any, that ends the stream before it."""
-        argument = str(piece.argument)
-        left_out = piece.listed and isinstance(cut.error, NoTextError)
-        begins = not piece.part
+        tally = self.tally
         repeats = self._repeated(cut.id, piece)
-        error = None if left_out else cut.error or repeats
+        is_left_out = piece.listed and isinstance(cut.error, NoTextError)
+        error = None if is_left_out else cut.error or repeats
         if error is not None and self.options.errors == "stop":
             return error
-        self._note(piece)
-        tally = self.tally
-        if begins:
+        tally.read += piece.end - piece.begin
+        if not piece.part:
             tally.index = 0
         if error is not None:
             tally.skipped += 1
             step.failures.append(Failure(cut.id or piece.id, piece.place, piece.part, error))
-        elif left_out:
-            tally.left_out[argument] = tally.left_out.get(argument, 0) + 1
-            assert isinstance(cut.error, NoTextError)
+        elif isinstance(cut.error, NoTextError):
             tally.unread += isinstance(cut.error, UnreadError)
-            self._left_out.setdefault(piece.argument, LeftOut()).add(piece.id, cut.error)
+            self._left_out[piece.argument].add(piece.id, cut.error)
         elif cut.id:
             for note in cut.notes:
-                self._left_out.setdefault(piece.argument, LeftOut()).notes.add(note, piece.id)
+                self._left_out[piece.argument].notes.add(note, piece.id)
             step.lines.append(cut.numbered(tally.index))
-            tally.documents += begins
-            tally.parted += piece.part == 0
-            tally.found[argument] = tally.found.get(argument, 0) + begins
+            self._count(piece)
             tally.chunks += cut.chunks
             tally.index += cut.chunks
         return None
@@ -265,10 +237,11 @@ class Stream:
         return self._repeats
 
     def _finish(self) -> None:
+        if self._done and (gone := len(self._done.ids) - len(self._skipped)):
+            raise ChangedDocumentError(f"{gone:,} documents whose chunks were written are gone")
         for argument, path in enumerate(self.sources.paths):
-            key = str(argument)
-            left_out = self._left_out.get(argument, LeftOut())
-            if not self.tally.found.get(key) and not self.tally.skipped:
+            left_out = self._left_out[argument]
+            if not self.tally.found.get(argument) and not self.tally.skipped:
                 if lines_file(path):
                     raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
                 raise DataError(
@@ -322,181 +295,187 @@ def _two_of_one_id(name: str, first: Path, second: Path) -> str:
     return f"{first} and {second} both hold a document with the id {name!r}: make the ids unique, or chunk each alone"
 
 
-PAUSE = 5.0  # seconds between two lines of the journal: a kill loses at most this much work
-_FORMAT = "chunkcore chunk 1"
+_BEGINS = b'{"started": '
 _ADVICE = "begin anew with --fresh, or name another output"
 
 
-class _Line(NamedTuple):
-    """A line of the journal: the tally, and the bytes of output and of errors written so far."""
+class ChangedDocumentError(DataError):
+    """A document whose chunks an earlier run wrote has changed since."""
 
-    tally: Tally
-    output: int
-    errors: int
+
+class Done(NamedTuple):
+    """What an earlier run wrote: the ids of whole documents, their chunks, and when the run started (ns)."""
+
+    ids: frozenset[str]
+    chunks: int
+    started: int
 
 
 class ResumableOutput:
-    """Writes lines to a file so that a killed run resumes.
+    """Appends lines to a file, so that a killed run loses only its last documents.
 
-    Lines go to ``NAME.partial``. Every few seconds, after a sync to disk, ``NAME.journal`` records its length. `finish`
-    moves the file to its name. The next run after a kill truncates the file to the journal's last whole line; one of
-    another identity (inputs and options as plain values) is refused, unless it begins `fresh`. Skipped documents are
-    listed in ``NAME.errors.jsonl``, if there are any.
+    Lines go to ``NAME.partial``. ``NAME.progress`` has the run's identity (inputs and options as plain values), then
+    for each step the partial file's length and the checksum of what the step added. `finish` moves the partial file to
+    its name. The next run after a kill keeps the steps whose checksums are right, but for a large document that has
+    not ended, and skips their documents (`done`). Skipped documents are listed in ``NAME.errors.jsonl``, if there are
+    any.
 
     Raises:
-        OptionError: the earlier run had other options, or another process is writing.
+        OptionError: the earlier run had another identity, or another process is writing.
         DataError: the earlier run's files are damaged.
         OSError: the file cannot be written.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
         self.path = Path(os.path.realpath(path))  # a link stays; its target is written
-        self.partial, self.journal, self.errors = beside(self.path)
-        self.tallies: list[Tally] = []  # progress of an earlier run, at several times
-        self._identity = dict(identity)
-        self._done: _Line | None = None
-        self._kept_at = time.monotonic()
-        self._files: dict[Path, FileIO] = {}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._log = AppendLog(
-            self.journal,
-            {"format": _FORMAT, **self._identity},
-            what="journal of chunkcore chunk",
-            advice=_ADVICE,
-            check=self._check,
-            fresh=fresh,
-        )
+        self.partial, self.progress, self.errors = beside(self.path)
+        self.done: Done | None = None
+        self._end = 0
+        self._failures: list[bytes] = []
+        self._progress = open_locked(self.progress, _ADVICE)
         try:
-            self._begin(fresh=fresh)
+            self._begin(dict(identity), fresh=fresh)
         except BaseException:
-            self.close()
+            self._progress.close()
             raise
-        self._has_kept = bool(self.tallies)
 
-    def _begin(self, *, fresh: bool) -> None:
-        if not self.partial.exists():
-            self._log.clear()  # the output was moved already; a kill left the journal
-        lines = []
-        for number, entry in self._log.entries:
-            tally, sizes = Tally.from_dict(entry.get("tally")), (entry.get("output"), entry.get("errors"))
-            if tally is None or any(type(size) is not int for size in sizes):
-                raise DataError(f"{self.journal}, line {number}: damaged: {_ADVICE}")
-            lines.append(_Line(tally, *sizes))  # type: ignore[arg-type]
-        size = os.fstat(self._open(self.partial).fileno()).st_size
-        if size and not fresh and self._log.is_new:
-            self._log.close()
-            self.journal.unlink()
-            raise OptionError(f"{self.partial} is there, and no journal tells whose it is: {_ADVICE}")
-        errors = self.errors.stat().st_size if self.errors.exists() else 0
-        kept = [line for line in lines if line.output <= size and line.errors <= errors]
-        if lines and not kept:
-            shorter = self.errors if lines[0].output <= size else self.partial
-            raise DataError(f"{shorter} is shorter than {self.journal.name} says it was: {_ADVICE}")
-        self.tallies = [line.tally for line in kept]
-        if kept:
-            self._done = kept[-1]
-        else:
-            self._log.clear()
-        _cut_off(self._files[self.partial], self._done.output if self._done else 0)
-        if self.errors.exists():
-            _cut_off(self._open(self.errors), self._done.errors if self._done else 0)
+    def _begin(self, identity: dict[str, Any], *, fresh: bool) -> None:
+        lines = self._progress.readall().splitlines(keepends=True)
+        if lines and not (lines[0].startswith(_BEGINS) or _BEGINS.startswith(lines[0])):
+            raise DataError(f"{self.progress} is there, and is no progress of chunkcore chunk: {_ADVICE}")
+        lines = [] if fresh else lines
+        has_partial = self.partial.exists() and self.partial.stat().st_size > 0
+        if has_partial and not lines and not fresh:
+            self.progress.unlink()
+            raise OptionError(f"{self.partial} is there, and {self.progress.name} does not say whose it is: {_ADVICE}")
+        kept = self._kept(lines, identity) if has_partial and lines else b""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self._file = FileIO(os.open(self.partial, flags, 0o644), "r+")
+        _cut_off(self._file, self._end)
+        _cut_off(self._progress, 0)
+        sync_folder(self.path.parent)
+        self._add(self._progress, self.progress, kept or _line({"started": time.time_ns(), "identity": identity}))
 
-    def _check(self, head: dict[str, Any]) -> None:
+    def _kept(self, lines: Sequence[bytes], identity: Mapping[str, Any]) -> bytes:
+        """The lines of the progress file whose steps are kept; sets `done` and the partial file's end."""
+        header, steps = _parsed(lines[0]), [_parsed(line) for line in lines[1:]]
+        if not isinstance(header, dict) or type(header.get("started")) is not int:
+            raise DataError(f"{self.progress}, line 1: damaged: {_ADVICE}")
+        before = header.get("identity") or {}
         changed = [
-            f"{name} was {_brief(head.get(name))}, and now it is {_brief(value)}"
-            for name, value in self._identity.items()
-            if head.get(name) != value
+            f"{name} was {_brief(before.get(name))}, and now it is {_brief(value)}"
+            for name, value in identity.items()
+            if before.get(name) != value
         ]
         if changed:
             raise OptionError(
                 f"{self.partial} was left by an earlier run in which {'; '.join(changed)}: go on as before, {_ADVICE}"
             )
+        blocks = list(_whole_blocks(self.partial, steps))
+        while blocks and (name := blocks[-1].unfinished):
+            blocks = [block for block in blocks if name not in block.ids]
+        self._end = blocks[-1].end if blocks else 0
+        ids = frozenset(name for block in blocks for name in block.ids)
+        if blocks:
+            self.done = Done(ids, sum(block.chunks for block in blocks), header["started"])
+        return b"".join(lines[: 1 + len(blocks)])
 
-    def write(self, step: Step, tally: Tally) -> None:
-        """Append a step's lines and failures. `tally` counts everything up to and including this step."""
-        self._add(self.partial, b"".join(step.lines))
+    def write(self, step: Step) -> None:
+        """Append a step's lines, sync them to the disk, and note them in the progress file."""
+        data = b"".join(step.lines)
+        if data:
+            self._add(self._file, self.partial, data)
+            self._end += len(data)
+            self._add(self._progress, self.progress, _line([self._end, zlib.crc32(data)]))
         if step.failures:
-            self._open(self.errors)
-            lines = [json.dumps(each.to_dict()).encode("ascii") + b"\n" for each in step.failures]
-            self._add(self.errors, b"".join(lines))
-        if self._done is None:
-            self._kept_at = time.monotonic()  # loading, before the first lines, is no work that could be lost
-        self._done = _Line(tally.copy(), self._size(self.partial), self._size(self.errors))
-        if time.monotonic() - self._kept_at >= PAUSE:
-            self.keep()
+            self._failures += [_line(failure.to_dict()) for failure in step.failures]
+            write_parts(self.errors, self._failures)
 
-    def _open(self, path: Path) -> FileIO:
-        if path not in self._files:
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            self._files[path] = FileIO(os.open(path, flags, 0o644), "r+")
-        return self._files[path]
-
-    def _add(self, path: Path, data: bytes) -> None:
+    def _add(self, file: FileIO, path: Path, data: bytes) -> None:
         try:
-            write_all(self._files[path], data)
+            append_lines(file, data)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from error
 
-    def keep(self) -> None:
-        """Sync to disk, then add a line to the journal."""
-        if self._done is None:
-            return
-        for file in self._files.values():
-            os.fsync(file.fileno())
-        self._log.append({**self._done._asdict(), "tally": asdict(self._done.tally)})
-        self._has_kept = True
-        self._kept_at = time.monotonic()
+    def close(self) -> None:
+        """Close the files as they are."""
+        self._file.close()
+        self._progress.close()
 
     def finish(self) -> None:
         """Move the file to its name, atomically."""
-        for file in self._files.values():
-            os.fsync(file.fileno())
-            file.close()
+        self._file.close()
         self.partial.replace(self.path)
-        if self.errors.exists() and not self.errors.stat().st_size:
-            self.errors.unlink()
-        self._end_journal()
+        sync_folder(self.path.parent)
+        if not self._failures:
+            self.errors.unlink(missing_ok=True)
+        self._end_progress()
 
     def leave(self) -> bool:
         """Close early: keep the files if they hold work, and return whether they do."""
-        if self._has_kept:
-            with suppress(OSError, ValueError, DataError):  # a full disk, say: then what was kept before stays
-                self.keep()
-            self.close()
+        self._file.close()
+        if self._end:
+            self._progress.close()
             return True
-        for path, file in self._files.items():
-            file.close()
-            path.unlink(missing_ok=True)
-        self._end_journal()
+        self.partial.unlink(missing_ok=True)
+        self._end_progress()
         return False
 
-    def _end_journal(self) -> None:
+    def _end_progress(self) -> None:
         if os.name == "nt":  # Windows removes no open file
-            self._log.close()
-        self.journal.unlink(missing_ok=True)  # while it is locked, so that another process opens a new one
-        self._log.close()
+            self._progress.close()
+        self.progress.unlink(missing_ok=True)  # while it is locked, so that another process opens a new one
+        self._progress.close()
 
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-        self._log.close()
 
-    def _size(self, path: Path) -> int:
-        return self._files[path].tell() if path in self._files else 0
+class _Block(NamedTuple):
+    """A step in the partial file: where it ends, its documents and chunks, and the last document if it is in parts."""
+
+    end: int
+    ids: frozenset[str]
+    chunks: int
+    unfinished: str
+
+
+def _whole_blocks(path: Path, steps: Sequence[Any]) -> Iterator[_Block]:
+    """The steps whose bytes are in the file as they were written, up to the first that is not."""
+    end = 0
+    with path.open("rb") as file:
+        for step in steps:
+            if not (isinstance(step, list) and [type(value) for value in step] == [int, int] and step[0] > end):
+                return
+            data = file.read(step[0] - end)
+            if len(data) < step[0] - end or zlib.crc32(data) != step[1]:
+                return
+            end = step[0]
+            rows = [json.loads(line) for line in data.splitlines()]
+            last = rows[-1]["document_id"] if "part" in rows[-1] else ""
+            yield _Block(end, frozenset(row["document_id"] for row in rows), len(rows), last)
 
 
 def beside(path: Path) -> list[Path]:
-    """The files written beside an output: the partial file, its journal, the errors.
+    """The files written beside an output: the partial file, its progress, the errors.
 
-    >>> [each.name for each in beside(Path("out.jsonl"))]
-    ['out.jsonl.partial', 'out.jsonl.journal', 'out.jsonl.errors.jsonl']
+    >>> [file.name for file in beside(Path("out.jsonl"))]
+    ['out.jsonl.partial', 'out.jsonl.progress', 'out.jsonl.errors.jsonl']
     """
-    return [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "journal", "errors.jsonl")]
+    return [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "progress", "errors.jsonl")]
 
 
 def _cut_off(file: FileIO, size: int) -> None:
     file.truncate(size)
     file.seek(size)
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value).encode("ascii") + b"\n"
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _brief(value: Any) -> str:

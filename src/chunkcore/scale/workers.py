@@ -1,24 +1,22 @@
-"""Processes that cut, each with its own models; their results in order, a bounded number under way."""
+"""Pieces to chunks, in this process or in several, each with its own models; the results in order."""
 
 from __future__ import annotations
 
-import atexit
 import json
 import multiprocessing
 import os
 import re
 import signal
 import threading
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from io import BytesIO
-from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from chunkcore.chunkers import Chunker
@@ -77,14 +75,13 @@ class Cutter:
 
     def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
         """What comes of each piece. An error of one document is its `Cut.error`; any other is raised."""
-        found: list[list[_Part] | ChunkcoreError] = [self._read(piece) for piece in pieces]
-        several = [each for part in found if isinstance(part, list) for each in part]
-        chunks = iter(self._together(several))
+        documents: list[list[_Part] | ChunkcoreError] = [self._read(piece) for piece in pieces]
+        chunks = iter(self._together([part for parts in documents if isinstance(parts, list) for part in parts]))
         return [
             Cut(piece.id, error=parts)
             if isinstance(parts, ChunkcoreError)
             else self._cut(parts, [next(chunks) for _ in parts])
-            for piece, parts in zip(pieces, found, strict=True)
+            for piece, parts in zip(pieces, documents, strict=True)
         ]
 
     def _read(self, piece: Piece) -> list[_Part] | ChunkcoreError:
@@ -95,7 +92,7 @@ class Cutter:
 
     def _together(self, several: list[_Part]) -> list[list[Chunk] | ChunkcoreError]:
         """The chunks of each: cut together where the strategy gains by that; one by one where one is bad."""
-        documents = [each.document for each in several]
+        documents = [part.document for part in several]
         if self.chunker.tokens_only and len(documents) > 1:
             try:
                 return list(self.chunker.chunk_each(documents, workers=self.workers))
@@ -167,8 +164,8 @@ def _parted(document: Document, part_size: int) -> Iterator[_Part]:
         yield _Part(document)
         return
     offset = 0
-    for number, each in enumerate(parts(BytesIO(data), part_size)):
-        text = each.decode("utf-8", "surrogatepass")
+    for number, part in enumerate(parts(BytesIO(data), part_size)):
+        text = part.decode("utf-8", "surrogatepass")
         yield _Part(document.part(offset, offset + len(text)), offset, number)
         offset += len(text)
 
@@ -186,7 +183,7 @@ def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[
         "text": chunk.text,
         "token_count": chunk.token_count,
         **({"context": chunk.context} if chunk.context else {}),
-        **({"segments": [_pairs(each) for each in chunk.segments]} if chunk.segments else {}),
+        **({"segments": [_pairs(spans) for spans in chunk.segments]} if chunk.segments else {}),
         **({"derived": True} if chunk.derived else {}),
         **({} if part is None else {"part": part}),
         "metadata": dict(chunk.metadata),
@@ -198,7 +195,7 @@ def _json(data: dict[str, Any]) -> str:
     text = _encode(data)
     if text.isascii() and "\x7f" not in text:
         return text
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def _pairs(spans: Iterable[Span]) -> list[list[int]]:
@@ -209,7 +206,7 @@ def _moved(chunk: Chunk, by: int) -> Chunk:
     def moved(spans: Iterable[Span]) -> tuple[Span, ...]:
         return tuple([Span(span.start + by, span.end + by) for span in spans])
 
-    return replace(chunk, spans=moved(chunk.spans), segments=tuple([moved(each) for each in chunk.segments]))
+    return replace(chunk, spans=moved(chunk.spans), segments=tuple([moved(spans) for spans in chunk.segments]))
 
 
 def _text(piece: Piece) -> str:
@@ -218,12 +215,12 @@ def _text(piece: Piece) -> str:
         return decoded(piece.data, path, before=piece.begin)
     try:
         with open_file(path, inside=Path(piece.inside) if piece.inside else None) as file:
-            told = os.fstat(file.fileno())
+            state = os.fstat(file.fileno())
             file.seek(piece.begin)
             data = file.read(piece.end - piece.begin)
     except OSError as error:
         raise unreadable(path, error) from error
-    if (told.st_size, told.st_mtime_ns) != piece.stamp or len(data) != piece.end - piece.begin:
+    if (state.st_size, state.st_mtime_ns) != piece.stamp or len(data) != piece.end - piece.begin:
         raise ChangedError(_CHANGED.format(path))
     return decoded(data, path, before=piece.begin)
 
@@ -248,22 +245,21 @@ class BatchWork(Protocol[T]):
     def __call__(self, pieces: Sequence[Piece], /) -> list[T]: ...
 
 
-Batch = Sequence[Piece]
-
 _AHEAD = 2  # batches under way for each process: one that it cuts, and the next
-_OWN = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
+_KINDS = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
 _GONE = (
     "a worker process ended before its work did: it was killed, or ran out of memory; try fewer --processes or a "
     "smaller --part-size"
 )
 
 
-def cut_batches(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) -> Iterator[list[T]]:
-    """What comes of each batch, in order.
+def cut_batches(cutter: BatchWork[T], batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[T]]:
+    """The results of each batch, in order.
 
     With one process, strategies that wait for models run in the cutter's threads, a batch each. With several, each
-    builds the strategy from its name and options; at most two batches a process are under way. Raises `OptionError`:
-    the strategy holds an object that cannot be named to another process.
+    builds the strategy from its name and options; at most two batches a process are under way. Raises:
+        OptionError: the strategy holds an object that cannot be named to another process.
+        ChunkcoreError: a process was killed.
     """
     if processes > 1:
         yield from _in_processes(cutter, batches, processes)
@@ -274,55 +270,18 @@ def cut_batches(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) 
         yield from map(cutter, batches)
 
 
-def _in_processes(cutter: BatchWork[T], batches: Iterator[Batch], processes: int) -> Iterator[list[T]]:
-    """Each of some threads hands a batch to a process that has none, and waits for what comes of it.
-
-    The processes of `concurrent.futures` and of `multiprocessing.Pool` share one pipe and its lock. One that is killed
-    while it answers would keep that lock, and everybody would wait for ever. Here each process has its own pipe, which
-    ends with it. An error of a batch is raised in the batch's place, as in one process.
-    """
-    idle: SimpleQueue[_Worker] = SimpleQueue()
-
-    def cut(batch: Batch | Exception) -> list[T]:
-        if isinstance(batch, Exception):
-            raise batch
-        worker = idle.get()
-        try:
-            return worker.cut(batch)
-        finally:
-            idle.put(worker)
-
-    def given() -> Iterator[Batch | Exception]:
-        try:
-            yield from batches
-        except Exception as error:  # noqa: BLE001  # raised after what came before it
-            yield error
-
-    with ThreadPoolExecutor(processes) as threads, _started(cutter, processes) as workers:
-        for worker in workers:
-            idle.put(worker)
-        yield from ordered(threads, cut, given(), _AHEAD * processes)
-
-
-@contextmanager
-def _started(cutter: BatchWork[Any], processes: int) -> Iterator[list[_Worker]]:
-    """Processes that cut; at the end of the block those end that are at work, too."""
-    told = {each.name: getattr(cutter, each.name) for each in fields(cutter)}  # type: ignore[arg-type]
-    told["chunker"] = cutter.chunker.to_dict()
-    workers: list[_Worker] = []
-
-    def stop() -> None:
-        for each in workers:
-            each.stop()
-
-    atexit.register(stop)  # of a generator that is not read to its end
-    try:
+def _in_processes(cutter: BatchWork[T], batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[T]]:
+    options = {option.name: getattr(cutter, option.name) for option in fields(cutter)}  # type: ignore[arg-type]
+    options["chunker"] = cutter.chunker.to_dict()
+    # Spawned, not forked: models, their threads and open caches do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _begin) as pool:
         with _interrupts_ignored():
-            workers.extend(_Worker(type(cutter), told) for _ in range(processes))
-        yield workers
-    finally:
-        stop()
-        atexit.unregister(stop)
+            pool.submit(int)
+        try:
+            yield from ordered(pool, partial(_cut, type(cutter), options), batches, _AHEAD * processes)
+        except BrokenProcessPool:
+            raise ChunkcoreError(_GONE) from None
 
 
 @contextmanager
@@ -338,59 +297,14 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
-class _Worker:
-    def __init__(self, *settings: Any) -> None:
-        # Spawned, not forked: models, their threads and open caches do not survive a fork.
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.busy = False
-        # No daemon: daemons may have no processes, and some models' loaders start some.
-        self.process = context.Process(target=_serve, args=(theirs, *settings), daemon=False)
-        self.process.start()
-        theirs.close()  # so that the pipe ends with the process
+# ---- In another process
 
-    def cut(self, batch: Batch) -> list[Any]:
-        """What comes of a batch. Raises what the process raised, with its traceback, or that it died."""
-        data = ForkingPickler.dumps(batch)
-        self.busy = True
-        try:
-            self.pipe.send_bytes(data)
-            answer = self.pipe.recv_bytes()
-        except (EOFError, OSError):
-            raise ChunkcoreError(_GONE) from None
-        self.busy = False
-        try:
-            cuts, error, trace = ForkingPickler.loads(answer)
-        except Exception as unread:
-            raise ChunkcoreError(f"what a worker process answered cannot be read: {unread!r}") from unread
-        if error is not None:
-            raise error from ChunkcoreError(f"in a worker process:\n{trace}")
-        return list(cuts)
-
-    def stop(self) -> None:
-        """Let the process end by itself; end it at once if it is at work, which may take long."""
-        if self.busy:
-            self.process.kill()
-        with suppress(OSError):  # it may have died
-            self.pipe.send_bytes(b"")
-        self.process.join()
+_cutters: dict[str, BatchWork[Any]] = {}  # one, built at the first batch
 
 
-def _serve(pipe: Connection, kind: type[BatchWork[Any]], told: dict[str, Any]) -> None:
-    """The work of a process: cut what comes until nothing does."""
+def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    cutter: BatchWork[Any] | None = None
-    with suppress(EOFError, OSError):  # the parent is gone
-        while data := pipe.recv_bytes():
-            try:
-                cutter = cutter or kind(**{**told, "chunker": Chunker.from_dict(told["chunker"])})
-                found = cutter(ForkingPickler.loads(data))
-                cuts = [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in found]
-                answer = ForkingPickler.dumps((cuts, None, ""))
-            except Exception as error:  # noqa: BLE001
-                answer = ForkingPickler.dumps(([], _portable(error), traceback.format_exc()))
-            pipe.send_bytes(answer)
 
 
 def _end_with_the_parent() -> None:
@@ -400,11 +314,25 @@ def _end_with_the_parent() -> None:
     os._exit(1)
 
 
+def _cut(kind: type[BatchWork[T]], options: dict[str, Any], pieces: Sequence[Piece]) -> list[T]:
+    key = repr(options)
+    try:
+        if key not in _cutters:
+            _cutters[key] = kind(**{**options, "chunker": Chunker.from_dict(options["chunker"])})
+        results = _cutters[key](pieces)
+    except Exception as error:
+        portable = _portable(error)
+        if portable is error:
+            raise
+        raise portable from None
+    return [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in results]
+
+
 def _portable(error: Exception) -> Any:
     """The error; or, if another process cannot build it, one of ours with the same message."""
     try:
         ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:  # noqa: BLE001
-        own = next((each for each in _OWN if isinstance(error, each)), ChunkcoreError)
-        return own(str(error) if own is not ChunkcoreError else f"{type(error).__name__}: {error}")
+        kind = next((kind for kind in _KINDS if isinstance(error, kind)), ChunkcoreError)
+        return kind(str(error) if kind is not ChunkcoreError else f"{type(error).__name__}: {error}")
     return error

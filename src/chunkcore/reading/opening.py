@@ -1,0 +1,87 @@
+"""`read_file`: a file is opened once, and its reader chosen by its name and its first bytes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+from chunkcore.document import Document
+from chunkcore.errors import DataError
+from chunkcore.files import NoTextError, UnreadError, empty, open_file, unreadable
+from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading.encodings import decode_text
+from chunkcore.reading.guarded import read_guarded
+
+LARGEST = 512 * 1024**2  # bytes of a file that is read whole
+_HEAD = 1024
+
+
+@lru_cache(maxsize=1)
+def _by_ending() -> dict[str, type[Reader]]:
+    return {ending: reader for _, reader in readers.items() for ending in reader.endings}
+
+
+def has_reader(path: Path) -> bool:
+    """Whether a reader takes files of this ending; others are read as text first."""
+    return path.suffix[1:].lower() in _by_ending()
+
+
+def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -> Reading:
+    r"""The document of a file: a PDF, DOCX, PPTX, XLSX, EPUB, e-mail, notebook, or text in any encoding.
+
+    The kind follows from the name's ending, else from the first bytes. Everything but text becomes Markdown or, of a
+    PDF, plain text (``metadata["format"]``), with marks ``page``. Nothing in a file is executed, and nothing is
+    fetched. The file is opened once; all but UTF-8 text is read in a process with limits of time and memory.
+
+    `name` becomes the document's id; by default it is the file's. With `inside`, a link that leaves that folder is
+    refused.
+
+    Raises:
+        UnreadError: a file of a known kind that cannot be read, or a text whose encoding cannot be told.
+        NoTextError: it is empty, or of no known kind.
+        DataError: it cannot be opened.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "note.eml")
+    ...     _ = file.write_text("Subject: Tea\n\nAt four.")
+    ...     read_file(file).document.text
+    '# Tea\n\nAt four.'
+    """
+    path = Path(path)
+    name = name or path.name
+    try:
+        with open_file(path, inside=inside) as file:
+            return _read_open(path, file, name)
+    except PermissionError as error:
+        raise UnreadError(path, f"cannot be read: {error.strerror}") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except NoTextError:
+        raise
+    except DataError as error:  # damaged, or of an encoding that cannot be told
+        raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
+
+
+def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
+    head = file.read(_HEAD)
+    if not head:
+        raise empty(path)
+    reader = _reader_of(path, head)
+    rest = file.read(LARGEST)
+    if len(rest) == LARGEST:
+        raise UnreadError(path, f"has over {LARGEST // 1024**2} MB: split it, or take it out")
+    if reader is None:
+        text, note = decode_text(head + rest, path)
+        return Reading(Document(name, text), (note,) if note else ())
+    return read_guarded(reader, head + rest, path, name)
+
+
+def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
+    reader = _by_ending().get(path.suffix[1:].lower())
+    if reader is not None and not reader.magic:
+        return reader
+    recognised = next((kind for kind in _by_ending().values() if kind().recognises(head)), None)
+    is_page = head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))  # an error page that is called .pdf
+    return recognised or (None if is_page else reader)
