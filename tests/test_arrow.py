@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +16,6 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
 
-from chunkadapters import arrow  # noqa: E402
-from chunkadapters import arrow as public  # noqa: E402
 from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema  # noqa: E402
 from chunkcore import Chunk, Document, Span, get_chunker  # noqa: E402
 from chunkcore.chunkers import (  # noqa: E402
@@ -29,8 +23,7 @@ from chunkcore.chunkers import (  # noqa: E402
     FixedToken,
     strategies,
 )
-from chunkcore.errors import DataError, ModelError, OptionError  # noqa: E402
-from chunkcore.models import loading  # noqa: E402
+from chunkcore.errors import DataError, OptionError  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
 from chunkcore.tokens import TokenizedText  # noqa: E402
 from tests.fakes import BROKEN, FakeEmbedder, FakeLLM, RaisingEmbedder, ScriptedLLM  # noqa: E402
@@ -79,11 +72,6 @@ COLUMNS = {
     "truncated": "bool",
     "error": "string",
 }
-
-
-def test_the_columns_are_these() -> None:
-    assert {field.name: str(field.type) for field in chunk_schema(8)} == COLUMNS
-    assert chunk_schema().names == [name for name in COLUMNS if name not in ("vector", "truncated")]
 
 
 def test_no_documents_are_a_batch_of_no_rows_with_the_same_columns() -> None:
@@ -222,23 +210,6 @@ def test_a_stream_of_batches_gives_the_same_rows_and_tables_give_tables() -> Non
     assert [row for rows in nested.to_pylist() for row in rows] == whole.to_pylist()
 
 
-def test_batches_are_cut_before_they_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = {"id": "d", "text": TEA * 30, "metadata": json.dumps({"note": "n" * 500})}
-    chunker = ArrowChunker(SMALL)
-    whole = chunker(batch(document))
-    monkeypatch.setattr(arrow, "_BATCH_ROWS", 10)
-    by_rows = list(chunker.batches([batch(document)]))
-    assert max(each.num_rows for each in by_rows) == 10
-    monkeypatch.setattr(arrow, "_BATCH_ROWS", 10_000)
-    monkeypatch.setattr(arrow, "_BATCH_CHARACTERS", 2_000)
-    by_characters = list(chunker.batches([batch(document)]))
-    assert max(each.num_rows for each in by_characters) == 4
-    for made in (by_rows, by_characters, [chunker(batch(document))]):
-        assert as_bytes(made, chunker.schema) == as_bytes([whole], chunker.schema)
-    long_id = list(chunker.batches([batch({"id": "d" * 1_000, "text": TEA * 30})]))
-    assert max(each.num_rows for each in long_id) == 2
-
-
 # --- what columns may be ------------------------------------------------------------------------------
 
 
@@ -374,47 +345,6 @@ def test_a_column_of_another_type_is_an_error_a_row(values: list[Any]) -> None:
         assert all(problem.startswith("its id is ") for problem in made["error"].to_pylist())
 
 
-class Pickled(pa.ExtensionType):
-    """As Ray keeps objects that Arrow has no type for: asked for a value, it unpickles."""
-
-    def __init__(self) -> None:
-        super().__init__(pa.binary(), "an.engine's.pickles")
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        return b""
-
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage_type: Any, serialized: bytes) -> Pickled:
-        return cls()
-
-    def __arrow_ext_scalar_class__(self) -> type[Unpickling]:
-        return Unpickling
-
-
-class Unpickling(pa.ExtensionScalar):
-    def as_py(self, **_: Any) -> Any:
-        return pickle.loads(self.value.as_py())
-
-
-def test_nothing_is_unpickled() -> None:
-    column = pa.ExtensionArray.from_storage(Pickled(), pa.array([pickle.dumps(TEA)]))
-    made = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays([pa.array(["a"]), column], names=["id", "text"]))
-    assert made["error"][0].as_py().startswith("its text is of the type extension<an.engine's.pickles")
-    wrapped = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], column)], names=["tags"])
-    of_maps = pa.MapArray.from_arrays([0, 1], ["tag"], column)
-    for metadata in (wrapped, of_maps, pa.StructArray.from_arrays([column], names=["tag"])):
-        columns = [pa.array(["a"]), pa.array(["Tea."]), metadata]
-        (row,) = ArrowChunker(SMALL)(pa.RecordBatch.from_arrays(columns, names=["id", "text", "metadata"])).to_pylist()
-        assert row["error"].startswith("its metadata have values of the type extension<an.engine's.pickles")
-
-
-def test_metadata_that_were_named_are_to_be_there() -> None:
-    document = {"id": "a", "text": "Tea."}
-    assert rows_of(ArrowChunker(SMALL), document)[0]["metadata"] == "{}"
-    with pytest.raises(DataError, match="expected one column 'facts' with the documents' metadata, got none"):
-        ArrowChunker(SMALL, metadata_column="facts")(batch(document))
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -455,43 +385,33 @@ def test_metadata_are_the_same_json_from_every_form() -> None:
     assert metadata_of(None, kind=pa.string()) == metadata_of("null") == metadata_of({}) == ["{}"]
 
 
+def test_times_of_nanoseconds_are_read_with_or_without_pandas() -> None:
+    value = {"at": 1_704_067_200_000_000_000, "took": 1_000}
+    kind = pa.struct([("at", pa.timestamp("ns", "UTC")), ("took", pa.duration("ns"))])
+    assert json.loads(metadata_of(value, kind=kind)[0]) == {"at": "2024-01-01T00:00:00+00:00", "took": "0:00:00.000001"}
+
+
+def test_an_extension_type_is_refused_because_its_values_may_run_code() -> None:
+    class Anything(pa.ExtensionType):
+        def __init__(self) -> None:
+            super().__init__(pa.binary(), "tests.anything")
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage: Any, data: Any) -> Any:
+            return cls()
+
+    column = pa.StructArray.from_arrays([pa.ExtensionArray.from_storage(Anything(), pa.array([b"x"]))], names=["a"])
+    rows = pa.RecordBatch.from_arrays([pa.array(["d"]), pa.array(["Tea."]), column], names=["id", "text", "metadata"])
+    (row,) = ArrowChunker(SMALL)(rows).to_pylist()
+    assert row["error"].startswith("its metadata have values of the type")
+
+
 def test_a_field_that_only_other_rows_have_is_left_out() -> None:
     # So that it does not depend on which rows share a batch.
     assert metadata_of({"a": 1}, {"b": 2}) == metadata_of({"a": 1}) + metadata_of({"b": 2}) == ['{"a": 1}', '{"b": 2}']
-
-
-def test_times_are_the_same_whether_or_not_pandas_is_installed(tmp_path: Path) -> None:
-    (tmp_path / "pandas.py").write_text("raise ImportError")
-    program = """if True:
-        import pyarrow as pa
-        from chunkadapters.arrow import ArrowChunker
-        stamp, took, at = pa.timestamp("ns", "UTC"), pa.duration("ns"), 1_704_067_200_000_000_001
-        fine = [("at", stamp), ("ats", pa.list_(stamp)), ("took", pa.list_(took, 2)), ("all", pa.large_list(took))]
-        fine += [("by", pa.map_(pa.string(), took)), ("time", pa.time64("ns"))]
-        value = {"at": at, "ats": [at, None], "took": [1000, at], "by": [("k", at)], "time": 61_000_001_001, "all": [1]}
-        columns = [pa.array(["a"]), pa.array(["x"]), pa.array([value], pa.struct(fine))]
-        (row,) = ArrowChunker()(pa.RecordBatch.from_arrays(columns, names=["id", "text", "metadata"])).to_pylist()
-        told = row["metadata"] or row["error"]
-    """
-    here: dict[str, Any] = {}
-    exec(program, here)
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    without = subprocess.run(
-        [sys.executable, "-c", program + "    print(told)"],
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        env=os.environ | {"PYTHONPATH": path},
-    )
-    assert without.stdout == f"{here['told']}\n"
-    assert json.loads(here["told"]) == {
-        "at": "2024-01-01T00:00:00+00:00",
-        "ats": ["2024-01-01T00:00:00+00:00", None],
-        "took": ["0:00:00.000001", "19723 days, 0:00:00"],
-        "by": {"k": "19723 days, 0:00:00"},
-        "time": "00:01:01.000001",
-        "all": ["0:00:00"],
-    }
 
 
 def test_values_that_json_has_no_words_for() -> None:
@@ -570,25 +490,6 @@ def test_dimensions_that_are_not_the_model_s_are_an_error_a_document() -> None:
     assert row["error"] == "the model 'fake' answered with 8 dimensions: expected 9"
 
 
-def test_dimensions_are_asked_for_where_nobody_states_them() -> None:
-    class Silent(FakeEmbedder):
-        def __init__(self) -> None:
-            super().__init__(8)
-            del self.dimensions
-
-        def embed_documents(self, texts: Sequence[str]) -> Vectors:
-            return np.ones((len(texts), 5), np.float32)
-
-    class Down(RaisingEmbedder):
-        def __init__(self, dimensions: int) -> None:
-            super().__init__(dimensions)
-            del self.dimensions
-
-    assert ArrowChunker(SMALL, embedder=Silent()).schema == chunk_schema(5)
-    with pytest.raises(ModelError, match="hung up"):
-        _ = ArrowChunker(SMALL, embedder=Down(8)).schema
-
-
 def test_a_surrogate_that_a_model_wrote_is_an_error_of_its_document() -> None:
     rows = rows_of(ArrowChunker(situated("Of \ud800.")), {"id": "a", "text": TEA})
     assert [row["error"] for row in rows] == [f"{SURROGATE}, which Arrow's strings cannot hold: '\\ud800'"]
@@ -638,20 +539,6 @@ def parse_semantic(model: FakeEmbedder) -> Chunker:
     return get_chunker("cluster_semantic", embedder=model)
 
 
-def test_a_model_is_loaded_when_it_is_needed_once_in_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    loads = []
-    monkeypatch.setattr(loading, "_loaded", {})
-    monkeypatch.setattr(loading, "_local_folder", lambda model: tmp_path)
-    monkeypatch.setattr(loading, "_best_backend", lambda folder: "openvino")
-    monkeypatch.setitem(loading.embedders._known, "openvino", lambda _: loads.append(1) or FakeEmbedder(8))
-    chunker = ArrowChunker("cluster_semantic:size=8,piece_size=4,embedder=some-model", embedder="some-model")
-    copies = [pickle.loads(pickle.dumps(chunker)) for _ in range(3)]
-    assert loads == []
-    for each in copies:
-        assert each(batch({"id": "a", "text": TEA})).num_rows > 1
-    assert loads == [1]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -671,23 +558,3 @@ def test_a_model_is_loaded_when_it_is_needed_once_in_a_process(monkeypatch: pyte
 def test_wrong_options_are_told_at_once(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         ArrowChunker(**options)
-
-
-def test_options_are_as_the_other_adapters_have_them() -> None:
-    given = ArrowChunker("recursive", options={"chunk_size": 12, "chunk_overlap": 4, "counter": "characters"})
-    assert given == ArrowChunker(SMALL)
-    assert hash(given) == hash(ArrowChunker(get_chunker(SMALL)))
-
-
-def test_engines_are_imported_by_nobody_who_does_not_use_them() -> None:
-    engines = "{'ray', 'pyspark', 'duckdb', 'daft', 'pandas'}"
-    program = f"import sys, chunkadapters.arrow; print(sorted({engines} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-    missing = "import sys; sys.modules['pyarrow'] = None\nimport chunkadapters.arrow"
-    done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False)
-    assert 'pip install "chunkadapters[arrow]"' in done.stderr
-
-
-def test_the_public_names_are_these() -> None:
-    assert public.__all__ == ["ArrowChunker", "chunk_schema", "ray_chunks", "spark_chunks", "spark_schema"]

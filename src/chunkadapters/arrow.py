@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from functools import cached_property, partial
 from itertools import chain, starmap
 from typing import Any, Literal, NamedTuple
 
-from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
+from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged, warn_user
 from chunkadapters.models import secrets_within, without_secrets
 from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
@@ -40,9 +39,14 @@ __all__ = ["ArrowChunker", "chunk_schema", "ray_chunks", "spark_chunks", "spark_
 
 # ---- Documents from a record batch, or an error a row
 
+METADATA = "metadata"  # the default column, which may be absent
 _WRAPPED = (pa.DictionaryScalar, pa.UnionScalar, pa.RunEndEncodedScalar)
 _JSON = "arrow.json"  # DuckDB's JSON; other extension types may be anything, pickles included
-_PLAIN = {_JSON, "arrow.bool8", "arrow.uuid"}
+_PLAIN_EXTENSIONS = (_JSON, "arrow.bool8", "arrow.uuid")
+_LONGEST_METADATA = 1_000_000  # characters; every chunk repeats them
+_LONGEST_ID = 100_000
+_DEPTH = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def innermost(scalar: pa.Scalar) -> pa.Scalar | None:
@@ -66,39 +70,18 @@ def opaque_type(kind: pa.DataType) -> pa.DataType | None:
     >>> opaque_type(pa.struct([("years", pa.list_(pa.int16()))]))
     """
     if isinstance(kind, pa.BaseExtensionType):
-        return None if kind.extension_name in _PLAIN else kind
-    inner = [getattr(kind, name, None) for name in ("key_type", "item_type", "value_type")]
-    if pa.types.is_struct(kind) or pa.types.is_union(kind):
-        inner += [kind.field(number).type for number in range(kind.num_fields)]
-    return next((found for each in inner if each is not None and (found := opaque_type(each))), None)
+        return None if kind.extension_name in _PLAIN_EXTENSIONS else kind
+    inner = (opaque_type(kind.field(number).type) for number in range(kind.num_fields))
+    return next(filter(None, inner), None)
 
 
-def in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """The type with times in microseconds: finer ones need pandas to become Python values.
-
-    >>> in_microseconds(pa.struct([("at", pa.list_(pa.timestamp("ns", "UTC")))])).field("at").type
-    ListType(list<item: timestamp[us, tz=UTC]>)
-    """
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
-    if pa.types.is_duration(kind):
-        return pa.duration("us") if kind.unit == "ns" else kind
-    if pa.types.is_time64(kind):
-        return pa.time64("us")
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(in_microseconds(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(in_microseconds(kind.key_type), in_microseconds(kind.item_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(in_microseconds(kind.value_type), kind.list_size)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(in_microseconds(kind.value_type))
-    return pa.list_(in_microseconds(kind.value_type)) if pa.types.is_list(kind) else kind
-
-
-def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
-    """A string, or UTF-8 as binary, as text. Raises `DataError` if it is not UTF-8, or over `longest` characters."""
-    data = scalar.as_buffer()
+def read_text(value: pa.Scalar | None, longest: int, what: str) -> str:
+    """A string, or UTF-8 as binary. Raises `DataError` if it is none, or over `longest` characters."""
+    if value is None:
+        raise DataError(f"its {what} is null: expected a string")
+    if not isinstance(value, pa.BinaryScalar):
+        raise DataError(f"its {what} is of the type {value.type}: expected a string, or binary that is UTF-8")
+    data = value.as_buffer()
     if data.size > 4 * longest:  # a character has at most 4 bytes
         raise DataError(f"its {what} has {data.size:,} bytes: expected at most {longest:,} characters")
     try:
@@ -112,42 +95,34 @@ def decoded(scalar: pa.BinaryScalar, longest: int, what: str) -> str:
     return text
 
 
-_LONGEST = 1_000_000  # characters; every chunk repeats them
-_DEPTH = 64
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def read_metadata(scalar: pa.Scalar) -> dict[str, Any]:
+def read_metadata(value: pa.Scalar | None) -> dict[str, Any]:
     """Metadata as plain JSON values by name.
 
     A string holds a JSON object. Null fields of a struct are dropped: engines add them when other rows have the field.
-    Dates and times become ISO 8601 in microseconds, in UTC if they have a zone; binary becomes base64; NaN and infinity
-    become strings.
+    Dates and times become ISO 8601, in UTC if they have a zone; binary becomes base64; NaN and infinity become strings.
 
     Raises `DataError`: not a JSON object, a struct or a map; a duplicate key; too long or nested too deeply.
     """
-    value = innermost(scalar)
     if value is None:
         return {}
     kind = value.type
     try:
         if isinstance(value, pa.BinaryScalar):
-            found = _parsed(decoded(value, _LONGEST, "metadata"))
-        elif pa.types.is_struct(kind) or pa.types.is_map(kind):
-            if opaque := opaque_type(kind):
-                raise DataError(f"its metadata have values of the type {opaque}: expected what JSON can say")
-            wanted = in_microseconds(kind)
-            found = _plain((value if wanted == kind else value.cast(wanted, safe=False)).as_py(), kind)
-        else:
+            metadata = _parsed(read_text(value, _LONGEST_METADATA, "metadata"))
+        elif not (pa.types.is_struct(kind) or pa.types.is_map(kind)):
             raise DataError(
                 f"its metadata are of the type {kind}: expected a JSON object in a string, a struct or a map"
             )
-        json_length = len(as_json(found))
+        elif opaque := opaque_type(kind):
+            raise DataError(f"its metadata have values of the type {opaque}: expected what JSON can say")
+        else:
+            metadata = _plain(value.as_py(), kind)
+        length = len(as_json(metadata))
     except RecursionError:
         raise DataError(f"its metadata are nested more than {_DEPTH} deep") from None
-    if json_length > _LONGEST:
-        raise DataError(f"its metadata have {json_length:,} characters as JSON: expected at most {_LONGEST:,}")
-    return found  # type: ignore[no-any-return]
+    if length > _LONGEST_METADATA:
+        raise DataError(f"its metadata have {length:,} characters as JSON: expected at most {_LONGEST_METADATA:,}")
+    return metadata  # type: ignore[no-any-return]
 
 
 def as_json(metadata: Mapping[str, Any]) -> str:
@@ -163,44 +138,36 @@ def as_json(metadata: Mapping[str, Any]) -> str:
 
 def _parsed(text: str) -> Any:
     try:
-        found = json.loads(text, object_pairs_hook=_once_each)
+        metadata = json.loads(text, object_pairs_hook=_unique_keys)
     except ValueError as error:
         reason = str(error) if isinstance(error, DataError) else f"its metadata are no JSON ({error})"
         raise DataError(f'{reason}: expected an object such as {{"title": "Tea"}}') from None
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise DataError(f"its metadata are a JSON {type(found).__name__}: expected an object")
-    return _plain(found, None)
+    if not isinstance(metadata, dict | None):
+        raise DataError(f"its metadata are a JSON {type(metadata).__name__}: expected an object")
+    return _plain(metadata or {}, None)
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
         raise DataError("its metadata have a key twice")
-    return found
+    return dict(pairs)
 
 
 def _plain(value: Any, kind: pa.DataType | None, depth: int = 0) -> Any:
-    """A Python value as JSON values; the Arrow type tells maps from structs."""
+    """A Python value as JSON values; the Arrow type tells maps, which are lists of pairs, and structs."""
     if depth > _DEPTH:
         raise RecursionError
+    kind = kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
     if value is None:
         return None
-    if kind is not None and pa.types.is_dictionary(kind):
-        kind = kind.value_type
     if kind is not None and pa.types.is_map(kind):
-        return _once_each([(_key(key), _plain(each, kind.item_type, depth + 1)) for key, each in value])
+        return _unique_keys([(_key(key), _plain(item, kind.item_type, depth + 1)) for key, item in value])
     if isinstance(value, Mapping):
         types = {} if kind is None else {field.name: field.type for field in kind}
-        return {
-            _key(key): _plain(each, types.get(key), depth + 1)
-            for key, each in value.items()
-            if each is not None or kind is None
-        }
+        rows = {_key(key): _plain(item, types.get(key), depth + 1) for key, item in value.items()}
+        return rows if kind is None else {key: item for key, item in rows.items() if item is not None}
     if isinstance(value, list | tuple):
-        inner = getattr(kind, "value_type", None)
-        return [_plain(each, inner, depth + 1) for each in value]
+        return [_plain(item, getattr(kind, "value_type", None), depth + 1) for item in value]
     return _leaf(value)
 
 
@@ -210,23 +177,17 @@ def _key(key: Any) -> str:
 
 
 def _leaf(value: Any) -> Any:
-    if isinstance(value, str | bool | int):
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, str | int | float):
         return value
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
+    for convert in ("to_pydatetime", "to_pytimedelta"):  # pandas' values, which Arrow gives where pandas is installed
+        value = getattr(value, convert, lambda value=value: value)()
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(timezone.utc).isoformat()
-    if isinstance(value, date | time):  # a datetime is a date
-        return value.isoformat()
-    return str(value)
-
-
-METADATA = "metadata"  # the default column, which may be absent
-_LONGEST_ID = 100_000
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 class ReadRow(NamedTuple):
@@ -256,36 +217,27 @@ def read_rows(batch: pa.RecordBatch, names: tuple[str, str, str], longest: int) 
                 "id_column, text_column or metadata_column"
             )
     for row in range(batch.num_rows):
-        yield _reading([column[row] for column in columns], longest)
+        yield _read_row([innermost(column[row]) for column in columns], longest)
 
 
-def _reading(values: Sequence[pa.Scalar], longest: int) -> ReadRow:
-    found: str | None = None
+def _read_row(values: Sequence[pa.Scalar | None], longest: int) -> ReadRow:
+    document_id: str | None = None
     try:
-        found = _id(innermost(values[0]))
+        document_id = _read_id(values[0])
         metadata = read_metadata(values[2]) if len(values) > 2 else {}
-        text = _string(innermost(values[1]), longest, "text", "a string, or binary that is UTF-8")
-        return ReadRow(found, Document(found, text, metadata))
+        return ReadRow(document_id, Document(document_id, read_text(values[1], longest, "text"), metadata))
     except Exception as error:  # noqa: BLE001  # the other rows are read
         problem = error if isinstance(error, DataError) else DataError(f"{type(error).__name__}: {error}")
-        return ReadRow(found, None, problem)
+        return ReadRow(document_id, None, problem)
 
 
-def _id(value: pa.Scalar | None) -> str:
+def _read_id(value: pa.Scalar | None) -> str:
     if value is not None and pa.types.is_integer(value.type):
         return str(value.as_py())
-    found = _string(value, _LONGEST_ID, "id", "a string or an integer")
-    if not found:
+    document_id = read_text(value, _LONGEST_ID, "id")
+    if not document_id:
         raise DataError("its id is empty: expected a name")
-    return found
-
-
-def _string(value: pa.Scalar | None, longest: int, what: str, expected: str) -> str:
-    if value is None:
-        raise DataError(f"its {what} is null: expected a string")
-    if not isinstance(value, pa.BinaryScalar):
-        raise DataError(f"its {what} is of the type {value.type}: expected {expected}")
-    return decoded(value, longest, what)
+    return document_id
 
 
 # ---- Chunks as record batches of bounded size
@@ -375,8 +327,8 @@ class Vectorizer:
         """Raises `ModelError` if the embedder does not answer."""
         if self.stated is not None:
             return self.stated
-        own = getattr(self.embedder, "dimensions", None)
-        return own if type(own) is int else embed(self.embedder, ["a"]).shape[1]
+        dimensions = getattr(self.embedder, "dimensions", None)
+        return dimensions if type(dimensions) is int else embed(self.embedder, ["a"]).shape[1]
 
     def __call__(self, chunks: list[Chunk]) -> Embedding:
         """Embed the chunks of one document in one call.
@@ -407,42 +359,37 @@ _BATCH_CHARACTERS = 32_000_000
 _LONG = ("document_id", "text", "context", "metadata")
 
 
-def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> Iterator[Row]:
-    """A document's chunks as rows, lazily; errors come before the first row.
+def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> list[Row]:
+    """A document's chunks as rows.
 
     Raises `ModelError`: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
     """
-    for chunk in chunks:
-        if found := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):
-            raise ModelError(
-                f"a model wrote an unpaired surrogate, which Arrow's strings cannot hold: {found.group()!r}"
-            )
-    given = document.metadata
-    shared = as_json(given)
-    told = [as_json(_beside(given, chunk.metadata)) if chunk.metadata else shared for chunk in chunks]
-    return _rows(chunks, told, embedding)
-
-
-def _rows(chunks: list[Chunk], metadata: list[str], embedding: Embedding | None) -> Iterator[Row]:
     taken: set[str] = set()
+    rows: list[Row] = []
     for place, chunk in enumerate(chunks):
-        row: Row = {
-            "document_id": chunk.document_id,
-            "chunk_id": unused_id(chunk.id, taken),
-            "index": chunk.index,
-            "spans": _pairs(chunk.spans),
-            "text": chunk.text,
-            "token_count": chunk.token_count,
-            "context": chunk.context,
-            "metadata": metadata[place],
-            "derived": chunk.derived,
-            "segments": [_pairs(segment) for segment in chunk.segments],
-            "content_hash": chunk.content_hash,
-        }
+        if surrogate := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):
+            raise ModelError(
+                f"a model wrote an unpaired surrogate, which Arrow's strings cannot hold: {surrogate.group()!r}"
+            )
+        rows.append(
+            {
+                "document_id": chunk.document_id,
+                "chunk_id": unused_id(chunk.id, taken),
+                "index": chunk.index,
+                "spans": _pairs(chunk.spans),
+                "text": chunk.text,
+                "token_count": chunk.token_count,
+                "context": chunk.context,
+                "metadata": as_json(_beside(document.metadata, chunk.metadata)),
+                "derived": chunk.derived,
+                "segments": [_pairs(segment) for segment in chunk.segments],
+                "content_hash": chunk.content_hash,
+            }
+        )
         if embedding is not None:
             vectors, truncated = embedding
-            row |= {"vector": vectors[place], "truncated": truncated[place]}
-        yield row
+            rows[-1] |= {"vector": vectors[place], "truncated": truncated[place]}
+    return rows
 
 
 def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -455,19 +402,18 @@ def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _beside(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _beside(parent: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Both metadata; a key of the document's stays, and the strategy's gets the prefix ``chunk_``.
 
     >>> _beside({"title": "Tea"}, {"title": "Green", "headings": ["Tea"]})
     {'title': 'Tea', 'chunk_title': 'Green', 'headings': ['Tea']}
     """
-    found = dict(given)
-    for key, value in own.items():
-        name = key
-        while name in found:
-            name = f"chunk_{name}"
-        found[name] = value
-    return found
+    both = dict(parent)
+    for key, value in metadata.items():
+        while key in both:
+            key = f"chunk_{key}"
+        both[key] = value
+    return both
 
 
 def _pairs(spans: Iterable[Span]) -> list[tuple[int, int]]:
@@ -476,21 +422,21 @@ def _pairs(spans: Iterable[Span]) -> list[tuple[int, int]]:
 
 # ---- The chunker
 
-# How many documents, and how many characters, are cut together if that is cheaper.
+# Documents, and characters, that are cut together: short documents take less than half of the time together.
 _TOGETHER = 64
 _CHARACTERS_TOGETHER = 100_000
 
 
-def _cut_each(chunker: Chunker, readings: Iterable[ReadRow]) -> Iterator[tuple[ReadRow, list[Chunk] | Exception]]:
+def _cut_each(chunker: Chunker, rows: Iterable[ReadRow]) -> Iterator[tuple[ReadRow, list[Chunk] | Exception]]:
     """Each row with its chunks, in order, lazily; or with the error. An empty document gives []."""
 
-    def characters(reading: ReadRow) -> int:
-        return len(reading.document.text) if reading.document else 0
+    def characters(row: ReadRow) -> int:
+        return len(row.document.text) if row.document else 0
 
-    for group in batches_of(readings, characters, _CHARACTERS_TOGETHER, _TOGETHER if chunker.tokens_only else 1):
-        cut = _cut(chunker, [each.document for each in group if each.document is not None])
-        for reading in group:
-            yield reading, next(cut) if reading.problem is None else reading.problem
+    for group in batches_of(rows, characters, _CHARACTERS_TOGETHER, _TOGETHER if chunker.tokens_only else 1):
+        chunks = _cut(chunker, [row.document for row in group if row.document is not None])
+        for row in group:
+            yield row, next(chunks) if row.problem is None else row.problem
 
 
 def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:
@@ -571,10 +517,10 @@ class ArrowChunker:
                     "a framework's model may hold a key, and is not sent to other processes: name the model, or make "
                     "the ArrowChunker in the worker"
                 )
-        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "chunker"}
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "chunker"}
         if "schema" in self.__dict__ and self._vectorizer is not None:
-            given["dimensions"] = self._vectorizer.dimensions  # so that no worker asks again
-        return partial(type(self), **given), (self.chunker,)
+            settings["dimensions"] = self._vectorizer.dimensions  # so that no worker asks again
+        return partial(type(self), **settings), (self.chunker,)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -594,12 +540,10 @@ class ArrowChunker:
         """
         if isinstance(batch, pa.Table):
             return pa.Table.from_batches(self.batches(batch.to_batches() or [_empty(batch.schema)]), schema=self.schema)
-        made = list(self.batches([batch]))
-        if len(made) == 1:
-            return made[0]
-        if not made:
+        batches = list(self.batches([batch]))
+        if not batches:
             return _empty(self.schema)
-        together = pa.Table.from_batches(made, schema=self.schema).combine_chunks().to_batches()
+        together = pa.Table.from_batches(batches, schema=self.schema).combine_chunks().to_batches()
         if len(together) > 1:
             raise DataError(
                 "these documents' chunks are over 2 GiB, which one record batch cannot hold: give fewer documents, a "
@@ -632,24 +576,24 @@ class ArrowChunker:
         assert isinstance(self.chunker, Chunker)
         return starmap(self._rows, _cut_each(self.chunker, read_rows(batch, names, self.max_characters)))
 
-    def _rows(self, reading: ReadRow, cut: list[Chunk] | Exception) -> Iterable[Row]:
-        if not cut:
-            told = "it has no chunks: its text is empty or white space alone"
-            return [{"document_id": reading.id, "error": told}]
-        problem = cut
-        if isinstance(cut, list) and reading.document is not None:
+    def _rows(self, row: ReadRow, chunks: list[Chunk] | Exception) -> Iterable[Row]:
+        if not chunks:
+            message = "it has no chunks: its text is empty or white space alone"
+            return [{"document_id": row.id, "error": message}]
+        problem = chunks
+        if isinstance(chunks, list) and row.document is not None:
             try:
-                embedding = None if self._vectorizer is None else self._vectorizer(cut)
-                return chunk_rows(reading.document, cut, embedding)
+                embedding = None if self._vectorizer is None else self._vectorizer(chunks)
+                return chunk_rows(row.document, chunks, embedding)
             except Exception as error:  # noqa: BLE001  # a document's failure is its row
                 problem = error
         assert isinstance(problem, Exception)
-        told = self._told(problem)
+        message = self._message(problem)
         if self.errors == "raise":
-            raise DataError(f"the document {reading.id!r} cannot be cut: {told}") from problem
-        return [{"document_id": reading.id, "error": told}]
+            raise DataError(f"the document {row.id!r} cannot be cut: {message}") from problem
+        return [{"document_id": row.id, "error": message}]
 
-    def _told(self, problem: Exception) -> str:
+    def _message(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
         name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
         secrets = secrets_within(self.embedder, self.chunker)
@@ -687,13 +631,13 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
     from ray.data import ActorPoolStrategy
 
     cores = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else None
-    own = options.get("num_cpus")
-    taken = actors * (own if own is not None else 0 if options.get("num_gpus") else 1)
+    default = 0 if options.get("num_gpus") else 1
+    taken = actors * (default if options.get("num_cpus") is None else options["num_cpus"])
     if cores is not None and taken >= cores:
-        warnings.warn(
+        warn_user(
             f"{actors} actors take {taken:g} of Ray's {cores:g} cores, and none is left to read the documents: ask for "
             "fewer actors, or give num_cpus=0.5",
-            stacklevel=2,
+            UserWarning,
         )
     return dataset.map_batches(
         _Actor,
