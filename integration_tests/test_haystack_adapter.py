@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import logging
 import os
 import subprocess
 import sys
-import threading
 import typing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +22,6 @@ os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goe
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
 from haystack import Document, Pipeline, component
-from haystack.components.builders import PromptBuilder
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder
 from haystack.components.joiners import DocumentJoiner
 from haystack.components.preprocessors import DocumentSplitter
@@ -48,15 +44,13 @@ from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.tokens import TokenizedText
 from haystack_integrations.components.preprocessors.chunkadapters import ChunkcoreDocumentSplitter
-from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import shared
 from integration_tests.examples import haystack_example
 from integration_tests.toys import evidence as evidence_in
 from integration_tests.toys import lost
-from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
 NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
@@ -135,34 +129,10 @@ def test_a_chain_of_splitters_keeps_the_offsets_in_the_parent_and_in_the_root(te
         assert text[meta["root_idx_start"] : meta["root_idx_end"]] == chunk.content
 
 
-def test_a_third_splitter_still_knows_the_root():
-    text = "".join(f"sentence {i}. " for i in range(40))
-    chunks = [Document(id="root", content=text)]
-    for size in (200, 60, 7):
-        chunks = split(windows(size, 2), *chunks)
-    assert {chunk.meta["root_source_id"] for chunk in chunks} == {"root"}
-    assert all(text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content for chunk in chunks)
-
-
-def test_offsets_add_up_after_haystacks_own_splitter():
-    text = "".join(f"word{i} " for i in range(100))
-    parents = DocumentSplitter(split_by="word", split_length=20, split_overlap=5).run(
-        [Document(id="root", content=text)]
-    )
-    for chunk in split(windows(9), *parents["documents"]):
-        assert text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]] == chunk.content
-
-
 def test_no_root_is_told_of_a_parent_whose_text_was_altered():
     parent = split(windows(20), Document(id="root", content="a text that is long enough for two"))[1]
     altered = replace(parent, content=parent.content.strip() + " and more")
     assert not [key for chunk in split(windows(2), altered) for key in chunk.meta if key.startswith("root")]
-
-
-def test_no_root_is_told_of_a_parent_of_several_places_whose_own_root_is_not_known():
-    meta = {"source_id": "x", "split_idx_start": 0, "split_idx_end": 10, "spans": "5-10,0-4"}
-    chunks = split(windows(3), Document(content="fghij\nabcd", meta=meta))
-    assert not [key for chunk in chunks for key in chunk.meta if key.startswith("root")]
 
 
 def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_between():
@@ -183,10 +153,6 @@ def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_betw
             assert found == chunk.content.replace("\n", "")  # the joint of two places stands nowhere
 
 
-def test_a_document_that_is_no_chunk_has_no_root():
-    assert set(split(windows(), Document(content="abc"))[0].meta) == META
-
-
 def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_root():
     text = "0123456789abcdefghijABCDEFGHIJ----------"
     even, odd = split(ChunkcoreDocumentSplitter(EveryOther()), Document(id="root", content=text))
@@ -201,15 +167,6 @@ def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_
     assert "spans" not in first.meta
     assert "root_spans" not in third.meta
     assert {first.meta["root_source_id"], second.meta["root_source_id"], even.meta["root_source_id"]} == {"root"}
-
-
-def test_a_chunk_of_nothing_but_the_joint_of_two_places_has_no_root():
-    even, _ = split(
-        ChunkcoreDocumentSplitter(EveryOther()), Document(id="root", content="0123456789abcdefghijABCDEFGHIJ")
-    )
-    joint = split(windows(1), even)[10]
-    assert joint.content == "\n"
-    assert "root_source_id" not in joint.meta
 
 
 STRATEGIES = {
@@ -298,14 +255,6 @@ def test_chunks_of_several_places_tell_each_place_that_they_share():
     ]
 
 
-def test_places_that_only_touch_are_not_shared():
-    assert shared([Span(0, 5), Span(8, 10)], [Span(0, 5), Span(10, 12)], 1) == [((0, 5), (0, 5))]
-
-
-def test_a_single_chunk_of_a_strategy_that_overlaps_has_an_empty_list():
-    assert split(windows(10, 4), Document(content="short"))[0].meta["_split_overlap"] == []
-
-
 def test_pages_go_on_from_the_parents_page():
     first, second = split(windows(9), Document(id="root", content="one\ftwo\fthree\ffour"))
     assert [(chunk.content, chunk.meta["page_number"]) for chunk in split(windows(5), first, second)] == [
@@ -327,17 +276,6 @@ def test_pages_through_a_chain_are_those_of_the_root(pages, outer, inner):
         first = len(chunk.content) - len(chunk.content.lstrip("\f"))
         if first < len(chunk.content):
             assert chunk.meta["page_number"] == 1 + text.count("\f", 0, chunk.meta["root_idx_start"] + first)
-
-
-def test_a_chunk_of_nothing_but_page_breaks_stays_on_its_page():
-    chunks = split(windows(2), Document(content="\f\fab\f\f"))
-    assert [chunk.meta["page_number"] for chunk in chunks] == [1, 3, 3]
-    again = split(windows(1), *chunks)
-    assert [chunk.meta["page_number"] for chunk in again] == [1, 2, 3, 3, 3, 4]
-
-
-def test_a_page_number_that_is_no_number_is_replaced_as_haystack_does():
-    assert split(windows(), Document(content="abc", meta={"page_number": "iv"}))[0].meta["page_number"] == 1
 
 
 def test_metadata_are_copied_deeply_and_the_parents_stay_as_they_were():
@@ -390,24 +328,9 @@ def test_what_is_no_list_is_a_type_error(wrong):
         windows().run(wrong)
 
 
-def test_what_is_no_document_is_a_type_error_that_says_where():
-    with pytest.raises(TypeError, match="got str at place 1"):
-        windows().run([Document(content="a"), "b"])
-
-
 def test_no_content_is_a_value_error():
     with pytest.raises(ValueError, match="document ID x is None"):
         windows().run([Document(id="x", content=None)])
-
-
-def test_empty_content_is_skipped_with_a_warning(caplog):
-    with caplog.at_level(logging.WARNING):
-        assert split(windows(), Document(id="empty", content=""), Document(content="a"))[0].content == "a"
-    assert "Document ID empty has an empty content" in caplog.text
-
-
-def test_an_empty_list_gives_an_empty_list():
-    assert windows().run([]) == {"documents": []}
 
 
 @pytest.mark.parametrize(
@@ -426,33 +349,6 @@ def test_wrong_options_are_value_errors_at_construction(arguments, message):
         ChunkcoreDocumentSplitter(**arguments)
 
 
-def test_run_async_gives_the_same_and_lets_the_loop_go_on():
-    ticks, several = [], threading.Event()
-
-    class Slow(Windows):
-        def split(self, source):
-            assert several.wait(60)
-            assert threading.current_thread() is not threading.main_thread()
-            return super().split(source)
-
-    async def main():
-        async def tick():
-            while True:
-                ticks.append(1)
-                if len(ticks) > 3:
-                    several.set()
-                await asyncio.sleep(0.001)
-
-        ticking = asyncio.create_task(tick())
-        result = await ChunkcoreDocumentSplitter(Slow()).run_async(
-            documents=[Document(id="x", content="0123456789abc")]
-        )
-        ticking.cancel()
-        return result
-
-    assert [chunk.content for chunk in asyncio.run(main())["documents"]] == ["0123456789", "abc"]
-
-
 def test_run_and_run_async_agree_inside_a_pipeline():
     pipeline = Pipeline()
     pipeline.add_component("splitter", windows())
@@ -461,28 +357,6 @@ def test_run_and_run_async_agree_inside_a_pipeline():
     assert pipeline.inputs()["splitter"]["documents"]["type"] == list[Document]
 
 
-class Model:
-    name = "model"
-
-    def __init__(self):
-        self.warmed = 0
-
-    def warm_up(self):
-        self.warmed += 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithModel(Windows):
-    model: Model
-
-
-def test_warm_up_loads_once():
-    model = Model()
-    splitter = ChunkcoreDocumentSplitter(WithModel(model=model))
-    splitter.warm_up()
-    splitter.warm_up()
-    splitter.run([Document(content="a")])
-    assert model.warmed == 1
 
 
 # The splitter: configuration
@@ -501,13 +375,6 @@ def test_a_chunker_object_becomes_strategy_and_options_and_comes_back():
     again = ChunkcoreDocumentSplitter.from_dict(data)
     assert again.to_dict() == data
     assert (again.strategy, again.options, again.chunker) == (splitter.strategy, splitter.options, splitter.chunker)
-
-
-def test_a_strategy_without_a_name_is_refused_only_when_it_is_written_down():
-    splitter = ChunkcoreDocumentSplitter(EveryOther())
-    assert split(splitter, Document(content="a"))
-    with pytest.raises(OptionError, match="EveryOther has no name"):
-        splitter.to_dict()
 
 
 INDEXING = """\
@@ -539,17 +406,6 @@ def test_a_pipeline_is_loaded_by_a_process_that_knows_haystack_alone():
     assert int(count) > 3
     assert again == written
     assert "size: 20" in written
-
-
-def test_the_namespace_stays_open_to_other_integrations(tmp_path, monkeypatch):
-    other = tmp_path / "haystack_integrations" / "components" / "preprocessors" / "other"
-    other.mkdir(parents=True)
-    (other / "__init__.py").write_text("HERE = True\n")
-    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    name = "haystack_integrations.components.preprocessors.other"
-    assert importlib.import_module(name).HERE
-    monkeypatch.delitem(sys.modules, name)
-    assert "haystack_integrations.components.preprocessors.chunkadapters" in sys.modules
 
 
 # The scores of retrievers and pipelines
@@ -613,13 +469,6 @@ def test_a_retriever_of_our_chunks_is_located_by_their_spans(benchmark, chunks):
     assert run.results["food"][0].score > run.results["pets"][-1].score > 0
 
 
-def test_repeated_text_is_told_apart_by_its_spans(benchmark):
-    second = evidence("lease.md", REFRAIN.strip(), 1).span
-    document = Document(content=REFRAIN.strip(), meta={"source_id": "lease.md", "split_idx_start": second.start})
-    run = run_retriever(Fixed([document]), benchmark)
-    assert [piece.spans for piece in run.results["pets"]] == [(second,)]
-
-
 @component
 class Fixed:
     """Answers with the same documents whatever is asked, and fails where the question holds a word."""
@@ -660,25 +509,6 @@ def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
     assert (found.document_id, found.spans, found.match) == ("job.md", (place,), "spans")
 
 
-def test_wrong_or_missing_spans_are_replaced_by_the_texts_own_place(benchmark):
-    text = "Cats need a permit."
-    place = (evidence("lease.md", text).span,)
-    wrong = Document(content=text, meta={"source_id": "lease.md", "split_idx_start": 3})
-    nonsense = Document(content=text, meta={"source_id": ["lease.md"], "split_idx_start": "3", "spans": "x"})
-    missing = Document(content=text)
-    spaced = Document(content="Cats  need\na permit.")
-    found = located(benchmark, wrong, nonsense, missing, spaced)
-    assert [(piece.document_id, piece.spans) for piece in found] == [("lease.md", place)] * 4
-    assert [piece.match for piece in found] == ["exact", "exact", "exact", "whitespace"]
-
-
-def test_text_from_elsewhere_is_kept_as_unlocated_and_counts(benchmark):
-    stranger = Document(content="Nobody wrote this.", meta={"source_id": "lease.md", "split_idx_start": 0})
-    with pytest.warns(RetrievalWarning, match="none of the 2 answers stands in the benchmark's documents"):
-        (found,) = located(benchmark, stranger)
-    assert (found.match, found.text, found.spans) == ("unlocated", "Nobody wrote this.", ())
-
-
 def test_chunks_of_chunks_are_placed_at_the_root(benchmark):
     run = run_retriever(
         InMemoryBM25Retriever(store_of(split(windows(9), *split(windows(40, 10), *parents())))), benchmark
@@ -686,19 +516,6 @@ def test_chunks_of_chunks_are_placed_at_the_root(benchmark):
     pieces = [piece for found in run.results.values() for piece in found]
     assert {piece.match for piece in pieces} == {"spans"}
     assert all(TEXTS[piece.document_id][piece.spans[0].start : piece.spans[0].end] == piece.text for piece in pieces)
-
-
-def test_chunks_of_several_places_are_located_by_all_of_them(benchmark):
-    documents = split(ChunkcoreDocumentSplitter(EveryOther()), *parents())
-    found = located(benchmark, *documents)
-    assert {piece.match for piece in found} == {"spans"}
-    assert all(len(piece.spans) > 1 for piece in found)
-
-
-def test_haystacks_own_chunks_are_located_too(benchmark):
-    documents = DocumentSplitter(split_by="word", split_length=5).run(parents())["documents"]
-    run = run_retriever(InMemoryBM25Retriever(store_of(documents)), benchmark)
-    assert {piece.match for found in run.results.values() for piece in found} == {"spans"}
 
 
 def test_an_embedding_retriever_is_asked_through_its_text_embedder(benchmark, embedded):
@@ -777,38 +594,6 @@ def test_an_inner_retriever_is_reached_by_name(benchmark, embedded):
     assert inner.results == alone.results == later.results
 
 
-@component
-class Gate:
-    """Lets a question through, or not."""
-
-    @component.output_types(query=str, refused=str)
-    def run(self, query: str):
-        return {"refused": "no"} if "lunch" in query else {"query": query}
-
-
-def test_a_question_that_is_led_elsewhere_is_answered_with_nothing(benchmark, chunks):
-    pipeline = Pipeline()
-    pipeline.add_component("gate", Gate())
-    pipeline.add_component("fixed", Fixed(chunks))
-    pipeline.connect("gate.query", "fixed.query")
-    run = run_retriever(pipeline, benchmark)
-    assert len(run.results["pets"]) == len(chunks)
-    assert run.results["food"] == []
-
-
-def test_a_pipeline_that_ends_in_a_prompt_is_scored_by_its_only_documents(benchmark, chunks):
-    pipeline = Pipeline()
-    pipeline.add_component("retriever", InMemoryBM25Retriever(store_of(chunks), top_k=2))
-    pipeline.add_component(
-        "prompt", PromptBuilder("{% for d in documents %}{{ d.content }}{% endfor %} {{ question }}")
-    )
-    pipeline.connect("retriever.documents", "prompt.documents")
-    with pytest.raises(OptionError, match=r"mandatory prompt\.question: say what, as inputs"):
-        run_retriever(pipeline, benchmark)
-    run = run_retriever(pipeline, benchmark, query_socket=["retriever.query", "prompt.question"])
-    assert run.results["food"][0].document_id == "job.md"
-
-
 def test_several_ways_out_are_named_in_the_error_and_by_the_user(benchmark, chunks):
     pipeline = Pipeline()
     pipeline.add_component("first", Fixed(chunks[:1]))
@@ -830,20 +615,6 @@ def test_other_inputs_are_passed_on(benchmark, embedded):
     inputs = {"embedder": {}, "retriever": {"top_k": 1}}
     run_retriever(dense(embedded), benchmark, inputs=inputs)
     assert inputs == {"embedder": {}, "retriever": {"top_k": 1}}
-
-
-@component
-class Batch:
-    """Takes questions by the list, and something else besides."""
-
-    @component.output_types(documents=list[Document], words=list[str])
-    def run(self, queries: list[str], language: str):
-        return {"documents": [Document(content=TEXTS["job.md"][:5])] * len(queries), "words": [language]}
-
-
-def test_an_input_of_several_questions_gets_a_list(benchmark):
-    run = run_retriever(Batch(), benchmark, query_socket="queries", inputs={"language": "en"})
-    assert [len(found) for found in run.results.values()] == [1, 1]
 
 
 @component
@@ -879,19 +650,6 @@ def test_what_cannot_be_asked_is_refused_with_what_to_do(benchmark, retriever, o
         run_retriever(retriever, benchmark, **options)
 
 
-def test_an_optional_input_is_asked_when_it_is_named(benchmark):
-    assert run_retriever(NoQuestion(), benchmark, query_socket="query").results == {"pets": [], "food": []}
-
-
-def test_a_failing_question_is_reported_and_scores_nothing(benchmark, chunks):
-    retriever = Fixed(chunks, fail_on="lunch")
-    with pytest.warns(RetrievalWarning, match="1 of 2 questions went unanswered"):
-        report = evaluate_retriever(retriever, benchmark, measures=["Recall@5"], retries=1, retry_wait=0)
-    assert report.unanswered == ("food",)
-    assert report.query_ids == ("pets", "food")
-    assert len(retriever.asked) == 3
-
-
 def test_a_pipelines_failing_question_is_reported_with_its_reason(benchmark, chunks):
     pipeline = Pipeline()
     pipeline.add_component("fixed", Fixed(chunks, fail_on="lunch"))
@@ -899,28 +657,6 @@ def test_a_pipelines_failing_question_is_reported_with_its_reason(benchmark, chu
         run = run_retriever(pipeline, benchmark, retries=0)
     assert list(run.results) == ["pets"]
     assert "the index is away" in run.failures["food"]
-
-
-def test_a_passing_failure_is_asked_again(benchmark, chunks):
-    run = run_retriever(Fixed(chunks, fail_on="lunch", times=2), benchmark, retries=2, retry_wait=0)
-    assert list(run.results) == ["pets", "food"]
-    assert not run.failures
-
-
-def test_a_retriever_that_never_answers_is_an_error(benchmark):
-    with pytest.raises(ModelError, match="the index is away"):
-        run_retriever(Fixed([], fail_on=""), benchmark, retries=0)
-
-
-def test_progress_is_told(benchmark, chunks):
-    told = []
-    run_retriever(Fixed(chunks), benchmark, progress=lambda *step: told.append(step))
-    assert told == [("retrieve", 1, 2), ("retrieve", 2, 2)]
-
-
-def test_asked_asynchronously_the_answers_are_the_same(benchmark, embedded, chunks):
-    for system in (dense(embedded), InMemoryBM25Retriever(embedded), Fixed(chunks)):
-        assert asyncio.run(arun_retriever(system, benchmark)).results == run_retriever(system, benchmark).results
 
 
 def test_a_perfect_answer_scores_one_and_the_pool_gives_precision_omega(benchmark):
@@ -949,17 +685,6 @@ def test_the_example_runs(capsys):
     assert len(Path(haystack_example.__file__).read_text().splitlines()) < 40
 
 
-def test_chunks_of_the_same_span_have_different_ids_and_the_same_ones_in_every_run():
-    options = {"size": 8, "overlap": 3}
-    splitter = ChunkcoreDocumentSplitter(strategy="recursive", options=options, keep_white_space=False)
-    document = Document(id="root", content="\xa0\u2028\u2028the\xa0")
-    made = split(splitter, document)
-    assert len(made) == 2
-    assert made[0].content == made[1].content
-    assert made[0].id != made[1].id
-    assert [each.id for each in split(splitter, document)] == [each.id for each in made]
-
-
 def answering(annotation: Any) -> Any:
     @component
     class Answering:
@@ -979,17 +704,6 @@ def test_documents_may_be_declared_in_any_way_that_haystack_connects(benchmark, 
     assert run_retriever(answering(annotation), benchmark).results["pets"][0].text == REFRAIN
 
 
-def test_a_vector_may_be_a_list_of_the_old_notation(benchmark, embedded):
-    @component
-    class Embedding:
-        @component.output_types(embedding=typing.List[float])  # noqa: UP006
-        def run(self, text: str) -> Any:
-            return {"embedding": word_counts(text)}
-
-    run = run_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=Embedding())
-    assert run.results["food"][0].document_id == "job.md"
-
-
 def test_the_same_document_twice_gives_chunks_of_different_ids():
     chunks = split(windows(40), *parents(), *parents())
     assert len({chunk.id for chunk in chunks}) == len(chunks)
@@ -1004,48 +718,7 @@ def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
     assert again.meta["root_idx_end"] == len("Tea is hot.")
 
 
-def test_chunks_that_share_nothing_say_nothing_of_overlaps():
-    chunks = split(
-        ChunkcoreDocumentSplitter("recursive:size=2,counter=words"), Document(content="One two. Three four.")
-    )
-    assert not any("_split_overlap" in chunk.meta for chunk in chunks)
-
-
 OWN = {name: strategies.get(name) for name in strategies if strategies.get(name).__module__.startswith("chunkcore.")}
-
-
-@pytest.mark.parametrize("strategy", [name for name, own in OWN.items() if not hasattr(own, "llm")])
-def test_windows_over_chunks_read_as_the_source_does(strategy):
-    text = " Tea is hot.  Milk is\ncold.\n\n# Sea\n\nIt is deep. So is the well. "
-    sizes = {"size": 6, "piece_size": 3, "sentences": 1, "counter": "words", "embedder": FakeEmbedder()}
-    options = {name: value for name, value in sizes.items() if name in OWN[strategy].option_names()}
-    splitter = ChunkcoreDocumentSplitter(strategy, **options)
-    chunks = split(splitter, Document(id="a", content=text))
-    assert len(chunks) > 2
-    assert_in_place(text, chunks)
-    for chunk in chunks:
-        windows_of = SentenceWindowRetriever(store_of(chunks), window_size=len(chunks))
-        assert windows_of.run(retrieved_documents=[chunk])["context_windows"] == [text]
-
-
-def test_stripped_white_space_goes_through_yaml():
-    document = Document(content="Tea is hot.  Milk is cold.")
-    splitter = ChunkcoreDocumentSplitter("recursive:size=3,counter=words", keep_white_space=False)
-    assert [each.content for each in split(splitter, document)] == ["Tea is hot.", "Milk is cold."]
-    assert split(type(splitter).from_dict(splitter.to_dict()), document) == split(splitter, document)
-    assert "keep_white_space" not in ChunkcoreDocumentSplitter().to_dict()["init_parameters"]
-
-
-def test_chunks_are_what_haystacks_own_constructor_makes() -> None:
-    document = Document(content="One two. Three four. Five six.", meta={"a": 1})
-    chunks = ChunkcoreDocumentSplitter("recursive:size=2,counter=words").run([document])
-    for chunk in chunks["documents"]:
-        own = Document(id=chunk.id, content=chunk.content, meta=chunk.meta)
-        assert vars(chunk) == vars(own)
-        assert list(vars(chunk)) == list(vars(own))
-        assert chunk == own
-        with pytest.warns(Warning, match="Mutating attribute"):  # as of any document that Haystack has made
-            chunk.score = 1.0
 
 
 @pytest.mark.parametrize("first", ["markdown:size=30,counter=words", "markdown:size=20,counter=words"])

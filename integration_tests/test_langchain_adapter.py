@@ -10,7 +10,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -29,7 +28,6 @@ from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
     SizeUnitWarning,
     SourceWarning,
-    aevaluate_retriever,
     arun_retriever,
     content_key,
     evaluate_retriever,
@@ -40,7 +38,7 @@ from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from integration_tests.examples import langchain_example
 from integration_tests.test_every_example import part
@@ -91,13 +89,6 @@ def test_chained_splitters_give_places_in_the_original(text, outer, inner):
     for chunk in chunks:
         own = "".join(text[start:end] for start, end in spans_of(chunk) if start >= 0)
         assert [c for c in own if c not in joint] == [c for c in chunk.page_content if c not in joint]
-
-
-def test_a_repeated_passage_keeps_its_own_place():
-    text = "Yes. No. " * 20
-    chunks = ChunkcoreTextSplitter("recursive:size=9,counter=characters").create_documents([text])
-    assert [chunk.metadata["start_index"] for chunk in chunks] == sorted({c.metadata["start_index"] for c in chunks})
-    assert_in_place(text, chunks, "\n")
 
 
 def test_a_langchain_splitter_before_ours():
@@ -163,14 +154,6 @@ def test_pages_of_one_source_do_not_overwrite_each_other():
     assert splitter.split_documents(pages[1:2])[0].id == chunks[2].id
 
 
-def test_other_options_make_other_ids():
-    one, other = (
-        ChunkcoreTextSplitter(Windows(size=9, overlap=overlap)).create_documents(["same text"])[0] for overlap in (0, 1)
-    )
-    assert (one.page_content, other.page_content) == ("same text", "same text")
-    assert one.id != other.id
-
-
 @pytest.mark.parametrize(
     "splitter",
     [
@@ -200,14 +183,6 @@ def test_from_tiktoken_encoder_cuts_as_langchain_does():
     assert ours.split_text(text) == theirs.split_text(text)
     by_model = ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="gpt-4", chunk_size=12, chunk_overlap=0)
     assert by_model.chunker == ours.chunker
-
-
-def test_text_that_looks_like_a_special_token_is_text():
-    splitter = ChunkcoreTextSplitter.from_tiktoken_encoder(chunk_size=3, chunk_overlap=0)
-    text = "a <|endoftext|> b"
-    assert "".join("".join(splitter.split_text(text)).split()) == "a<|endoftext|>b"
-    with pytest.raises(ValueError, match="allowed_special"):
-        ChunkcoreTextSplitter.from_tiktoken_encoder(allowed_special={"<|endoftext|>"})
 
 
 def _minilm_splitter() -> ChunkcoreTextSplitter:
@@ -250,14 +225,6 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
 def test_bad_options_are_value_errors_that_say_what_to_do(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_transform_documents_sync_and_async():
-    documents = [Document(page_content="one two three", id="d", metadata={"k": 1})]
-    splitter = ChunkcoreTextSplitter(Windows(size=4))
-    expected = splitter.split_documents(documents)
-    assert splitter.transform_documents(documents) == expected
-    assert asyncio.run(splitter.atransform_documents(documents)) == expected
 
 
 def test_indexing_the_same_documents_again_writes_nothing():
@@ -310,19 +277,6 @@ def test_a_deployed_retriever_is_scored_by_the_spans_it_stored():
     assert report.mean("PrecisionOmega") > report.mean(f"Precision@{len(chunks)}")
 
 
-def test_two_places_of_one_text_are_told_apart_by_their_spans():
-    chunks = chunks_of(ChunkcoreTextSplitter("recursive:size=40,counter=characters"))
-    equal = [chunk for chunk in chunks if chunk.page_content == "Ask the staff."]
-    run = run_retriever(Canned(answers=answers_for(*equal)), BENCHMARK)
-    assert [each.document_id for each in run.results["q3"]] == list(TEXTS)
-
-
-@pytest.mark.parametrize("score", [0.5, np.float32(0.5), np.float64(0.5)])
-def test_a_rerankers_score_is_the_runs(score):
-    run = run_retriever(Canned(answers=answers_for(staff(metadata={"relevance_score": score}))), BENCHMARK)
-    assert [each.score for each in run.results["q3"]] == [0.5]
-
-
 def staff(**more: Any) -> Document:
     return Document(page_content="Ask the staff.", **more)
 
@@ -356,51 +310,6 @@ def test_answers_are_located_by_what_they_state_else_by_their_text(document, doc
     assert [(each.start, each.end) for each in found.spans] == ([span] if span else [])
 
 
-def test_answers_that_stand_nowhere_are_counted_and_warned_about():
-    made_up = Document(page_content="Rewritten by a model.")
-    with pytest.warns(RetrievalWarning, match="none of the 3 answers stands in the benchmark's documents"):
-        report = evaluate_retriever(Canned(answers=answers_for(made_up)), BENCHMARK)
-    assert report.located == {"unlocated": 3}
-    assert report.mean("Recall@5") == 0.0
-
-
-def test_a_failed_question_is_asked_again_and_then_reported():
-    asked: list[str] = []
-
-    def answer(query: str) -> list[Document]:
-        asked.append(query)
-        if query == "espresso":
-            raise TimeoutError("the server is asleep")
-        if query == "green tea" and asked.count(query) == 1:
-            raise ConnectionError("once")
-        return [Document(page_content="Ask the staff.", id="tea.md")]
-
-    told: list[tuple[str, int, int]] = []
-    with pytest.warns(RetrievalWarning, match=r"1 of 3 questions .* \(q2: TimeoutError: the server is asleep\)"):
-        run = run_retriever(
-            RunnableLambda(answer), BENCHMARK, retries=2, retry_wait=0, progress=lambda *args: told.append(args)
-        )
-    assert (asked.count("green tea"), asked.count("espresso")) == (2, 3)
-    assert dict(run.failures) == {"q2": "TimeoutError: the server is asleep"}
-    assert list(run.results) == ["q1", "q3"]
-    assert told == [("retrieve", 1, 3), ("retrieve", 2, 3), ("retrieve", 3, 3)]
-
-
-def test_unanswered_questions_stand_in_the_report_and_score_nothing():
-    answers = answers_for(Document(page_content=TEXTS["docs/coffee.md"]))
-    answers["espresso"] = TimeoutError("asleep")
-    with pytest.warns(RetrievalWarning):
-        report = evaluate_retriever(Canned(answers=answers), BENCHMARK, retries=0)
-    assert report.unanswered == ("q2",)
-    assert report.values("Recall@5").tolist() == [0.0, 0.0, 1.0]
-
-
-def test_a_retriever_that_never_answers_is_an_error():
-    answers = {query.text: TimeoutError("asleep") for query in BENCHMARK.queries}
-    with pytest.raises(ModelError, match="none of the first 3 questions, each asked 2 times; q1: TimeoutError: asleep"):
-        run_retriever(Canned(answers=answers), BENCHMARK, retries=1, retry_wait=0)
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -421,27 +330,6 @@ def test_what_is_no_retriever_is_an_error_that_says_what_is():
         run_retriever(len, BENCHMARK)
     with pytest.raises(OptionError, match="concurrency is at least 1, got 0"):
         asyncio.run(arun_retriever(Canned(answers={}), BENCHMARK, concurrency=0))
-
-
-def test_questions_under_way_are_bounded_and_give_the_same_run():
-    under_way, most = 0, 0
-
-    async def answer(query: str) -> list[Document]:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0.01)
-        under_way -= 1
-        return [Document(page_content="Ask the staff.", id="docs/coffee.md")]
-
-    retriever = RunnableLambda(
-        lambda query: [Document(page_content="Ask the staff.", id="docs/coffee.md")], afunc=answer
-    )
-    run = asyncio.run(arun_retriever(retriever, BENCHMARK, concurrency=2))
-    assert most == 2
-    assert run.results == run_retriever(retriever, BENCHMARK).results
-    report = asyncio.run(aevaluate_retriever(retriever, BENCHMARK, measures=["Recall@1"]))
-    assert report.values("Recall@1").tolist() == [0.0, 0.0, 1.0]
 
 
 def test_the_example_runs_on_a_part_of_its_collection(capsys, monkeypatch):
@@ -473,23 +361,6 @@ def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
         getattr(ChunkcoreTextSplitter(), method)(*given)
 
 
-def test_texts_may_come_from_a_generator():
-    splitter = ChunkcoreTextSplitter("recursive")
-    made = splitter.create_documents((each for each in ["Tea.", "Milk."]), ({"n": n} for n in (1, 2)))
-    assert [(each.page_content, each.metadata["n"]) for each in made] == [("Tea.", 1), ("Milk.", 2)]
-    assert splitter.create_documents(iter(())) == []
-
-
-def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
-    odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
-    splitter = ChunkcoreTextSplitter("recursive")
-    (chunk,) = splitter.split_documents([Document(page_content="Tea is hot.", metadata=odd)])
-    assert not odd.keys() & chunk.metadata.keys()
-    assert {f"source_{key}": value for key, value in odd.items()}.items() <= chunk.metadata.items()
-    (again,) = splitter.split_documents([chunk])
-    assert (again.metadata["start_index"], again.metadata["end_index"]) == (0, 11)
-
-
 def test_parts_of_one_file_are_told_apart_and_not_merged():
     splitter = ChunkcoreTextSplitter("recursive:size=60")
     texts = ["Tea is hot. Green tea is mild.", "Milk is cold. It is white."]
@@ -513,13 +384,6 @@ def test_pieces_that_do_not_say_where_they_stand_are_not_claimed_to_stand_in_the
         warnings.simplefilter("error")  # no answer states a place where another text stands
         run = run_retriever(RunnableLambda(lambda question: chunks), benchmark)
     assert not {found.match for found in run.results["q"]} & {"spans", "unlocated"}
-
-
-def test_a_strategy_that_reads_metadata_is_given_the_documents():
-    text = "def tea():\n    return 1\n\n\ndef milk():\n    return 2\n"
-    document = Document(page_content=text, metadata={"file_path": "drinks.py"})
-    chunks = ChunkcoreTextSplitter("auto:size=12").split_documents([document])
-    assert {chunk.metadata["strategy"] for chunk in chunks} == {"code"}
 
 
 def test_an_edited_document_is_split_as_if_it_were_the_first():

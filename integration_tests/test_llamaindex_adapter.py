@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import pickle
 import re
-import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +19,8 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
-from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
-from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import (
     BaseNode,
     ImageDocument,
@@ -38,17 +35,14 @@ from pydantic import ValidationError
 
 from chunkadapters.llamaindex import (
     ChunkcoreNodeParser,
-    aevaluate_retriever,
-    arun_retriever,
     chunk_id_func,
     evaluate_retriever,
     run_retriever,
 )
 from chunkadapters.places import decode_spans
-from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.document import Document as CoreDocument
 from chunkcore.document import Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, OptionError
 from integration_tests.examples import llamaindex_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost, registered
@@ -127,13 +121,6 @@ def test_nodes_of_a_sentence_splitter_keep_their_place_when_cut_again():
     assert_in_place(text, nodes)
 
 
-def test_a_markdown_parser_before_ours():
-    text = "# One\n\nSame text here.\n\n# Two\n\nSame text here.\n\n## Three\n\nSame text here.\n"
-    nodes = ChunkcoreNodeParser(Windows(size=9))(MarkdownNodeParser()([document(text)]))
-    assert_in_place(text, nodes)
-    assert nodes[-1].metadata["header_path"] == "/Two/"
-
-
 def test_a_piece_whose_place_is_not_known_has_nodes_without_one():
     piece = TextNode(
         text="rewritten text", relationships={NodeRelationship.SOURCE: document("x").as_related_node_info()}
@@ -159,51 +146,6 @@ def test_spans_of_a_scattered_chunk_are_metadata_that_no_model_reads():
         ("j", [(19, 20)]),
     ]
     assert all("spans" not in node.metadata for node in again)
-
-
-def test_spans_that_a_native_parser_handed_down_are_not_believed():
-    scattered = ChunkcoreNodeParser(Windows(size=40, scattered=True))([document("One two three. " * 12)])
-    native = SentenceSplitter(chunk_size=60, chunk_overlap=0)(scattered[:1])
-    native += SentenceSplitter(chunk_size=12, chunk_overlap=0)([scattered[0]])
-    assert "spans" in native[-1].metadata
-    nodes = ChunkcoreNodeParser(Windows(size=9))(native)
-    assert all("spans" not in node.metadata for node in nodes)
-
-
-def test_nodes_are_those_that_the_frameworks_own_parser_would_build():
-    source = document(
-        "One two. " * 20,
-        metadata={"a": [1]},
-        excluded_llm_metadata_keys=["a"],
-        metadata_template="{key}={value}",
-        metadata_separator="; ",
-        text_template="{content} ({metadata_str})",
-        embedding=[0.5],
-    )
-    ours = ChunkcoreNodeParser(Windows(size=30), id_func=lambda i, doc: f"{doc.node_id}.{i}")([source])
-    theirs = build_nodes_from_splits([node.text for node in ours], source, id_func=lambda i, doc: f"{doc.node_id}.{i}")
-    theirs = SentenceSplitter()._postprocess_parsed_nodes(theirs, {"d": source})
-    assert [type(node) for node in ours] == [TextNode] * len(theirs)
-    for mine, native in zip(ours, theirs, strict=True):
-        skip = {"relationships", "start_char_idx", "end_char_idx"}
-        assert mine.model_dump(exclude=skip) == native.model_dump(exclude=skip)
-        assert mine.model_dump(exclude_unset=True).keys() >= {"text", "metadata", "start_char_idx", "end_char_idx"}
-        assert mine.hash == native.hash
-        assert {kind: each.node_id for kind, each in mine.relationships.items()} == {
-            kind: each.node_id for kind, each in native.relationships.items()
-        }
-        assert mine.source_node == native.source_node
-        assert mine.get_content(MetadataMode.EMBED) == native.get_content(MetadataMode.EMBED)
-    assert TextNode.from_dict(ours[0].to_dict()) == ours[0]
-
-
-def test_nodes_share_nothing_that_one_could_change_for_the_others():
-    first, second, *_ = ChunkcoreNodeParser(Windows())([document("0123456789" * 3, excluded_embed_metadata_keys=["k"])])
-    first.metadata["new"] = 1
-    first.excluded_embed_metadata_keys.append("new")
-    first.relationships.clear()
-    assert (second.metadata, second.excluded_embed_metadata_keys) == ({}, ["k"])
-    assert second.ref_doc_id == "d"
 
 
 def test_image_documents_become_image_nodes():
@@ -245,11 +187,6 @@ def test_metadata_is_inherited_unless_told_otherwise():
     source = document("some text", metadata={"author": "Ada"})
     assert ChunkcoreNodeParser(Windows())([source])[0].metadata == {"author": "Ada"}
     assert ChunkcoreNodeParser(Windows(), include_metadata=False)([source])[0].metadata == {}
-
-
-def test_metadata_is_not_cut_with_the_text():
-    nodes = ChunkcoreNodeParser(Windows())([document("text", metadata={"title": "must not be in it"})])
-    assert [node.text for node in nodes] == ["text"]
 
 
 def test_ids_are_the_same_in_every_run_or_what_id_func_says():
@@ -312,15 +249,6 @@ def test_cache_keys_change_with_whatever_changes_the_nodes(other):
     assert get_transformation_hash(nodes, ChunkcoreNodeParser(strategy="windows", **other)) != key
 
 
-def test_a_cached_pipeline_parses_once():
-    pipeline = IngestionPipeline(transformations=[ChunkcoreNodeParser(Windows())])
-    first = pipeline.run(documents=[document("some text that is cut")])
-    again = pipeline.run(documents=[document("some text that is cut")])
-    assert [node.to_dict() for node in again] == [node.to_dict() for node in first]
-    other = IngestionPipeline(transformations=[ChunkcoreNodeParser(Windows(size=3))], cache=pipeline.cache)
-    assert len(other.run(documents=[document("some text that is cut")])) > len(first)
-
-
 def test_worker_processes_build_the_same_nodes():
     documents = [document(f"Naïve text number {n}. " * 30, id_=str(n)) for n in range(6)]
     parser = ChunkcoreNodeParser(strategy="recursive", size=20, overlap=5, counter="o200k_base")
@@ -328,23 +256,6 @@ def test_worker_processes_build_the_same_nodes():
     parallel = IngestionPipeline(transformations=[parser], disable_cache=True).run(documents=documents, num_workers=2)
     assert len(serial) > 12
     assert [node.to_dict() for node in parallel] == [node.to_dict() for node in serial]
-
-
-def test_parsing_asynchronously_leaves_the_loop_to_others():
-    threads: list[int] = []
-
-    class Watched(Windows):
-        def split(self, source):
-            threads.append(threading.get_ident())
-            return super().split(source)
-
-    parser = ChunkcoreNodeParser(Windows())
-    parser._chunker = Watched()
-    source = [document("some text")]
-    nodes = asyncio.run(parser.acall(source))
-    assert [node.to_dict() for node in nodes] == [node.to_dict() for node in ChunkcoreNodeParser(Windows())(source)]
-    assert threads
-    assert threads[0] != threading.get_ident()
 
 
 def test_the_callback_manager_hears_of_parsing():
@@ -371,12 +282,6 @@ def test_bad_options_are_validation_errors_that_say_what_to_do(make, message):
 
 class Unregistered(Windows):
     pass
-
-
-def test_options_cannot_be_changed_behind_the_chunkers_back():
-    parser = ChunkcoreNodeParser(Windows())
-    with pytest.raises(ValidationError, match="frozen"):
-        parser.strategy = "recursive"
 
 
 # Retrievers
@@ -412,15 +317,6 @@ def test_a_deployed_index_is_scored_by_its_nodes_places():
     assert report.name == "VectorIndexRetriever"
 
 
-def test_two_places_of_one_text_are_told_apart_by_their_nodes():
-    nodes = [
-        node for node in ChunkcoreNodeParser("recursive:size=40,counter=characters")(DOCUMENTS) if "staff" in node.text
-    ]
-    found = run_retriever(Canned(hits(*nodes)), BENCHMARK).results["q3"]
-    assert [each.document_id for each in found] == ["tea.md", "docs/coffee.md"]
-    assert [each.score for each in found] == [1.0, 0.5]
-
-
 def test_a_node_with_a_wrong_place_is_located_by_its_text():
     node = TextNode(
         text="Ask the staff.",
@@ -433,40 +329,12 @@ def test_a_node_with_a_wrong_place_is_located_by_its_text():
     assert (found.document_id, found.spans, found.match) == ("docs/coffee.md", (Span(73, 87),), "exact")
 
 
-def test_answers_that_stand_nowhere_are_counted_and_warned_about():
-    with pytest.warns(RetrievalWarning, match="none of the 3 answers stands"):
-        report = evaluate_retriever(Canned(hits(TextNode(text="Made up by a model."))), BENCHMARK)
-    assert report.located == {"unlocated": 3}
-
-
-def test_failed_questions_are_reported():
-    def answer(query: str) -> Any:
-        return TimeoutError("asleep") if query == "espresso" else hits(TextNode(text=TEXTS["docs/coffee.md"]))
-
-    with pytest.warns(RetrievalWarning, match="q2: TimeoutError: asleep"):
-        report = evaluate_retriever(Canned(answer), BENCHMARK, retries=1, retry_wait=0)
-    assert report.unanswered == ("q2",)
-    assert report.values("Recall@5").tolist() == [0.0, 0.0, 1.0]
-    with pytest.raises(ModelError, match="none of the first 3 questions"):
-        run_retriever(Canned(TimeoutError("asleep")), BENCHMARK, retries=0)
-
-
 def test_what_is_no_retriever_or_no_answer_is_an_error_that_says_what_is():
     index = VectorStoreIndex([], embed_model=MockEmbedding(4))
     with pytest.raises(DataError, match=r"pass its .as_retriever\(\)"):
         run_retriever(index, BENCHMARK)
     with pytest.raises(DataError, match="expected a LlamaIndex retriever, got builtin_function"):
         run_retriever(len, BENCHMARK)
-
-
-def test_asynchronous_questions_give_the_same_report():
-    retriever = Canned(hits(*ChunkcoreNodeParser("recursive:size=40,counter=characters")(DOCUMENTS)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run = asyncio.run(arun_retriever(retriever, BENCHMARK, concurrency=2))
-        report = asyncio.run(aevaluate_retriever(retriever, BENCHMARK, k=3))
-    assert run.results == run_retriever(retriever, BENCHMARK).results
-    assert report.scores.keys() == evaluate_retriever(retriever, BENCHMARK, k=3).scores.keys()
 
 
 def test_the_example_runs_on_a_part_of_its_collection(capsys, monkeypatch):
@@ -513,13 +381,6 @@ def test_the_same_document_twice_gives_nodes_of_different_ids():
     assert len({node.node_id for node in nodes}) == len(nodes) == 4
 
 
-def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
-    odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
-    (node,) = ChunkcoreNodeParser("recursive").get_nodes_from_documents([document("Tea is hot.", metadata=odd)])
-    assert node.metadata == {f"source_{key}": value for key, value in odd.items()}
-    assert (node.start_char_idx, node.end_char_idx) == (0, 11)
-
-
 def test_a_copy_keeps_its_strategy():
     parser = ChunkcoreNodeParser("recursive:size=9,counter=words")
     assert parser.model_copy(update={"include_metadata": False}).chunker == parser.chunker
@@ -540,16 +401,3 @@ def test_settings_read_and_set_sizes(monkeypatch):
     monkeypatch.setattr(Settings, "_node_parser", ChunkcoreNodeParser("fixed_sentences"))
     with pytest.raises(ValueError, match="does not have chunk size"):
         _ = Settings.chunk_size
-
-
-def test_nodes_are_what_pydantic_makes() -> None:
-    document = Document(text="One two. Three four. Five six.", metadata={"a": 1}, id_="d")
-    nodes = ChunkcoreNodeParser("recursive:size=2,counter=words").get_nodes_from_documents([document])
-    assert len(nodes) > 1
-    for node in nodes:
-        for held in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-            assert getattr(node, held) == getattr(node.model_copy(), held)
-        assert node == pickle.loads(pickle.dumps(node))
-        assert node == TextNode.model_validate(node.model_dump())
-        assert node.metadata is not document.metadata
-        assert node.relationships is not nodes[0].relationships or node is nodes[0]
