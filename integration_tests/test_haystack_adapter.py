@@ -357,8 +357,6 @@ def test_run_and_run_async_agree_inside_a_pipeline():
     assert pipeline.inputs()["splitter"]["documents"]["type"] == list[Document]
 
 
-
-
 # The splitter: configuration
 
 
