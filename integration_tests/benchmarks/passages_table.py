@@ -1,415 +1,240 @@
-"""`passages` beside other systems at equal retrieved tokens: the tables and the picture of docs/evidence/passages.md.
+"""`passages` beside other systems at equal retrieved tokens: the numbers of docs/evidence/passages.md.
 
-    python -m integration_tests.benchmarks.passages_table --shared ../shared [--only chroma] [--picture curves.svg]
+    python -m integration_tests.benchmarks.passages_table --shared ../shared [--only lochmere] [--tables]
 
-The collections are whole. Questions of
-CUAD, Evidence Inference and FairytaleQA do not name their document: its title stands before them. `passages` reads such
-a title; so that like is compared with like, the other systems get the same there (the stage `named`). Every row
-is read at each budget, passages assembled for it. Intervals are of 10,000 paired resamples of questions.
-
-Each row is kept in a folder as soon as it is scored, and read from there the next time; --anew scores those of
-`passages` again.
+Of each collection, documents up to 1.3 million characters and 300 questions are drawn with a fixed seed, as `passages`
+was tuned; no titles are put before questions. Every row is asked at each budget. The numbers
+go to docs/evidence/data/passages.json, a collection at a time; `--tables` prints that file as tables. Intervals are of
+10,000 paired resamples of questions. "The best other" is chosen for each budget by itself, in hindsight.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
+import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-from chunkcore.chunkers import get_chunker
+from chunkcore import Benchmark, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.experiment import run_experiment, run_retriever
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.models.base import Embedder
-from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
-from chunkcore.retrieval import passages as retriever
-from chunkcore.retrieval.corpus import Titles
-from integration_tests.benchmarks.collections_table import UNNAMED, benchmark_of, describe
-from integration_tests.benchmarks.embedder_effect import Truncated
-from integration_tests.benchmarks.passages_picture import curves
-from integration_tests.benchmarks.static_model import StaticModel
+from chunkcore.retrieval import ChunkedCorpus, Index, PassageIndex, TextVectors, chunk_corpus, get_retriever
+from chunkcore.run import Retrieved
+from chunkcore.tokens import get_counter
 
-COLLECTIONS = {
-    "lochmere": "lochmere",
-    "chroma": "Chroma",
-    "covid_qa": "COVID-QA",
-    "cuad": "CUAD",
-    "qmsum": "QMSum",
-    "fairytaleqa": "FairytaleQA",
-    "evidence_inference": "Evidence Inference",
-}
-BUDGETS = (125, 250, 500, 1000, 2000, 4000)
-SHOWN = (250, 500, 1000, 2000)
-UNITS = "sentence:size=50"
-Row = tuple[str, str]  # a chunker and a retriever
-Scores = dict[int, np.ndarray]  # by budget, of each question
-MAIN: Row = (UNITS, "passages")
-SIZES = (UNITS, "recursive:size=50", "recursive:size=100", "recursive:size=200", "recursive:size=400")
-CUT_BY_MEANING = ("lochmere", "chroma", "covid_qa")  # where these strategies' chunks are searched, too
-SEMANTIC = ("cluster_semantic:size=200", "dual_semantic:size=100,size_of=text")
-FAMILIES = {  # the lines of the picture
-    "dense": ("dense",),
-    "bm25": ("bm25", "bm25:words=first5"),
-    "hybrid": ("hybrid", "hybrid:fusion=ranks", 'hybrid:dense,"bm25:words=first5"'),
-}
-NAMED = {  # the same where questions name their document
-    "dense": "dense+named",
-    "bm25": "bm25+named",
-    "bm25:words=first5": "bm25:words=first5+named",
-    "hybrid": 'hybrid:"dense+named","bm25+named"',
-    "hybrid:fusion=ranks": 'hybrid:"dense+named","bm25+named",fusion=ranks',
-    'hybrid:dense,"bm25:words=first5"': 'hybrid:"dense+named","bm25:words=first5+named"',
-}
-STAGES = (
-    (UNITS, "+merge"),
-    (UNITS, "+window:1"),
-    (UNITS, "+window:3"),
-    ("recursive:size=100", "+automerge"),
-    ("recursive:size=100", "+rse"),
-    ("recursive:size=200", "+window:1"),
-    ("recursive:size=200", "+rse"),
-)
-UNTOLD: list[Row] = [  # on the same collections, without the stage
-    (chunker, each) for each in ("bm25", "hybrid") for chunker in (UNITS, "recursive:size=100", "recursive:size=200")
+CHOSEN = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum", "fairytaleqa", "evidence_inference")
+CONFIRMED = ("legal_contractnli", "legal_privacy_qa", "policyqa", "xquad_en")
+NAMES = "lochmere,Chroma,COVID-QA,CUAD,QMSum,FairytaleQA,Evidence Inference,ContractNLI,PrivacyQA,PolicyQA,XQuAD en"
+COLLECTIONS = dict(zip((*CHOSEN, *CONFIRMED), NAMES.split(","), strict=True))
+BUDGETS = (250, 500, 1000, 2000)
+CHARACTERS, QUESTIONS = 1_300_000, 300
+UNITS, STORE = "sentence:size=50", "recursive:size=200"
+CHUNKERS = (UNITS, "recursive:size=100", STORE, "recursive:size=400")
+OTHERS = [(chunker, name) for chunker in CHUNKERS for name in ("dense", "bm25", "hybrid", "hybrid:fusion=ranks")] + [
+    (UNITS, "hybrid+window:1"),
+    ("recursive:size=100", "hybrid+automerge"),
+    ("recursive:size=100", "hybrid+rse"),
 ]
-PARTS: dict[str, Row] = {
-    "as it is": MAIN,
-    "whole words": (UNITS, "passages:words=whole"),
-    "dense alone": (UNITS, "passages:dense"),
-    "words alone": (UNITS, "passages:lexical"),
-    "first 50 hits": (UNITS, "passages:hits=50"),
-    "first 200 hits": (UNITS, "passages:hits=200"),
-}
-UNREAD: Row = (UNITS, "passages, titles not read")
-ABLATIONS: dict[str, Row] = {
-    "units of 25 tokens": ("sentence:size=25", "passages"),
-    "units of 100": ("sentence:size=100", "passages"),
-    "`recursive` units of 50": ("recursive:size=50", "passages"),
-    "no windows: scale 0": (UNITS, "passages:scales=0"),
-    "scales 0, 1, 3, of both kinds": (UNITS, "passages:scales=0/1/3"),
-    "all scales, of both kinds": (UNITS, "passages:scales=0/1/3/7/15/31/document"),
-    "reciprocal ranks in place of scores": (UNITS, "passages, by ranks"),
-}
+PASSAGES = ("passages", "passages:lexical", "passages:dense", "passages:balance=0.36")
+MAIN, MULTI = f"{UNITS} passages", "four chunk sizes, reciprocal ranks"
+DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "passages.json"
+EXACT = 1 - 1e-9
 
 
-class Table:
-    """The rows of one collection, scored when first asked for and kept."""
+class MultiScale:
+    """Reciprocal ranks over several chunk sizes, as in AI21's multi-window chunk size: hits of each vote for units."""
 
-    def __init__(self, name: str, shared: Path, embedder: Embedder, kept: Path, *, anew: bool) -> None:
-        self.name = name
-        self._benchmark = benchmark_of(name, shared)
-        self._scorer: Scorer | None = None
-        self._embedder = embedder
-        self._kept = kept
-        self._anew = anew
-        self._scored: set[Row] = set()  # by this run
-        self._rows: dict[Row, tuple[Scores, Scores]] = {}
+    def __init__(self, units: ChunkedCorpus, indexes: Sequence[Index], depth: int = 50) -> None:
+        self._units = units
+        self._indexes = indexes
+        self._depth = depth
+        self._tokens = get_counter("cl100k_base")
+        self._ranked: dict[str, list[Retrieved]] = {}
 
-    @property
-    def questions(self) -> int:
-        return len(self._benchmark.queries)
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
+        if query not in self._ranked:
+            self._ranked[query] = self._rank(query)
+        found, left = [], max_tokens
+        for piece in self._ranked[query]:
+            if (size := self._tokens.count(piece.text)) <= left:
+                found.append(piece)
+                left -= size
+        return found
 
-    @property
-    def families(self) -> dict[str, list[Row]]:
-        """The other systems by kind."""
+    def _rank(self, query: str) -> list[Retrieved]:
+        votes = np.zeros(len(self._units))
+        documents, extents = self._units.document_numbers, self._units.extents
+        for index in self._indexes:
+            chunks = index.search([query], self._depth).row(0)[0]
+            for rank, chunk in enumerate(chunks.tolist(), start=1):
+                start, end = index.corpus.extents[chunk]
+                inside = (documents == index.corpus.document_numbers[chunk]) & (extents[:, 0] < end)
+                votes[inside & (extents[:, 1] > start)] += 1 / (60 + rank)
+        best = np.argsort(-votes, kind="stable")[:150].tolist()
+        return [self._units.retrieved[unit].with_score(float(votes[unit])) for unit in best]
 
-        def told(name: str) -> str:
-            return NAMED[name] if self.name in UNNAMED else name
 
-        plain = {
-            kind: [(size, told(name)) for name in names for size in SIZES]
-            + [(semantic, names[0]) for semantic in SEMANTIC if self.name in CUT_BY_MEANING]
-            for kind, names in FAMILIES.items()
-        }
-        stages = [(size, told("hybrid") + stage) for size, stage in STAGES if self.name not in UNNAMED]
-        return plain | {"stages": stages}
+class Behind:
+    """A retriever's first hits, and local words behind it."""
 
-    @property
-    def others(self) -> list[Row]:
-        return [row for rows in self.families.values() for row in rows]
+    def __init__(self, retriever: Index, index: PassageIndex, hits: int, words: str) -> None:
+        self._retriever = retriever
+        self._index = index
+        self._hits = hits
+        self._words: Any = words
 
-    def recall(self, row: Row) -> Scores:
-        return self._row(row)[0]
+    def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
+        hits = self._retriever.retrieve(query, self._hits)
+        return self._index.behind(query, hits, max_tokens=max_tokens, words=self._words)
 
-    def whole(self, row: Row) -> Scores:
-        """By budget, the share of a question's pieces of evidence that stand whole in the context."""
-        return self._row(row)[1]
 
-    def best(self, rows: Sequence[Row], budget: int) -> Row:
-        return max(rows, key=lambda row: float(np.nanmean(self.recall(row)[budget])))
+def benchmark_of(name: str, shared: Path) -> Benchmark:
+    """A draw of a collection, the same each time."""
+    folder = shared / "data" / ("unseen" if name in CONFIRMED else "") / name
+    benchmark = load_dataset(name) if name == "lochmere" else load_benchmark(folder)
+    documents = sorted(benchmark.documents, key=lambda document: document.id)
+    if name != "lochmere":
+        random.Random(0).shuffle(documents)
+    drawn, size = [], 0
+    for document in documents:
+        if size + document.size <= CHARACTERS:
+            drawn.append(document)
+            size += document.size
+    ids = {document.id for document in drawn}
+    queries = [
+        query
+        for query in benchmark.queries
+        if query.evidence and all(evidence.document_id in ids for evidence in query.evidence)
+    ]
+    random.Random(1).shuffle(queries)
+    return Benchmark(name, drawn, queries[:QUESTIONS])
 
-    def first_fifths(self) -> list[float]:
-        """How much of the evidence, and of the passages for 1,000 tokens, is in its document's first fifth."""
-        sizes = {document.id: document.size for document in self._benchmark.documents}
-        questions = self._benchmark.queries
-        corpus = chunk_corpus(self._benchmark.documents, get_chunker(UNITS))
-        index = get_retriever("passages").index(corpus, TextVectors(self._embedder))
-        places = [[(each.document_id, each.span) for query in questions for each in query.evidence]]
-        for what in ("titles not read", ""):
-            with changed(what):
-                found = run_retriever(index, questions, None, 1000).results.values()
-            places.append([(each.document_id, span) for pieces in found for each in pieces for span in each.spans])
-        return [
-            sum(max(0.0, min(span.end, sizes[name] / 5) - span.start) for name, span in own)
-            / sum(len(span) for _, span in own)
-            for own in places
+
+def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, Any]]:
+    """The name of each row, and what retrieves."""
+    corpora = {chunker: chunk_corpus(benchmark.documents, chunker) for chunker in CHUNKERS}
+    vectors = TextVectors(vectors.embedder, list(corpora.values()))
+    for chunker, name in OTHERS:
+        yield f"{chunker} {name}", get_retriever(name).index(corpora[chunker], vectors)
+    for name in PASSAGES:
+        yield f"{UNITS} {name}", get_retriever(name).index(corpora[UNITS], vectors)
+    dense = [get_retriever("dense").index(corpus, vectors) for corpus in corpora.values()]
+    yield MULTI, MultiScale(corpora[UNITS], dense)
+    words = get_retriever("passages:lexical").index(corpora[UNITS])
+    assert isinstance(words, PassageIndex)
+    for hits in (10, 50):
+        for scope in ("hits", "all"):
+            yield f"behind {hits}, {scope}", Behind(dense[CHUNKERS.index(STORE)], words, hits, scope)
+
+
+def scored(name: str, shared: Path, vectors: TextVectors) -> dict[str, Any]:
+    """A collection's rows: recall and whole evidence of each question at each budget."""
+    benchmark = benchmark_of(name, shared)
+    scorer = Scorer(benchmark)
+    questions = [query.text for query in benchmark.queries]
+    vectors.queries(questions)
+    recall: dict[str, list[list[float]]] = {}
+    whole: dict[str, list[list[float]]] = {}
+    for system, retriever in systems(benchmark, vectors):
+        columns = []
+        for budget in BUDGETS:
+            run = run_retriever(retriever, benchmark, None, budget)
+            report = scorer.score(run, [f"Recall@{budget}tok", f"AllEvidence@{budget}tok"])
+            columns.append([report.values(f"{kind}@{budget}tok") for kind in ("Recall", "AllEvidence")])
+        recall[system], whole[system] = (np.array([column[i] for column in columns]).T.tolist() for i in (0, 1))
+    return {"questions": len(questions), "documents": len(benchmark.documents), "recall": recall, "whole": whole}
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> list[float]:
+    """The mean difference in points, and its interval."""
+    low, high = mean_intervals((one - other)[:, None])
+    return [round(100 * float(value), 1) for value in (np.mean(one - other), low[0], high[0])]
+
+
+def summary(rows: dict[str, Any]) -> dict[str, Any]:
+    """Means of every row; of `passages` and of what stands behind a store the differences from others, by budget."""
+    recall = {system: np.array(values) for system, values in rows["recall"].items()}
+    whole = {system: np.array(values) for system, values in rows["whole"].items()}
+    others = [f"{chunker} {name}" for chunker, name in OTHERS] + [MULTI]
+    found: dict[str, Any] = {"questions": rows["questions"], "documents": rows["documents"]}
+    found["recall"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in recall.items()}
+    found["whole"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in whole.items()}
+    for kind, values in (("recall", recall), ("whole", whole)):
+        best = [max(others, key=lambda other, place=place: values[other][:, place].mean()) for place in range(4)]  # type: ignore[misc]
+        found[f"{kind} best other"] = best
+        found[f"{kind} against best"] = [
+            difference(values[MAIN][:, place], values[other][:, place]) for place, other in enumerate(best)
         ]
-
-    def score(self, rows: Sequence[Row]) -> None:
-        """Score what is not kept of these rows, the retrievers of a chunker together."""
-        missing: dict[tuple[str, str], list[str]] = {}
-        for chunker, name in rows:
-            anew = self._anew and name.startswith("passages") and (chunker, name) not in self._scored
-            if anew or not self._path((chunker, name)).exists():
-                missing.setdefault((chunker, name.partition(", ")[2]), []).append(name)
-        for (chunker, what), names in missing.items():
-            if self._scorer is None:
-                print(f"\n{self.name}: {describe(self._benchmark)}", file=sys.stderr, flush=True)
-                self._scorer = Scorer(self._benchmark)
-            began, left = time.perf_counter(), iter(names)
-            with changed(what):
-                run_experiment(
-                    self._scorer,
-                    [get_chunker(chunker)],
-                    self._embedder,
-                    retrievers=[name.partition(", ")[0] for name in names],
-                    measures=[f"Recall@{budget}tok" for budget in BUDGETS],
-                    done=lambda report, chunker=chunker, left=left: self._keep((chunker, next(left)), report),  # type: ignore[misc]
-                )
-            print(f"  {chunker}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-
-    def _keep(self, row: Row, report: Report) -> None:
-        recall = {budget: report.values(f"Recall@{budget}tok").tolist() for budget in BUDGETS}
-        told = {"row": row, "recall": recall, "whole": {budget: _whole(report, budget) for budget in BUDGETS}}
-        self._kept.mkdir(parents=True, exist_ok=True)
-        self._path(row).write_text(json.dumps(told))
-        self._scored.add(row)
-        print(f"  {' · '.join(row)}", file=sys.stderr, flush=True)
-
-    def _path(self, row: Row) -> Path:
-        key = json.dumps([self.name, self._benchmark.documents_digest, *row, self._embedder.fingerprint, BUDGETS])
-        return self._kept / f"{self.name}-{sha256(key.encode()).hexdigest()[:16]}.json"
-
-    def _row(self, row: Row) -> tuple[Scores, Scores]:
-        if row not in self._rows:
-            self.score([row])
-            told = json.loads(self._path(row).read_text())
-            read = [{int(k): np.array(v, dtype=float) for k, v in told[each].items()} for each in ("recall", "whole")]
-            self._rows[row] = read[0], read[1]
-        return self._rows[row]
+    for system in (name for name in recall if name.startswith("behind")):
+        for label in ("dense", "hybrid"):
+            other = recall[f"{STORE} {label}"]
+            found[f"{system}, against {label}"] = [
+                difference(recall[system][:, place], other[:, place]) for place in range(4)
+            ]
+    return found
 
 
-def _whole(report: Report, budget: int) -> list[float]:
-    return [float(np.mean(np.array(shares) > 1 - 1e-9)) for shares in report.found[f"{budget}tok"]]
+def cells(values: Sequence[float], differences: Sequence[Sequence[float]]) -> list[str]:
+    shown = []
+    for value, (mean, low, high) in zip(values, differences, strict=True):
+        text = f"{value:.1f} ({mean:+.1f}, {low:+.1f}…{high:+.1f})"
+        shown.append(f"**{text}**" if high < 0 else text)
+    return shown
 
 
-@contextmanager
-def changed(what: str = "") -> Iterator[None]:
-    """Within: an index of passages scores its questions once for all budgets; and what the row's name says."""
-    scored = retriever._ByWindows.scored
-    known: dict[tuple[Any, tuple[str, ...]], list[Any]] = {}  # by the index itself: an id may be given to another
-
-    def once(index: Any, queries: Sequence[str], k: int) -> Iterator[Any]:
-        key = index, tuple(queries)
-        if key not in known:
-            known[key] = [(numbers, scores.copy()) for numbers, scores in scored(index, queries, k)]
-        return iter(known[key])
-
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(retriever._ByWindows, "scored", once))
-        if what == "by ranks":
-            stack.enter_context(patch.object(retriever, "standardised", _ranked))
-        if what == "titles not read":
-            stack.enter_context(patch.object(Titles, "read", lambda self, question: ([], question)))
-        yield
-
-
-def _ranked(asked: Any, ranges: Any, told: Any = None) -> Any:
-    """Reciprocal ranks (60, as `hybrid`) of each kind and scale, summed."""
-    scores = np.zeros(len(ranges))
-    for kind, question in asked:
-        for values, _ in kind.values(question, ranges):
-            wide = values if len(values) == len(scores) else np.repeat(values, ranges.lengths)
-            ranks = np.empty(len(wide))
-            ranks[np.argsort(-wide, kind="stable")] = np.arange(1, len(wide) + 1)
-            scores += 1 / (60 + ranks)
-    return scores
-
-
-def percent(scores: np.ndarray) -> str:
-    return f"{100 * np.nanmean(scores):.1f}"
-
-
-def less(one: np.ndarray, other: np.ndarray) -> str:
-    """The mean difference of two systems, with its interval."""
-    apart = one - other
-    low, high = mean_intervals(apart[~np.isnan(apart)][:, None])
-    return f"{100 * np.nanmean(apart):+.1f}, {100 * low[0]:+.1f} to {100 * high[0]:+.1f}"
-
-
-def heading(*cells: str) -> Iterator[str]:
-    yield f"| {' | '.join(cells)} |"
-    yield "|---|" + "--:|" * (len(cells) - 1)
-
-
-def line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def against(tables: Sequence[Table], *, whole: bool = False) -> Iterator[str]:
-    """Each collection's recall (or whole evidence), and how far the best of the others is, budget by budget."""
-    yield from heading("collection, questions, others", *(f"{budget:,}" for budget in SHOWN))
-    for table in tables:
-        told = table.whole if whole else table.recall
-        cells = []
-        for budget in SHOWN:
-            best = max(table.others, key=lambda row: float(np.nanmean(told(row)[budget])))
-            cells.append(f"{percent(told(MAIN)[budget])} ({less(told(MAIN)[budget], told(best)[budget])})")
-        yield line(f"{COLLECTIONS[table.name]}, {table.questions:,}, {len(table.others)}", *cells)
-
-
-def rest(tables: Sequence[Table]) -> Iterator[str]:
-    yield from heading("collection", *(f"{budget:,}" for budget in SHOWN), "at 1,000")
-    for table in tables:
-        best = {budget: table.best(table.others, budget) for budget in SHOWN}
-        cells = [percent(table.recall(best[budget])[budget]) for budget in SHOWN]
-        yield line(COLLECTIONS[table.name], *cells, "`{}`, `{}`".format(*best[1000]))
-
-
-def tokens_needed(tables: Sequence[Table]) -> Iterator[str]:
-    """Tokens for 80 and 90 % of the best recall of the others at 4,000, between budgets by interpolation."""
-    yield from heading("collection", "80 %: `passages`", "best of the rest", "90 %: `passages`", "best of the rest")
-    for table in tables:
-        lines = [
-            [float(np.nanmean(table.recall(MAIN)[budget])) for budget in BUDGETS],
-            [float(np.nanmean(table.recall(table.best(table.others, budget))[budget])) for budget in BUDGETS],
-        ]
-        cells = []
-        for share in (0.8, 0.9):
-            for values in lines:
-                wanted = share * lines[1][-1]
-                reached = np.interp(wanted, [0, *np.maximum.accumulate(values)], [0, *BUDGETS])
-                cells.append(f"{round(float(reached), -1):,.0f}")
-        yield line(COLLECTIONS[table.name], *cells)
-
-
-def parts(tables: Sequence[Table], rows: Mapping[str, Row], budget: int = 1000) -> Iterator[str]:
-    yield from heading("", *(COLLECTIONS[table.name].split(",")[0] for table in tables))
-    for name, row in rows.items():
-        yield line(name, *(percent(table.recall(row)[budget]) for table in tables))
-
-
-def staged(tables: Sequence[Table]) -> Iterator[str]:
-    tables = [table for table in tables if table.families["stages"]]
-    yield from heading("", *(COLLECTIONS[table.name].split(",")[0] for table in tables))
-    for place, (size, stage) in enumerate(STAGES):
-        own = [table.recall(table.families["stages"][place])[1000] for table in tables]
-        yield line(f"`{size}`, `{stage}`", *map(percent, own))
-
-
-def untold(tables: Sequence[Table]) -> Iterator[str]:
-    yield from heading("collection", *(f"{budget:,}" for budget in SHOWN))
-    for table in tables:
-        best = [table.recall(table.best(UNTOLD, budget))[budget] for budget in SHOWN]
-        yield line(COLLECTIONS[table.name], *map(percent, best))
-
-
-def all_budgets(table: Table, rows: Sequence[Row]) -> Iterator[str]:
-    yield from heading(f"{table.name}: chunks · retriever", *(f"{budget:,}" for budget in BUDGETS))
-    for row in rows:
-        yield line(" · ".join(row), *(percent(table.recall(row)[budget]) for budget in BUDGETS))
-
-
-def titles(tables: Sequence[Table]) -> Iterator[str]:
-    """What reading the title does, and the share of the evidence, and of what passages return, in the first fifth."""
-    cells = [f"{told}: {budget:,}" for told in ("not read", "read") for budget in SHOWN]
-    yield from heading("collection", *cells, "evidence in the first fifth", "returned: not read", "read")
-    for table in tables:
-        found = [percent(table.recall(row)[budget]) for row in (UNREAD, MAIN) for budget in SHOWN]
-        yield line(COLLECTIONS[table.name], *found, *(f"{100 * share:.0f} %" for share in table.first_fifths()))
-
-
-def weak(tables: Sequence[Table]) -> Iterator[str]:
-    """A weaker model's best of three chunk sizes, beside its passages."""
-    sizes = (UNITS, "recursive:size=100", "recursive:size=200")
-    yield from heading("collection", "best `dense`", "best `hybrid`", "`passages:dense`", "`passages`", "words alone")
-    for table in tables:
-        rows = [table.best([(size, name) for size in sizes], 1000) for name in ("dense", "hybrid")]
-        rows += [(UNITS, "passages:dense"), MAIN, (UNITS, "passages:lexical")]
-        yield line(COLLECTIONS[table.name], *(percent(table.recall(row)[1000]) for row in rows))
+def tables(data: dict[str, Any]) -> Iterator[str]:
+    """Markdown; what is surely behind is bold."""
+    head = f"| {' | '.join(f'{budget:,}' for budget in BUDGETS)} |\n|---|" + "--:|" * len(BUDGETS)
+    for kind in ("recall", "whole"):
+        yield f"\n{kind}: `passages`, and its difference from the best of {len(OTHERS) + 1} others\n"
+        yield f"| collection, questions {head}"
+        for name, found in data.items():
+            yield (
+                f"| {COLLECTIONS[name]}, {found['questions']} | "
+                + " | ".join(cells(found[kind][MAIN], found[f"{kind} against best"]))
+                + " |"
+            )
+    for label in ("dense", "hybrid"):
+        for system in ("behind 10, hits", "behind 50, hits", "behind 10, all", "behind 50, all"):
+            yield f"\n{system}: recall, and its difference from the store's {label}\n\n| collection {head}"
+            for name, found in data.items():
+                row = cells(found["recall"][system], found[f"{system}, against {label}"])
+                yield f"| {COLLECTIONS[name]} | " + " | ".join(row) + " |"
+    shown = (
+        [f"{UNITS} {name}" for name in PASSAGES] + [MULTI] + [f"{STORE} {name}" for name in ("dense", "bm25", "hybrid")]
+    )
+    yield "\nrecall at 1,000 tokens\n\n| collection | " + " | ".join(shown) + " |\n|---|" + "--:|" * len(shown)
+    for name, found in data.items():
+        yield f"| {COLLECTIONS[name]} | " + " | ".join(f"{found['recall'][system][2]:.1f}" for system in shown) + " |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
+    parser.add_argument("--shared", type=Path, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=list(COLLECTIONS), help="this collection; may be repeated")
-    parser.add_argument("--what", choices=("page", "titles", "ablations", "weak"), default="page", help="which tables")
-    parser.add_argument("--static", type=Path, help="a folder with a static model's files, for --what weak")
-    parser.add_argument("--kept", type=Path, default=default_cache().parent / "passages_table", help="scored rows")
-    parser.add_argument("--anew", action="store_true", help="score the rows of passages again")
-    parser.add_argument("--all", action="store_true", help="every row at every budget, too")
-    parser.add_argument("--picture", type=Path, help="write the curves as SVG to this file")
+    parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
+    parser.add_argument("--output", type=Path, default=DATA)
     options = parser.parse_args(arguments)
-    embedder = CachedEmbedder(get_embedder(), EmbeddingCache(options.cache))
-
-    def tables(model: Embedder) -> list[Table]:
-        names = options.only or COLLECTIONS
-        return [Table(name, options.shared, model, options.kept, anew=options.anew) for name in names]
-
-    if options.what == "ablations":
-        found = tables(embedder)
-        for table in found:
-            table.score(list(ABLATIONS.values()))
-        show("Recall at 1,000 tokens", parts(found, {"as it is": MAIN, **ABLATIONS}))
-    elif options.what == "titles":
-        found = [table for table in tables(embedder) if table.name in UNNAMED]
-        show("Recall, and where it is from", titles(found))
-    elif options.what == "weak":
-        models: list[Embedder] = [Truncated(embedder, 64), *([StaticModel(options.static)] if options.static else [])]
-        for model in models:
-            show(f"{model.name}: recall at 1,000 tokens", weak(tables(model)))
-    else:
-        found = tables(embedder)
-        for table in found:
-            table.score([*PARTS.values(), *table.others, *(UNTOLD if table.name in UNNAMED else [])])
-        show("`passages`, and how far it is from the best of the others", against(found))
-        show("The best of the rest", rest(found))
-        show("Evidence that stands whole in the context", against(found, whole=True))
-        show("Tokens needed", tokens_needed(found))
-        show("Recall at 1,000 tokens: parts", parts(found, PARTS))
-        show("Recall at 1,000 tokens: stages after hybrid", staged(found))
-        show("The best of 6 others that do not read titles", untold([each for each in found if each.name in UNNAMED]))
-        if options.all:
-            for table in found:
-                show(COLLECTIONS[table.name], all_budgets(table, [*PARTS.values(), *table.others]))
-        if options.picture:
-            options.picture.write_text(curves({COLLECTIONS[table.name]: drawn(table) for table in found}, BUDGETS))
-
-
-def drawn(table: Table) -> dict[str, list[float]]:
-    lines = {"passages": [MAIN]} | {name: table.families[name] for name in FAMILIES}
-    return {
-        name: [100 * float(np.nanmean(table.recall(table.best(own, budget))[budget])) for budget in BUDGETS]
-        for name, own in lines.items()
-    }
-
-
-def show(text: str, lines: Iterator[str]) -> None:
-    print(f"\n### {text}\n", "\n".join(lines), sep="\n", flush=True)
+    data: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    if options.shared:
+        vectors = TextVectors(CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache)))
+        for name in options.only or COLLECTIONS:
+            began = time.perf_counter()
+            data[name] = summary(scored(name, options.shared, vectors))
+            data = {each: data[each] for each in COLLECTIONS if each in data}
+            options.output.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+            print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
+    if options.tables:
+        print("\n".join(tables(data)))
 
 
 if __name__ == "__main__":
