@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.retrieval import assemble, combine, expand, fit_to_budget
+from chunkcore.retrieval import assemble, join
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 
@@ -147,7 +146,7 @@ def test_hits_of_unknown_documents_and_without_places_keep_their_text() -> None:
     [
         ([], {"max_tokens": 0}, "at least 1"),
         ([], {"k": 0}, "at least 1"),
-        ([hit(0, 4, math.nan)], {}, "finite"),
+        ([hit(0, 4, math.inf)], {}, "finite"),
         ([Retrieved("d", (Span(0, 4),), 1.0)], {}, "no text"),
         ([hit(0, 9, 1.0)], {"documents": [Document("d", "Here.")]}, "as it was indexed"),
     ],
@@ -157,124 +156,14 @@ def test_bad_input_gets_a_sentence(hits, options, message):
         assemble(hits, **options)
 
 
-def unit(number: int, document: str = "a") -> Retrieved:
-    return Retrieved(document, (Span(10 * number, 10 * number + 9),), text=f"{document} {number:7}")
-
-
-@given(
-    st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 12)), unique=True), max_size=3),
-    st.sets(st.integers(0, 4), min_size=1),
-)
-def test_combined_scores_are_those_of_the_definition(rankings, scales):
-    hits = [[unit(number, document) for document, number in ranking] for ranking in rankings]
-    found = combine(hits, scales=sorted(scales))
-    places = {place for ranking in rankings for place in ranking}
-    expected = dict.fromkeys(places, 0.0)
-    for ranking in rankings:
-        worth = {place: math.log((len(ranking) + 1) / rank) for rank, place in enumerate(ranking, start=1)}
-        for half in scales:
-            around = {
-                (document, number): sum(worth.get((document, number + step), 0.0) for step in range(-half, half + 1))
-                for document, number in places
-            }
-            length = math.sqrt(sum(value**2 for value in around.values())) or 1.0
-            for place in places:
-                expected[place] += around[place] / length
-    assert [each.score for each in found] == pytest.approx(sorted(expected.values(), reverse=True))
-    for each in found:
-        assert each.score == pytest.approx(expected[each.document_id, each.spans[0].start // 10])
-
-
-def test_combined_hits_are_ranked_by_order_and_place_alone():
-    ranking = [unit(7), unit(1), unit(2), unit(7)]
-    scored = [each.with_score(score) for each, score in zip(ranking, (9, 8, -1e9, 0), strict=True)]
-    alone = [Retrieved("", (), text="no place"), Retrieved("", (), text="none either")]
-    expected = combine([[*ranking, *alone]])
-    assert combine([[*scored, *alone]]) == expected
-    assert len(expected) == 5
-    beside = combine([ranking], neighbours=[unit(3), unit(7).with_score(5)])
-    assert {each.spans[0].start for each in beside} == {10, 20, 30, 70}
-    assert combine([]) == combine([[], []]) == []
-    for scales in ((), (-1,), (1.0,)):
-        with pytest.raises(OptionError, match="half-widths"):
-            combine([ranking], scales=scales)
-
-
-# --- expand and fit_to_budget ---------------------------------------------------------------------------
-
-STORY = "One naps. Two sing. Three fly.  Four run. Five rest."
-
-
-def told(text: str, score: float = 1.0) -> Retrieved:
-    start = STORY.index(text)
-    return Retrieved("d", (Span(start, start + len(text)),), score, text)
-
-
-def test_a_hit_grows_by_whole_sentences() -> None:
-    story = [Document("d", STORY)]
-    assert [each.text for each in expand([told("fly")], story, units=1)] == ["Two sing. Three fly.  Four run."]
-    assert expand([told("One")], {"d": story[0]}, units=9)[0].spans == (Span(0, len(STORY)),)
-    assert expand([told("Three fly.")], story, tokens=1, counter="words")[0].text == "sing. Three fly.  Four "
-
-
-def test_hits_that_meet_when_they_grow_are_one_passage() -> None:
-    first, second, far = told("Four", 2.0), told("Two", 3.0), replace(told("Five"), document_id="e")
-    found = expand([first, far, second], [Document("d", STORY), Document("e", STORY)], units=1)
-    assert [(each.document_id, each.score, len(each.parts)) for each in found] == [("d", 3.0, 2), ("e", 1.0, 1)]
-    assert found[0].parts == (second, first)
-    loose = Retrieved("", (), 0.5, "somewhere")
-    assert expand([loose], [], units=1) == [loose]
-
-
-@given(
-    st.text(alphabet="ab. \n", min_size=1, max_size=60),
-    st.lists(st.tuples(st.integers(0, 59), st.integers(1, 9)), max_size=5),
-    st.integers(1, 4),
-    st.booleans(),
-)
-def test_what_is_expanded_holds_its_hits_and_nothing_twice(
-    text: str, places: list[tuple[int, int]], more: int, by_tokens: bool
-) -> None:
-    spans = [Span(a, min(a + b, len(text))) for a, b in places if a < len(text)]
-    hits = [Retrieved("d", (span,), float(-i), span.slice(text)) for i, span in enumerate(spans)]
-    found = expand(hits, [Document("d", text)], counter="words", **{"tokens" if by_tokens else "units": more})
-    assert sorted((part for each in found for part in each.parts), key=hits.index) == hits
-    for each in found:
-        assert each.text == each.spans[0].slice(text)
-        assert all(each.spans[0].start <= p.spans[0].start and p.spans[0].end <= each.spans[0].end for p in each.parts)
-    covered = sorted((each.spans[0].start, each.spans[0].end) for each in found)
-    assert all(one[1] < other[0] for one, other in pairwise(covered))
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
-
-
-def test_what_cannot_be_expanded_is_told() -> None:
-    with pytest.raises(OptionError, match="expand takes units or tokens, at least 1; got units=None and tokens=None"):
-        expand([], [])
-    with pytest.raises(OptionError, match="got units=0"):
-        expand([], [], units=0)
-    with pytest.raises(DataError, match="no document 'd' among the 0"):
-        expand([told("One")], [], units=1)
-    with pytest.raises(DataError, match="give the document as it was indexed"):
-        expand([told("Five")], [Document("d", "short")], units=1)
-
-
-@given(st.lists(st.integers(1, 12), max_size=8), st.integers(1, 20))
-def test_pieces_that_fit_a_budget(sizes: list[int], budget: int) -> None:
-    pieces = [Retrieved("d", (Span(0, 2 * n - 1),), 1.0, " ".join("x" * n)) for n in sizes]
-    found = fit_to_budget(pieces, budget, "words")
-    left, expected = budget, []
-    for piece, size in zip(pieces, sizes, strict=True):
-        if size <= left:
-            expected.append(piece)
-            left -= size
-    if expected or not pieces:
-        assert found == expected
-    else:
-        assert [(each.text, each.match) for each in found] == [(" ".join("x" * budget), "part")]
-
-
-def test_what_does_not_fit_any_budget_is_told() -> None:
-    with pytest.raises(OptionError, match="max_tokens is at least 1, got 0"):
-        fit_to_budget([], 0)
-    with pytest.raises(DataError, match="has no text to count"):
-        fit_to_budget([Retrieved("d", (Span(0, 3),))], 5)
+def test_joined_hits_fill_a_limit_in_their_order() -> None:
+    text = {"d": Document("d", "one two three four five six")}
+    hits = [hit(4, 7, 3.0, "two"), hit(24, 27, 2.0, "six"), hit(0, 4, 1.0, "one ")]
+    joined = join(hits, documents=text)
+    assert [(passage.text, passage.score, len(passage.parts)) for passage in joined] == [
+        ("one two", 3.0, 2),
+        ("six", 2.0, 1),
+    ]
+    assert [passage.text for passage in join(hits, 2, documents=text, counter="words")] == ["two", "six"]
+    assert [passage.text for passage in join(hits, pairs=[(0, 1)], documents=text)] == ["one two three four five six"]
+    assert join([], 5, documents={}) == []

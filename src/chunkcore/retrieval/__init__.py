@@ -6,10 +6,6 @@ from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.assembly import assemble as assemble
-    from chunkcore.retrieval.assembly import combine as combine
-    from chunkcore.retrieval.assembly import expand as expand
-    from chunkcore.retrieval.assembly import fit_to_budget as fit_to_budget
-    from chunkcore.retrieval.assembly import group_spans as group_spans
     from chunkcore.retrieval.assembly import join as join
     from chunkcore.retrieval.base import Hits as Hits
     from chunkcore.retrieval.base import Index as Index

@@ -1,4 +1,4 @@
-"""`assemble`: ranked hits to passages, exact spans under a budget of tokens; `expand` and `fit_to_budget` beside it."""
+"""`assemble` and `join`: hits to passages, exact spans under a budget of tokens."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError
 from chunkcore.registry import check_number
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers
@@ -87,74 +83,6 @@ def check_limits(k: int | None, max_tokens: int | None) -> None:
     for name, value in (("k", k), ("max_tokens", max_tokens)):
         if value is not None:
             check_number(name, value, 1)
-
-
-def combine(
-    rankings: Iterable[Iterable[Retrieved]],
-    *,
-    scales: Sequence[int] = (0, 1, 3, 7),
-    neighbours: Iterable[Retrieved] = (),
-) -> RankedList:
-    """Several searches' hits over small chunks as one ranking, by what was found around each.
-
-    The r-th of a search's n hits is worth log((n + 1) / r), so that scores may be of any kind. At a half-width h, a hit
-    has the worth of all hits within h chunks of it in its document; the distance of hits that are not neighbours is
-    estimated from the mean length. Each search and half-width is divided by its root of the sum of squares; a hit's
-    score is the sum. This is the form of the retriever ``passages`` for an index that exists.
-
-    Args:
-        rankings: of each search, the hits, best first.
-        scales: half-widths, in chunks.
-        neighbours: chunks that no search may have found: those beside hits, where they can be had.
-
-    Returns:
-        All hits and neighbours, each once, best first: for `assemble`.
-
-    Raises `OptionError`: a half-width is negative, or there is none.
-
-    >>> a, b, c = (Retrieved("fox.txt", (Span(start, start + 9),)) for start in (0, 10, 500))
-    >>> [hit.spans[0].start for hit in combine([[c, a], [b]])]
-    [10, 500, 0]
-    """
-    if not scales or any(type(half) is not int or half < 0 for half in scales):
-        raise OptionError(f"scales are half-widths of 0 or more, got {scales!r}")
-    units: dict[tuple[str, object], Retrieved] = {}
-    worth = []
-    for ranking in rankings:
-        found = dict.fromkeys(map(_key, hits := list(ranking)))  # a repeated hit counts at its best rank
-        worth.append({key: math.log((len(found) + 1) / rank) for rank, key in enumerate(found, start=1)})
-        units |= {key: hit for hit in hits if (key := _key(hit)) not in units}
-    units |= {key: each for each in neighbours if (key := _key(each)) not in units}
-    keys = sorted(units, key=lambda key: (key[0], not units[key].spans, key[1]))
-    places = _distances([units[key] for key in keys], max(scales))
-    total = np.zeros(len(keys))
-    for own in worth:
-        sums = np.concatenate(([0.0], np.cumsum([own.get(key, 0.0) for key in keys])))
-        for half in scales:
-            around = (
-                sums[np.searchsorted(places, places + half, "right")] - sums[np.searchsorted(places, places - half)]
-            )
-            total += around / (float(np.linalg.norm(around)) or 1.0)
-    order = np.argsort(-total, kind="stable").tolist()
-    return RankedList(units[keys[i]].with_score(float(total[i])) for i in order)
-
-
-def _key(hit: Retrieved) -> tuple[str, object]:
-    return hit.document_id, hit.spans or hit.text
-
-
-def _distances(units: Sequence[Retrieved], reach: int) -> NDArray[np.int64]:
-    """The place of each unit on a line: neighbours are 1 apart, documents more than `reach`."""
-    lengths = [unit.spans[-1].end - unit.spans[0].start for unit in units if unit.spans]
-    mean = max(1.0, sum(lengths) / len(lengths)) if lengths else 1.0
-    steps = [0]
-    for one, other in pairwise(units):
-        if one.document_id != other.document_id or not (one.spans and other.spans):
-            steps.append(reach + 1)
-            continue
-        gap = other.spans[0].start - one.spans[-1].end
-        steps.append(1 if gap <= _BLANK else 1 + max(1, round(gap / mean)))
-    return np.cumsum(steps[: len(units)], dtype=np.int64)
 
 
 def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
@@ -403,74 +331,16 @@ def part_of(piece: Retrieved, start: int, end: int) -> Retrieved:
     return replace(piece, spans=spans or piece.spans, text=text, parts=())
 
 
-def expand(
-    retrieved: Iterable[Retrieved],
-    documents: Iterable[Document] | Mapping[str, Document],
-    *,
-    units: int | None = None,
-    tokens: int | None = None,
-    counter: str | TokenCounter = "cl100k_base",
-) -> RankedList:
-    """Hits with what stands around them, best first: `units` sentences or `tokens` tokens more on each side.
-
-    Hits that come to touch or overlap become one passage with the best one's place and score; its `parts` are the hits
-    as they were. A hit without spans stays as it is.
-
-    Raises:
-        OptionError: neither or both of `units` and `tokens`, or one under 1.
-        DataError: a hit's document is not given, or is shorter than its spans.
-
-    >>> fox = Document("fox.txt", "A fox naps. A crow sings. Rain falls. The end.")
-    >>> expand([Retrieved("fox.txt", (Span(26, 37),), 1.0)], [fox], units=1)[0].text
-    'A crow sings. Rain falls. The end.'
-    """
-    if (units is None) == (tokens is None) or min(units or 1, tokens or 1) < 1 or 0 in (units, tokens):
-        raise OptionError(f"expand takes units or tokens, at least 1; got units={units} and tokens={tokens}")
-    sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents}
-    told = get_counter(counter)
-    starts: dict[str, tuple[Numbers, Numbers]] = {}
-    grown: list[Retrieved] = []
-    for hit in retrieved:
-        if not hit.spans:
-            grown.append(replace(hit, parts=(hit,)))
-            continue
-        if hit.document_id not in sources:
-            raise DataError(f"there is no document {hit.document_id!r} among the {len(sources)} to expand hits in")
-        text = sources[hit.document_id].text
-        if hit.spans[-1].end > len(text):
-            raise _outside(hit, len(text))
-        if hit.document_id not in starts:
-            if tokens:
-                begins = told.boundaries(text)
-                ends = np.append(begins[1:], len(text))
-            else:
-                begins, ends = sentence_ranges(text).T
-            starts[hit.document_id] = begins, ends
-        begins, ends = starts[hit.document_id]
-        start, end, more = hit.spans[0].start, hit.spans[-1].end, units or tokens or 0
-        if len(begins):
-            first = max(0, int(np.searchsorted(ends, start, side="right")) - more)
-            last = min(len(ends), int(np.searchsorted(begins, end, side="left")) + more) - 1
-            start, end = min(start, int(begins[min(first, last)])), max(end, int(ends[last]))
-        grown.append(Retrieved(hit.document_id, (Span(start, end),), hit.score, text[start:end], (hit,)))
-    return RankedList(
-        replace(passage, parts=originals) if passage.spans else originals[0]
-        for passage in join(grown, documents=sources)
-        for originals in [tuple(part.parts[0] for part in passage.parts)]
-    )
-
-
 def join(
     hits: Sequence[Retrieved],
     max_tokens: int | None = None,
     *,
     scores: Sequence[float] | None = None,
-    max_gap: int = 0,
     pairs: Iterable[tuple[int, int]] = (),
     documents: Mapping[str, Document],
     counter: str | TokenCounter = "cl100k_base",
 ) -> RankedList:
-    """Hits of one document that overlap, touch or lie near each other become one passage each, in the hits' order.
+    """Hits of one document that overlap or touch, and `pairs` of hits, become one passage each, in the hits' order.
 
     A passage has the greatest of its hits' scores; its `parts` are the hits, by place. Where the document is known,
     the passage's text has what stands between them. A hit without spans stays alone.
@@ -480,14 +350,13 @@ def join(
         max_tokens: as many of the hits, in their order, as make passages of so many tokens in all. If the first one
             alone is longer, it is cut at its last whole token within the limit. None: all.
         scores: of the hits, if not their own.
-        max_gap: characters between two hits that are joined.
         pairs: hits that are neighbours wherever they are, as places in `hits`.
         documents: the sources, by id.
         counter: of `max_tokens`.
 
     >>> fox = {"fox.txt": Document("fox.txt", "A fox naps. A crow sings. Rain falls.")}
-    >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in ((Span(12, 25), 2.0), (Span(0, 11), 1.0))]
-    >>> [passage.text for passage in join(hits, max_gap=1, documents=fox)]
+    >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in ((Span(11, 25), 2.0), (Span(0, 11), 1.0))]
+    >>> [passage.text for passage in join(hits, documents=fox)]
     ['A fox naps. A crow sings.']
     """
     worth = [hit.score for hit in hits] if scores is None else scores
@@ -495,7 +364,7 @@ def join(
 
     def joined(count: int) -> list[Retrieved]:
         within = [pair for pair in neighbours if max(pair) < count]
-        groups = group_spans([(hit.document_id, hit.spans) for hit in hits[:count]], max_gap, within)
+        groups = _groups([(hit.document_id, hit.spans) for hit in hits[:count]], within)
         passages = []
         for group in groups:
             units = sorted((hits[number] for number in group), key=lambda hit: hit.spans)
@@ -519,14 +388,8 @@ def join(
     return RankedList(best)
 
 
-def group_spans(
-    places: Sequence[tuple[str, Sequence[Span]]], max_gap: int = 0, pairs: Iterable[tuple[int, int]] = ()
-) -> list[list[int]]:
-    """Which places, each a document and spans, belong together: those at most `max_gap` characters apart, and `pairs`.
-
-    >>> group_spans([("a", [Span(5, 9)]), ("b", [Span(0, 9)]), ("a", [Span(0, 5), Span(20, 30)])])
-    [[0, 2], [1]]
-    """
+def _groups(places: Sequence[tuple[str, Sequence[Span]]], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Which places, each a document and spans, belong together: those that overlap or touch, and `pairs`."""
     parents = list(range(len(places)))
 
     def root(number: int) -> int:
@@ -540,7 +403,7 @@ def group_spans(
     for document, span, number in sorted(
         (document, span, number) for number, (document, spans) in enumerate(places) for span in spans
     ):
-        if reaching >= 0 and document == name and span.start <= reach + max_gap:
+        if reaching >= 0 and document == name and span.start <= reach:
             parents[root(number)] = root(reaching)
         if reaching < 0 or document != name or span.end > reach:
             name, reach, reaching = document, span.end, number
@@ -548,30 +411,3 @@ def group_spans(
     for number in range(len(places)):
         groups.setdefault(root(number), []).append(number)
     return list(groups.values())
-
-
-def fit_to_budget(
-    retrieved: Iterable[Retrieved], max_tokens: int, counter: str | TokenCounter = "cl100k_base"
-) -> RankedList:
-    """The pieces that fit a budget of tokens, in their order: each that fits into what the ones before it leave.
-
-    If none fits, the first one is cut at its last whole token within the budget.
-
-    Raises:
-        OptionError: `max_tokens` is under 1.
-        DataError: a piece has no text.
-
-    >>> pieces = [Retrieved("d", (Span(0, 10),), 2.0, "a fox naps"), Retrieved("d", (Span(12, 16),), 1.0, "rain")]
-    >>> [each.text for budget in (4, 3, 2) for each in fit_to_budget(pieces, budget, "words")]
-    ['a fox naps', 'rain', 'a fox naps', 'rain']
-    """
-    check_number("max_tokens", max_tokens, 1)
-    pieces, told = list(retrieved), get_counter(counter)
-    if empty := next((piece for piece in pieces if not piece.text), None):
-        raise DataError(f"a piece of {empty.document_id!r} has no text to count: give it with its text")
-    left, found = max_tokens, RankedList()
-    for piece, size in zip(pieces, told.count_many([piece.text for piece in pieces]).tolist(), strict=True):
-        if size <= left:
-            found.append(piece)
-            left -= size
-    return found or RankedList(next(filter(None, (cut_unit(piece, max_tokens, told) for piece in pieces)), []))

@@ -9,8 +9,8 @@ in a small collection and in a large one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -18,52 +18,22 @@ from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.registry import check_number
 from chunkcore.retrieval.assembly import check_limits, with_source
-from chunkcore.run import RankedList, Retrieved
+from chunkcore.retrieval.corpus import ChunkedCorpus
+from chunkcore.retrieval.windows import Units
+from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
-
-if TYPE_CHECKING:
-    from chunkcore.retrieval.passages import WindowIndex
 
 BALANCE = 0.3
 Scope = Literal["hits", "all"]
 Rank = int
 
 
-def passages_behind(
-    index: WindowIndex,
-    question: str,
-    hits: Iterable[Retrieved],
-    *,
-    max_tokens: int,
-    k: int | None,
-    words: Scope,
-    balance: float,
-    counter: TokenCounter,
-) -> RankedList:
-    """See `PassageIndex.behind`; arguments are checked there."""
-    ranked = list(enumerate(hits, start=1))
-    places = UnitPlaces(index)
-    placed = [(rank, hit) for rank, hit in ranked if places.covered(hit)]
-    alone = [(rank, hit) for rank, hit in ranked if not places.covered(hit)]
-    kept = _within_budget(ranked, alone, max_tokens, index.sources, counter)
-    left = max_tokens - sum(counter.count(hit.text) for _, hit in kept)
-    passages: list[Retrieved] = []
-    if left > 0 and (placed or words == "all"):
-        names = {hit.document_id for _, hit in placed}
-        part = index if words == "all" else index.by_words(names)
-        scores = (1 - balance) * _divided(part.word_scores(question)) + balance * _hit_scores(part, placed, len(ranked))
-        passages = list(part.assembled(scores, None, left, counter))
-    for rank, hit in kept:
-        passages.insert(rank - 1, hit)
-    return RankedList(passages[:k])
-
-
-def _within_budget(
+def kept_alone(
     ranked: Sequence[tuple[Rank, Retrieved]],
     alone: Sequence[tuple[Rank, Retrieved]],
     budget: int,
-    documents: dict[str, Document],
+    documents: Mapping[str, Document],
     counter: TokenCounter,
 ) -> list[tuple[Rank, Retrieved]]:
     """The hits without a place in the index that the budget would hold if the retriever's hits were returned."""
@@ -77,8 +47,7 @@ def _within_budget(
 class UnitPlaces:
     """Which units a span covers, and how many characters of each."""
 
-    def __init__(self, index: WindowIndex) -> None:
-        units, corpus = index.units, index.corpus
+    def __init__(self, units: Units, corpus: ChunkedCorpus) -> None:
         extents = units.by_unit(corpus.extents)
         self.starts, self.ends = extents[:, 0], extents[:, 1]
         numbers = units.by_unit(corpus.document_numbers)[units.firsts[:-1]]
@@ -107,24 +76,22 @@ class UnitPlaces:
                 shares.append((units, shared))
         return shares
 
-
-def _hit_scores(index: WindowIndex, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:
-    """What the hits are worth to each unit, at most 1."""
-    places = UnitPlaces(index)
-    lengths = np.maximum(places.ends - places.starts, 1)
-    total = np.zeros(len(lengths))
-    for wider in (False, True):
-        worth, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
-        for rank, hit in placed:
-            for units, shared in places.covered(hit, wider=wider):
-                worth[units] += math.log((count + 1) / rank) * shared
-                covered[units] += shared
-        # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
-        total += _divided(worth / (lengths if wider else np.maximum(covered, lengths)))
-    return total / 2
+    def worth(self, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:
+        """What hits, of `count` in all, are worth to each unit, at most 1."""
+        lengths = np.maximum(self.ends - self.starts, 1)
+        total = np.zeros(len(lengths))
+        for wider in (False, True):
+            worth, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
+            for rank, hit in placed:
+                for units, shared in self.covered(hit, wider=wider):
+                    worth[units] += math.log((count + 1) / rank) * shared
+                    covered[units] += shared
+            # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
+            total += divided(worth / (lengths if wider else np.maximum(covered, lengths)))
+        return total / 2
 
 
-def _divided(scores: Scores) -> Scores:
+def divided(scores: Scores) -> Scores:
     """The scores divided by the best one; all 0 where none is above 0."""
     best = float(scores.max(initial=0.0))
     return scores / best if best > 0 else np.zeros(len(scores))

@@ -8,7 +8,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
 from typing import Any, overload
@@ -39,20 +38,18 @@ class Titles:
     r"""Which documents a question names: those whose title it starts with, set off by a colon, a bar or a dash.
 
     A document's title is its metadata's "title"; without one, each of its first lines up to one of more than 10
-    characters. Titles are compared by their `words`; each takes 16 bytes.
-
-    Args:
-        documents: each, or its `title_keys`.
+    characters. Titles are compared by their `words`.
 
     >>> titles = Titles([Document("a", "# On foxes\n\nThey nap."), Document("b", "They nap.", {"title": "Crows"})])
     >>> titles.read("Crows: do they nap?"), titles.read("On foxes - do they nap?"), titles.read("Do crows nap?")
     (([1], 'do they nap?'), ([0], 'do they nap?'), ([], 'Do crows nap?'))
     """
 
-    def __init__(self, documents: Iterable[Document | Sequence[int]]) -> None:
-        keys = (title_keys(each) if isinstance(each, Document) else each for each in documents)
-        found = [(key, number) for number, own in enumerate(keys) for key in own]
-        self._keys, self._documents = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T.copy()
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._numbers: dict[tuple[str, ...], list[int]] = {}
+        for number, document in enumerate(documents):
+            for title in {tuple(words(title)) for title in _titles(document)}:
+                self._numbers.setdefault(title, []).append(number)
 
     def read(self, question: str) -> tuple[list[int], str]:
         """The numbers of the documents that a question names, and the rest of it; none, and all of it.
@@ -60,29 +57,20 @@ class Titles:
         Of several titles the longest counts.
         """
         for mark in reversed(list(islice(_SETS_OFF.finditer(question), _MARKS))):
-            key, rest = _key(question[: mark.start()]), question[mark.end() :].strip()
-            named = self._documents[slice(*np.searchsorted(self._keys, (key, key + 1)))]
-            if key and len(named) and words(rest):
-                return sorted(set(named.tolist())), rest
+            title, rest = tuple(words(question[: mark.start()])), question[mark.end() :].strip()
+            if title and title in self._numbers and words(rest):
+                return self._numbers[title], rest
         return [], question
 
 
-def title_keys(document: Document) -> list[int]:
-    """A document's titles, 56 bits of each; see `Titles`."""
-    if given := document.metadata.get("title"):
-        return [_key(str(given))]
-    found = []
+def _titles(document: Document) -> Iterator[str]:
+    if title := document.metadata.get("title"):
+        yield str(title)
+        return
     for match in _LINE.finditer(document.text, 0, _START):
-        found.append(_key(match[0]))
+        yield match[0]
         if len(match[0].strip()) > _TITLE:
-            break
-    return found
-
-
-def _key(title: str) -> int:
-    """56 bits of a title's words; 0: it has none."""
-    told = " ".join(words(title))
-    return int.from_bytes(blake2b(told.encode(), digest_size=7).digest(), "big") if told else 0
+            return
 
 
 class ChunkedCorpus(Sequence[Chunk], Frame):

@@ -16,7 +16,7 @@ from chunkcore.errors import OptionError
 from chunkcore.registry import check_ranges, format_spec
 from chunkcore.retrieval.assembly import MAX_TOKENS, Row, passages_of, with_source, without_table_header
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.behind import BALANCE, Scope, check_behind, passages_behind
+from chunkcore.retrieval.behind import BALANCE, Scope, UnitPlaces, check_behind, divided, kept_alone
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.search import best_of
@@ -216,9 +216,21 @@ class WindowIndex(PassageIndex):
         balance = BALANCE if balance is None else balance
         check_behind(question, words, balance, max_tokens, k)
         tokens = get_counter(self.counter if counter is None else counter)
-        return passages_behind(
-            self, question, hits, max_tokens=max_tokens, k=k, words=words, balance=balance, counter=tokens
-        )
+        ranked = list(enumerate(hits, start=1))
+        places = UnitPlaces(self.units, self.corpus)
+        placed = [(rank, hit) for rank, hit in ranked if places.covered(hit)]
+        alone = [(rank, hit) for rank, hit in ranked if not places.covered(hit)]
+        alone = kept_alone(ranked, alone, max_tokens, self.sources, tokens)
+        left = max_tokens - sum(tokens.count(hit.text) for _, hit in alone)
+        passages: list[Retrieved] = []
+        if left > 0 and (placed or words == "all"):
+            part = self if words == "all" else self.by_words({hit.document_id for _, hit in placed})
+            worth = UnitPlaces(part.units, part.corpus).worth(placed, len(ranked))
+            scores = (1 - balance) * divided(part.word_scores(question)) + balance * worth
+            passages = list(part.assembled(scores, None, left, tokens))
+        for rank, hit in alone:
+            passages.insert(rank - 1, hit)
+        return RankedList(passages[:k])
 
     def passages(
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
