@@ -25,8 +25,7 @@ SPECS = [
     "passages:lexical",
     "bm25+window:1",
     "hybrid+automerge:0.3,sizes=[20]",
-    "dense+rse:hits=5",
-    "bm25+assemble",
+    "dense+merge",
     "bm25+named",
     "passages+named",
 ]

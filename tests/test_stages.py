@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,17 +15,14 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.retrieval import (
     BM25,
-    Assembled,
     AutoMerge,
     ChunkedCorpus,
     Merge,
     PassageIndex,
-    RelevantSegments,
     RetrievalMethod,
     Stage,
     TitleFilter,
     Window,
-    assemble,
     chunk_corpus,
     get_retriever,
     stages,
@@ -140,75 +135,9 @@ def test_merging_hit_by_hit_is_merging_all_at_once(order: list[int], count: int,
     assert sorted(unit for each in units(corpus, found) for unit in each) == sorted(expected)
 
 
-def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
-    """dsRAG's get_best_segments over all starts and ends, as rse.py does it."""
-    bounds = np.cumsum([0, *counts])
-    document = np.repeat(np.arange(len(counts)), counts)
-    allowed = {int(document[hit]) for hit in order[: stage.documents]}
-    value = np.full(sum(counts), -stage.penalty)
-    for rank, hit in enumerate(order[: stage.hits]):
-        value[hit] += math.exp(-rank / stage.decay) * float(stage.relevance)
-    chosen: list[tuple[int, int]] = []
-    while True:
-        best, where = -1.0, None
-        for i in sorted(allowed):
-            for start in range(bounds[i], bounds[i + 1]):
-                for end in range(start + 1, min(start + stage.longest, bounds[i + 1]) + 1):
-                    free = all(end <= a or start >= b for a, b in chosen)
-                    within = sum(b - a for a, b in chosen) + end - start <= stage.total
-                    total = sum(value[start:end])
-                    if free and within and total > best + 1e-12 and value[start] > 0:
-                        best, where = total, (start, end)
-        if where is None or best < stage.minimum:
-            return chosen
-        chosen.append(where)
-
-
-@settings(max_examples=60)
-@given(
-    st.permutations(range(14)),
-    st.integers(1, 14),
-    st.sampled_from([(14,), (5, 9), (1, 6, 7)]),
-    st.integers(1, 6),
-    st.integers(1, 9),
-    st.integers(1, 3),
-)
-def test_segments_are_those_of_dsrag(
-    order: list[int], count: int, counts: tuple[int, ...], longest: int, total: int, documents: int
-) -> None:
-    corpus = sentences(*counts)
-    method = Fixed(tuple(order[:count]))
-    stage = RelevantSegments(method=method, longest=longest, total=total, documents=documents, hits=9)
-    expected = best_segments(stage, counts, order[:count])
-    hits, scores = method.index(corpus).search(["?"], 14).row(0)
-    taken = [(int(unit), worth) for unit, worth in stage.order(stage.index(corpus)._layout, hits, scores) if worth > 0]  # type: ignore[attr-defined]
-    found: dict[float, set[int]] = {}
-    for unit, worth in taken:
-        found.setdefault(worth, set()).add(unit)
-    assert [unit for own in found.values() for unit in sorted(own)] == [i for a, b in expected for i in range(a, b)]
-
-
-def test_what_segments_leave_of_a_budget_goes_to_other_hits() -> None:
-    corpus = sentences(40)
-    found = passages(RelevantSegments(method=Fixed((5, 6, 30)), total=2), corpus, max_tokens=12)
-    assert units(corpus, found) == [[5, 6], [30]]
-    assert found[0].score == pytest.approx(0.8 - 0.18 + 0.8 * math.exp(-1 / 30) - 0.18)
-    assert found[1].score == 0
-
-
-def test_assembly_of_hits_in_a_rerankers_order() -> None:
-    corpus = sentences(30)
-    method = Fixed((3, 4, 20, 9))
-    hits = method.index(corpus).retrieve("?")
-    expected = assemble(hits, 8, documents=corpus.documents, counter=WORDS)
-    assert passages(Assembled(method=method), corpus, max_tokens=8) == expected
-    reranked = get_retriever("bm25+rerank+assemble:7")
-    assert (reranked.name, reranked.makes_passages) == ("bm25+rerank+assemble:7", True)
-
-
 # --- the promises of passages ----------------------------------------------------------------------------
 
-MADE = [Window, Merge, AutoMerge, RelevantSegments, Assembled]
+MADE = [Window, Merge, AutoMerge]
 
 
 @settings(max_examples=80, deadline=None)
@@ -244,7 +173,7 @@ def test_passages_keep_their_promises(
         taken |= places
         assert each.match == "part" or all(part.spans in whole for part in each.parts)
         assert all(each.spans[0].start <= part.spans[0].start < each.spans[-1].end for part in each.parts)
-    if k is None and len(found) and kind is not Assembled:  # the next unit would not fit
+    if k is None and len(found):  # the next unit would not fit
         assert all(each.match != "part" for each in found) or len(found) == 1
 
 
@@ -313,10 +242,8 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None
         ("bm25 + window : units=2", Window(method=BM25(), units=2)),
         ("bm25+automerge:0.3", AutoMerge(method=BM25(), share=0.3)),
         ("bm25+automerge:0.3,sizes=[64, 256]", AutoMerge(method=BM25(), share=0.3, sizes=(64, 256))),
-        ("bm25:k1=2+rse:relevance=score,decay=10", RelevantSegments(method=BM25(k1=2.0), relevance="score", decay=10)),
         ("bm25+merge", Merge(method=BM25())),
         ("bm25+named+merge", Merge(method=TitleFilter(method=BM25()))),
-        ("bm25+assemble:20", Assembled(method=BM25(), hits=20)),
         ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[type-var]
     ],
 )
@@ -328,7 +255,7 @@ def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("bm25+windw", "unknown stage 'windw': expected one of assemble, automerge, merge, named"),
+        ("bm25+windw", "unknown stage 'windw': expected one of automerge, merge, named"),
         ("bm25+windw:2", "did you mean 'window'?"),
         ("bm25+window+merge", "merge works on chunks, and bm25+window makes passages"),
         ("bm25+merge+rerank", "rerank works on chunks"),
@@ -340,11 +267,7 @@ def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected
         ("bm25+automerge:1.5", "share is at least 0 and at most 1"),
         ("bm25+automerge:sizes=[9,9]", "sizes are one or more, rising"),
         ("bm25+automerge:sizes=[]", "sizes are one or more, rising"),
-        ("bm25+rse:decay=0", "decay is over 0"),
-        ("bm25+rse:relevance=2", "relevance is over 0 to 1, or score; got 2"),
-        ("bm25+rse:relevance=high", "rse: relevance is"),
-        ("bm25+rse:method=dense", "the method stands before +rse"),
-        ("bm25+assemble:0", "hits is at least 1"),
+        ("bm25+merge:method=dense", "the method stands before +merge"),
     ],
 )
 def test_a_string_that_names_no_stage_is_refused(spec: str, message: str) -> None:
@@ -355,6 +278,6 @@ def test_a_string_that_names_no_stage_is_refused(spec: str, message: str) -> Non
 
 def test_stages_describe_themselves() -> None:
     described = {each.name: each for each in stages.describe()}
-    assert set(described) >= {"assemble", "automerge", "merge", "named", "rerank", "rse", "window"}
+    assert set(described) >= {"automerge", "merge", "named", "rerank", "window"}
     assert [option.name for option in described["window"].options] == ["method", "units"]
     assert all(option.meaning for each in described.values() for option in each.options)

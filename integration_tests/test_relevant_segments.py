@@ -1,0 +1,70 @@
+"""dsRAG's segments, as the table of passages has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from integration_tests.benchmarks.relevant_segments import RelevantSegments
+from tests.test_stages import Fixed, passages, sentences, units
+
+
+def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
+    """dsRAG's get_best_segments over all starts and ends, as rse.py does it."""
+    bounds = np.cumsum([0, *counts])
+    document = np.repeat(np.arange(len(counts)), counts)
+    allowed = {int(document[hit]) for hit in order[: stage.documents]}
+    value = np.full(sum(counts), -stage.penalty)
+    for rank, hit in enumerate(order[: stage.hits]):
+        value[hit] += math.exp(-rank / stage.decay) * float(stage.relevance)
+    chosen: list[tuple[int, int]] = []
+    while True:
+        best, where = -1.0, None
+        for i in sorted(allowed):
+            for start in range(bounds[i], bounds[i + 1]):
+                for end in range(start + 1, min(start + stage.longest, bounds[i + 1]) + 1):
+                    free = all(end <= a or start >= b for a, b in chosen)
+                    within = sum(b - a for a, b in chosen) + end - start <= stage.total
+                    total = sum(value[start:end])
+                    if free and within and total > best + 1e-12 and value[start] > 0:
+                        best, where = total, (start, end)
+        if where is None or best < stage.minimum:
+            return chosen
+        chosen.append(where)
+
+
+@settings(max_examples=60)
+@given(
+    st.permutations(range(14)),
+    st.integers(1, 14),
+    st.sampled_from([(14,), (5, 9), (1, 6, 7)]),
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.integers(1, 3),
+)
+def test_segments_are_those_of_dsrag(
+    order: list[int], count: int, counts: tuple[int, ...], longest: int, total: int, documents: int
+) -> None:
+    corpus = sentences(*counts)
+    method = Fixed(tuple(order[:count]))
+    stage = RelevantSegments(method=method, longest=longest, total=total, documents=documents, hits=9)
+    expected = best_segments(stage, counts, order[:count])
+    hits, scores = method.index(corpus).search(["?"], 14).row(0)
+    taken = [(int(unit), worth) for unit, worth in stage.order(stage.index(corpus)._layout, hits, scores) if worth > 0]  # type: ignore[attr-defined]
+    found: dict[float, set[int]] = {}
+    for unit, worth in taken:
+        found.setdefault(worth, set()).add(unit)
+    assert [unit for own in found.values() for unit in sorted(own)] == [i for a, b in expected for i in range(a, b)]
+
+
+def test_what_segments_leave_of_a_budget_goes_to_other_hits() -> None:
+    corpus = sentences(40)
+    found = passages(RelevantSegments(method=Fixed((5, 6, 30)), total=2), corpus, max_tokens=12)
+    assert units(corpus, found) == [[5, 6], [30]]
+    assert found[0].score == pytest.approx(0.8 - 0.18 + 0.8 * math.exp(-1 / 30) - 0.18)
+    assert found[1].score == 0
