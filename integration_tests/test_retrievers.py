@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from chunkcore.document import Chunk, Span
 from chunkcore.errors import MissingExtraError, OptionError
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import write_run
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Reranked, get_reranker, get_retriever
 
@@ -124,30 +122,6 @@ def test_docs_figures_of_the_shipped_collection(reports: dict[str, Report]) -> N
 def test_fusing_finds_at_least_what_the_worse_one_finds(reports: dict[str, Report]) -> None:
     worse = min(reports["dense"].mean("Recall@1000tok"), reports["bm25"].mean("Recall@1000tok"))
     assert reports["hybrid:fusion=ranks"].mean("Recall@1000tok") > worse
-
-
-def test_an_approximate_search_of_real_vectors_finds_nearly_all_and_says_so(reports: dict[str, Report]) -> None:
-    if "hnsw" not in reports:
-        pytest.skip("usearch (the extra ann) is not installed")
-    found = reports["hnsw"].search_recall
-    assert found is not None
-    assert (found.queries, found.share > 0.97) == (90, True)
-    assert reports["hnsw"].mean("Recall@5") == pytest.approx(reports["dense"].mean("Recall@5"), abs=0.02)
-
-
-def test_trec_evals_own_reader_keeps_the_order(reports: dict[str, Report], tmp_path: Path) -> None:
-    pytrec_eval: Any = pytest.importorskip("pytrec_eval")
-    for name, report in reports.items():
-        assert report.run is not None
-        with write_run(report.run, tmp_path / f"{name}.trec").open(encoding="utf-8") as file:
-            run = pytrec_eval.parse_run(file)
-        for query, own in report.run.results.items():
-            assert _by_score(run[query]) == [piece.id for piece in own]
-            # Its own order: a chunk at rank r alone relevant has a reciprocal rank of 1 / r.
-        query, own = next(iter(report.run.results.items()))
-        judged = {query: {own[2].id: 1}}
-        found = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"}).evaluate({query: run[query]})
-        assert found[query]["recip_rank"] == pytest.approx(1 / 3)
 
 
 def _by_score(scores: dict[str, float]) -> Sequence[str]:

@@ -103,66 +103,22 @@ def test_money_is_in_the_json_where_a_price_is_given(given, tmp_path, models) ->
     assert cost.money == pytest.approx(0.02 * cost.embedded_tokens / 1e6)
 
 
-@pytest.mark.parametrize("ending", [".trec", ".jsonl"])
-def test_saved_runs_score_what_they_scored(given, tmp_path, models, ending) -> None:
+def test_saved_runs_score_what_they_scored(given, tmp_path, models) -> None:
     runs = tmp_path / "runs"
     retrievers = ["-r", "dense", "-r", "bm25"]
     before = compared(given, tmp_path / "out", "-s", "recursive:size=20", *retrievers, "--save-runs", str(runs))
     stems = ["1-recursive_size=20_dense", "2-recursive_size=20_bm25"]
     assert sorted(path.name for path in runs.iterdir()) == sorted(
-        f"{stem}{each}" for stem in stems for each in (".trec", ".jsonl", ".chunks.jsonl")
+        f"{stem}{each}" for stem in stems for each in (".jsonl", ".chunks.jsonl")
     )
     chunks = [argument for stem in stems for argument in ("--chunks", str(runs / f"{stem}.chunks.jsonl"))]
-    paths = [argument for stem in stems for argument in ("--run", str(runs / f"{stem}{ending}"))]
+    paths = [argument for stem in stems for argument in ("--run", str(runs / f"{stem}.jsonl"))]
     after = scored(given, tmp_path / "again", *paths, *chunks, "-k", "1000tok", "-k", "5", "-k", "10", "-k", "min")
     for stem, retriever in zip(stems, ("dense", "bm25"), strict=True):
         one, other = before[f"recursive:size=20 · {retriever}"], after[stem]
         assert {str(m): v.tolist() for m, v in one.scores.items()} == {
             str(m): v.tolist() for m, v in other.scores.items()
         }
-
-
-def test_a_file_with_spaces_in_its_name_leaves_out_trec_and_nothing_else(tmp_path, capfd) -> None:
-    docs, runs = tmp_path / "docs", tmp_path / "runs"
-    docs.mkdir()
-    (docs / "of tea.txt").write_text("The dog is brown. The fox is red.")
-    (tmp_path / "q.jsonl").write_text('{"question": "Which colour is the dog?", "evidence": ["The dog is brown."]}')
-    asking = [
-        "compare",
-        "--docs",
-        str(docs),
-        "--questions",
-        str(tmp_path / "q.jsonl"),
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    given = ["-s", "sentence:size=9", "-r", "passages:lexical", "--resamples", "100", "--save-runs", str(runs)]
-    assert main([*asking, *given, "--no-cache"]) == 0
-    assert ".trec is not written: TREC's columns are parted by spaces, and 'of tea.txt'" in capfd.readouterr().err
-    assert sorted(path.suffixes[-1] for path in runs.iterdir()) == [".jsonl", ".jsonl"]
-    assert (tmp_path / "out" / "report.html").exists()
-
-
-def test_an_id_that_no_column_can_hold_is_told_before_the_work(docs, tmp_path, models, capfd) -> None:
-    rows = [{"id": "the dog", "question": "Which colour is the dog?", "evidence": ["The dog is brown."]}]
-    path = tmp_path / "questions.jsonl"
-    path.write_text(json.dumps(rows[0]))
-    asking = [
-        "compare",
-        "-r",
-        "dense",
-        "--docs",
-        str(docs),
-        "--questions",
-        str(path),
-        "--no-cache",
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    message = error_of(capfd, *asking, "--save-runs", str(tmp_path / "runs"))
-    assert "the question's id 'the dog' cannot be one: rename it, or save no runs" in message
-    assert models["large"].calls == 0
-    assert main([*asking, "--resamples", "100"]) == 0
 
 
 def test_chunks_that_the_command_cut_name_those_of_a_run(given, docs, tmp_path, models) -> None:

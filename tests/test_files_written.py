@@ -36,7 +36,7 @@ def laid(folder: Path, *names: str) -> None:
         REPORT_NAMES,
         (*REPORT_NAMES, "answers.jsonl"),
         ("documents.jsonl", "questions.jsonl"),
-        ("1-a.jsonl", "1-a.trec", "1-a.chunks.jsonl", "2-b.jsonl", "2-b.trec", "2-b.chunks.jsonl"),
+        ("1-a.jsonl", "1-a.chunks.jsonl", "2-b.jsonl", "2-b.chunks.jsonl"),
         GENERATED,
     ],
 )
@@ -55,7 +55,7 @@ def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: P
         ("report.html", "report.md"),
         ("scores.csv",),
         ("answers.jsonl",),
-        ("a.jsonl", "a.trec"),
+        ("a.jsonl",),
         GENERATED[:2],
     ],
 )
@@ -78,7 +78,8 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(
     before = read_reports(docs / "out" / "report.json")[0]
     capfd.readouterr()
     assert main([*call, str(docs / "out2")]) == 0
-    assert "8 files are left out" in (err := capfd.readouterr().err)
+    written = [file for folder in ("out", "runs") for file in (docs / folder).iterdir()]
+    assert f"{len(written)} files are left out" in (err := capfd.readouterr().err)
     assert "in out, runs: write results elsewhere" in err
     after = read_reports(docs / "out2" / "report.json")[0]
     assert before.chunks is not None

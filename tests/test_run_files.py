@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +53,14 @@ CHUNKS = [chunk_line("c0", "fox.txt", 0, 19), chunk_line("c1", "fox.txt", 20, 42
 # --- there and back -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["run.jsonl", "run.trec"])
-def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
+def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark, tmp_path: Path) -> None:
     chunker = get_chunker("recursive:size=4,counter=words")
     for report in run_experiment(
         Scorer(benchmark, counter="words"), [chunker], FakeEmbedder(), retrievers=["dense", "bm25", "hybrid"]
     ):
         assert report.run is not None
         pool = write_pool(report.run.pool or (), tmp_path / "chunks.jsonl", benchmark)
-        again = read_run(write_run(report.run, tmp_path / name), benchmark, chunks=pool)
+        again = read_run(write_run(report.run, tmp_path / "run.jsonl"), benchmark, chunks=pool)
         assert again.name == "run"
         scores = score(again, benchmark, report.scores, counter="words")
         for measure in report.scores:
@@ -91,21 +88,16 @@ pieces = st.lists(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(st.dictionaries(st.sampled_from(["q1", "q2"]), pieces, min_size=1), st.sampled_from(["r.jsonl", "r.trec"]))
+@given(st.dictionaries(st.sampled_from(["q1", "q2"]), pieces, min_size=1))
 def test_any_order_and_any_scores_keep_their_order(
-    benchmark: Benchmark, tmp_path: Path, results: dict[str, list[tuple[str, int, float]]], name: str
+    benchmark: Benchmark, tmp_path: Path, results: dict[str, list[tuple[str, int, float]]]
 ) -> None:
     made = {
         query: [Retrieved(doc, (Span(at, at + 1),), score, "x", id=f"{doc}:{at}") for doc, at, score in own]
         for query, own in results.items()
     }
     pool = list({piece.id: piece for own in made.values() for piece in own}.values())
-    path = write_run(Run("mine", made, pool), tmp_path / name)
-    told = [piece for own in made.values() for piece in own]
-    if not told and name == "r.trec":
-        with pytest.raises(DataError, match="is empty"):
-            read_run(path, benchmark)
-        return
+    path = write_run(Run("mine", made, pool), tmp_path / "r.jsonl")
     chunks = written(
         tmp_path, "c.jsonl", *(chunk_line(p.id, p.document_id, p.spans[0].start, p.spans[0].end) for p in pool)
     )
@@ -114,36 +106,6 @@ def test_any_order_and_any_scores_keep_their_order(
         assert [piece.id for piece in again.results.get(query, ())] == [piece.id for piece in own]
         scores = [piece.score for piece in again.results.get(query, ())]
         assert scores == sorted(scores, reverse=True)
-
-
-def test_trecs_tools_that_sort_by_score_keep_the_order(tmp_path: Path) -> None:
-    hits = [Retrieved("d", (Span(i, i + 1),), score, id=f"c{i}") for i, score in enumerate([1.0, 1.0, 1.0, 0.5])]
-    lines = write_run(Run("my run", {"q": hits}), tmp_path / "r.trec").read_text().splitlines()
-    columns = [line.split() for line in lines]
-    assert [each[2] for each in columns] == ["c0", "c1", "c2", "c3"]
-    scores = [float(each[4]) for each in columns]
-    assert all(a > b for a, b in pairwise(scores))
-    assert scores[0] == 1.0
-    assert scores[3] == 0.5
-    assert {each[5] for each in columns} == {"my_run"}
-
-
-@pytest.mark.parametrize(
-    ("query", "ids", "message"),
-    [
-        ("q 1", ["c0"], "'q 1' is no column: write .jsonl"),
-        ("q1", ["c\t0"], "is no column"),
-        ("q1", [""], "'' is no column"),
-        ("q1", ["c\ud800"], "is no column"),
-        ("q1", ["c0", "c0"], "both called 'c0'"),
-    ],
-)
-def test_what_columns_can_not_say_is_refused(tmp_path: Path, query: str, ids: Sequence[str], message: str) -> None:
-    run = Run("mine", {query: [Retrieved("", (), 0.0, "x", id=name) for name in ids]})
-    with pytest.raises(DataError) as caught:
-        write_run(run, tmp_path / "r.trec")
-    assert message in str(caught.value)
-    assert not (tmp_path / "r.trec").exists()
 
 
 def test_derived_texts_are_told_in_the_pool(benchmark: Benchmark, tmp_path: Path) -> None:

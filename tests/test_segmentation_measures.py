@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import FixedSentences, FixedToken, Recursive
@@ -23,7 +23,6 @@ from chunkcore.evaluation.segmentation import (
     SEGMENT_MEASURES,
     SegmentOptions,
     boundary_scores,
-    boundary_similarity,
     chunk_boundaries,
     pk,
     score_baselines,
@@ -93,47 +92,12 @@ def test_as_many_pairs_are_made_as_can_be(reference, hypothesis, tolerance):
         assert (back.precision, back.recall) == (found.recall, found.precision)
 
 
-# --- Boundary similarity ----------------------------------------------------------------------------------------
-
-
-def test_similarity_counts_agreements_and_a_move_in_part():
-    assert boundary_similarity([10], [10], 40) == 1
-    assert boundary_similarity([10], [11], 40) == 1 / 2  # one edit, moved by 1 of at most 1
-    assert boundary_similarity([10], [12], 40) == 0  # two edits, both whole
-    assert boundary_similarity([10], [12], 40, near=2) == 1 - 2 / 3
-    assert boundary_similarity([10, 20], [10], 40) == 1 / 2
-    assert boundary_similarity([10, 20, 30], [10, 21, 25], 40) == (1 + 1 / 2) / (1 + 1 + 2)
-    assert boundary_similarity([], [], 40) == 1
-    assert boundary_similarity([], [10], 40) == 0
-
-
-def test_the_nearest_are_paired_first_and_each_once():
-    """12 is 2 from 10 and 1 from 13: it moves to 13, and 10 stays alone."""
-    assert boundary_similarity([10, 13], [12], 40, near=2) == pytest.approx((1 - 1 / 3) / 2)
-
-
-def test_no_near_miss_counts_where_none_is_asked_for():
-    assert boundary_similarity([10, 20], [11, 20], 40, near=0) == 1 / 3
-
-
-@given(STARTS, STARTS, st.integers(0, 5))
-def test_similarity_is_symmetric_and_one_only_for_equals(reference, hypothesis, near):
-    found = boundary_similarity(reference, hypothesis, 30, near)
-    assert 0 <= found <= 1
-    assert found == pytest.approx(boundary_similarity(hypothesis, reference, 30, near))
-    assert (found == 1) == (reference == hypothesis)
-    assert found <= boundary_similarity(reference, hypothesis, 30, near + 1) + 1e-9 or near
-
-
 @pytest.mark.parametrize("wrong", [0, 40, -1])
 def test_a_boundary_outside_the_text_is_told(wrong):
-    for measure in (boundary_scores, boundary_similarity):
-        with pytest.raises(DataError, match=f"begin at 1 to 39 .*got {wrong}"):
-            measure([10], [wrong], 40)
+    with pytest.raises(DataError, match=f"begin at 1 to 39 .*got {wrong}"):
+        boundary_scores([10], [wrong], 40)
     with pytest.raises(DataError, match="tolerance is at least 0"):
         boundary_scores([10], [10], 40, tolerance=-1)
-    with pytest.raises(DataError, match="near is at least 0"):
-        boundary_similarity([10], [10], 40, near=-1)
 
 
 # --- The field's own programs -----------------------------------------------------------------------------------
@@ -148,16 +112,6 @@ def masses(starts: set[int], count: int) -> tuple[int, ...]:
     """What segeval reads: the lengths of segments."""
     places = [0, *sorted(starts), count]
     return tuple(after - before for before, after in pairwise(places))
-
-
-@settings(max_examples=100)
-@given(st.data(), st.integers(2, 30), st.integers(1, 5))
-def test_boundary_similarity_is_segevals(segeval, data, count, near):
-    starts = st.sets(st.integers(1, count - 1))
-    reference, hypothesis = data.draw(starts), data.draw(starts)
-    assume(reference or hypothesis)  # segeval fails where there is no boundary at all
-    theirs = segeval.boundary_similarity(masses(reference, count), masses(hypothesis, count), n_t=near + 1)
-    assert boundary_similarity(reference, hypothesis, count, near) == pytest.approx(float(theirs), abs=1e-9)
 
 
 @given(st.data(), st.integers(4, 30))
@@ -218,9 +172,9 @@ def test_a_strategy_that_cuts_at_the_topics_has_no_error():
     gold = story([STORY.index("Boats sail"), STORY.index("Rain")])
     right, half = score_segments([gold], [FixedSentences(sentences=2), FixedSentences(sentences=4)])
     assert right.segments.tolist() == [3]
-    assert [right.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1, 1]
+    assert [right.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1]
     assert half.mean("Precision") == 1
-    assert half.mean("Recall") == half.mean("B") == 1 / 2
+    assert half.mean("Recall") == 1 / 2
     assert half.mean("F1") == pytest.approx(2 / 3)
 
 
@@ -238,18 +192,17 @@ def test_characters_are_counted_past_white_space():
     gold = story([13], text)
     options = SegmentOptions(unit="character")
     report = score_segments([gold], [Recursive(size=14, counter="characters")], options)[0]
-    assert [report.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1, 1]
+    assert [report.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1]
 
 
-def test_a_tolerance_in_characters_forgives_and_counts_for_similarity():
+def test_a_tolerance_in_characters_forgives():
     text = "abcdefghij" * 3
     gold = story([10], text)
     chunker = FixedToken(size=12, counter="characters")  # 12 and 24
     exact = score_segments([gold], [chunker], SegmentOptions(unit="character"))[0]
     near = score_segments([gold], [chunker], SegmentOptions(unit="character", tolerance=2))[0]
-    assert (exact.mean("F1"), exact.mean("B")) == (0, 0)
+    assert exact.mean("F1") == 0
     assert near.mean("F1") == pytest.approx(2 / 3)
-    assert near.mean("B") == pytest.approx((1 - 2 / 3) / 2)
 
 
 def test_baselines_know_how_long_segments_are():

@@ -16,7 +16,7 @@ _FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 )
 # Endings of one stem: saved runs, and the files beside generated questions.
 _ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    ((".chunks.jsonl", ".trec", ".jsonl"), ()),
+    ((".chunks.jsonl", ".jsonl"), ()),
     ((".rejected.jsonl", ".info.json", ".jsonl"), ()),
 )
 

@@ -53,7 +53,7 @@ def compare(
     """
     from chunkcore.chunkers.configuration import read_specs
     from chunkcore.evaluation.costs import ModelPrices
-    from chunkcore.evaluation.run_files import check_savable, write_runs
+    from chunkcore.evaluation.run_files import write_runs
     from chunkcore.models.loading import DEFAULT_MODEL
     from chunkcore.report import write_report
     from chunkcore.report.study import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, NoEmbedder, build_chunkers, compare_systems
@@ -65,8 +65,6 @@ def compare(
     if save_runs_to is not None:
         options.check_folder(save_runs_to)
     benchmark = data.benchmark(output)
-    if save_runs_to is not None:
-        check_savable(benchmark)
     if costs.dry_run:
         running.say(*running.estimates(build_chunkers(chunkers, NoEmbedder()), benchmark.documents, prices))
         return

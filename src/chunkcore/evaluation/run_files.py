@@ -1,10 +1,9 @@
-"""`read_run` and `write_run`: runs as files, in TREC's six columns or JSON lines; also pools of chunks."""
+"""`read_run` and `write_run`: runs as JSON lines, or in TREC's six columns of another program; also pools of chunks."""
 
 from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -167,8 +166,8 @@ def read_run(
 
     Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document.
 
-    The first line of JSON lines that `write_run` wrote has a checksum of the others, which is compared; TREC's columns
-    have no room for one. Hits are ordered by rank. Memory grows with the hits.
+    The first line of a file that `write_run` wrote has a checksum of the others, which is compared. Hits are ordered by
+    rank. Memory grows with the hits.
 
     Args:
         chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.
@@ -189,19 +188,16 @@ def read_run(
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
-    """Write a run's results atomically: ``.jsonl`` as JSON lines, one hit each; other names as TREC's columns.
+    """Write a run's results atomically as JSON lines, one hit each, for `read_run`.
 
-    If a query's scores rise, or one is not finite, minus the rank is written instead. JSON lines hold places, and texts
-    of unlocated pieces; with the benchmark also a digest of the text at each place, so that `read_run` detects changed
-    documents. TREC's columns hold the pieces' ids (else their documents') and need the chunks (`write_pool`) to be read
-    again. TREC's tools sort by score, so a repeated score is written as the next lower float.
-
-    Raises:
-        DataError: for TREC's columns, an id is empty, contains white space, or repeats within a query.
-        OSError: the file cannot be written.
+    If a query's scores rise, or one is not finite, minus the rank is written instead. A hit has its place, or its text
+    if it is not located; with the benchmark also a digest of the text at the place, so that `read_run` detects changed
+    documents. Raises `OSError`: the file cannot be written.
     """
     place = Path(path)
-    return write_parts(place, _with_header("run", _json_run(run, benchmark)) if _is_json(place) else _trec_run(run))
+    if not _is_json(place):
+        raise OptionError(f"a run is written as JSON lines: name the file .jsonl, got {place.name}")
+    return write_parts(place, _with_header("run", _json_run(run, benchmark)))
 
 
 def _is_json(path: Path) -> bool:
@@ -382,33 +378,6 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
             yield utf8_line(plain)
 
 
-def _trec_run(run: Run) -> Iterator[bytes]:
-    tag = "_".join(run.name.split()) or "run"
-    for query, pieces in run.results.items():
-        seen: set[str] = set()
-        last = math.inf
-        for rank, (piece, score) in enumerate(zip(pieces, _scores(pieces), strict=True), start=1):
-            name = piece.id or piece.document_id
-            for column in (query, name):
-                if not is_column(column):
-                    raise DataError(
-                        f"TREC's columns are parted by spaces, and {echo(column)} is no column: write .jsonl"
-                    )
-            if name in seen:
-                raise DataError(
-                    f"two pieces that the query {query!r} is answered with are both called {name!r}, which TREC's "
-                    "columns cannot tell apart: write .jsonl"
-                )
-            seen.add(name)
-            last = min(score, math.nextafter(last, -math.inf))
-            yield f"{query} Q0 {name} {rank} {last!r} {tag}\n".encode()
-
-
-def is_column(name: str) -> bool:
-    """Whether a name can be a TREC column: printable, without white space."""
-    return name.split() == [name] and name.isprintable()
-
-
 def _scores(pieces: Sequence[Retrieved]) -> list[float]:
     scores = [float(piece.score) for piece in pieces]
     if all(map(math.isfinite, scores)) and scores == sorted(scores, reverse=True):
@@ -416,34 +385,19 @@ def _scores(pieces: Sequence[Retrieved]) -> list[float]:
     return [-float(rank) for rank in range(1, len(pieces) + 1)]
 
 
-def check_savable(benchmark: Benchmark) -> None:
-    """Check before long work that TREC's columns can hold the questions' ids."""
-    for query in benchmark.queries:
-        if not is_column(query.id):
-            raise OptionError(
-                f"runs are saved in TREC's columns, which are separated by spaces, and the question's id {query.id!r} "
-                "cannot be one: rename it, or save no runs"
-            )
-
-
 _NO_FILE_NAME = re.compile(r"[^\w.=-]+")
 
 
 def write_runs(reports: Sequence[Report], benchmark: Benchmark, folder: Path) -> list[Path]:
-    """Write each report's run as JSON lines and in TREC's columns, and the chunks that they name.
+    """Write each report's run, and the chunks that it names.
 
-    The files of a system are its number and name with the endings ``.jsonl``, ``.trec`` and ``.chunks.jsonl``.
+    The files of a system are its number and name with the endings ``.jsonl`` and ``.chunks.jsonl``.
     """
     digits = len(str(len(reports)))
     paths = []
     for number, report in enumerate(reports, start=1):
-        if report.run is None or report.run.pool is None:
-            continue
-        stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
-        paths.append(write_run(report.run, folder / f"{stem}.jsonl", benchmark))
-        try:
-            paths.append(write_run(report.run, folder / f"{stem}.trec"))
-        except DataError as error:  # the names of documents may have spaces
-            warnings.warn(f"{folder / stem}.trec is not written: {error}", stacklevel=2)
-        paths.append(write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark))
+        if report.run is not None and report.run.pool is not None:
+            stem = f"{number:0{digits}}-{_NO_FILE_NAME.sub('_', report.name)[:80].strip('_')}"
+            paths.append(write_run(report.run, folder / f"{stem}.jsonl", benchmark))
+            paths.append(write_pool(report.run.pool, folder / f"{stem}.chunks.jsonl", benchmark))
     return paths

@@ -1,7 +1,7 @@
 """Segmentation measures: how far boundaries are from a reference.
 
-Pk and WindowDiff slide a window and are errors: lower is better. Precision, recall, F1 and boundary similarity compare
-boundaries: higher is better.
+Pk and WindowDiff slide a window and are errors: lower is better. Precision, recall and F1 compare boundaries: higher
+is better.
 """
 
 from __future__ import annotations
@@ -103,39 +103,6 @@ def boundary_scores(
     precision = pairs / len(found) if found else 0.0
     recall = pairs / len(right) if right else 1.0
     return BoundaryScores(precision, recall, 2 * pairs / (len(right) + len(found)))
-
-
-def boundary_similarity(reference: Iterable[int], hypothesis: Iterable[int], count: int, near: int = 1) -> float:
-    """The share of boundaries that agree; a near miss counts in part (B: Fournier, 2013, section 4).
-
-    One minus edits / (edits + agreements). An unmatched boundary costs 1; two at a distance d of at most `near` are one
-    move, and cost d / (near + 1). The nearest pair first, then the leftmost. The paper's `near` is 1: a neighbouring
-    boundary is half right. 1 if both are empty. Arguments and errors as `pk`.
-
-    >>> boundary_similarity([10, 20], [11, 20, 30], count=40)  # moved by one, right, too many
-    0.5
-    """
-    if near < 0:
-        raise DataError(f"near is at least 0 units, got {near}")
-    right, found = set(_begins(reference, count)), set(_begins(hypothesis, count))
-    agreed = len(right & found)
-    missing, added = right - found, found - right
-    others = np.array(sorted(added), dtype=np.int64)
-    candidates = []
-    for start in missing:
-        first, last = np.searchsorted(others, [start - near, start + near + 1]).tolist()
-        candidates += [(abs(start - other), min(start, other), start, other) for other in others[first:last].tolist()]
-    moved: list[int] = []
-    for distance, _, start, other in sorted(candidates):
-        if start in missing and other in added:
-            missing.remove(start)
-            added.remove(other)
-            moved.append(distance)
-    edits = len(right ^ found) - len(moved)  # a move replaces two
-    if not agreed + edits:
-        return 1.0
-    saved = sum(1 - distance / (near + 1) for distance in moved)
-    return (agreed + saved) / (agreed + edits)
 
 
 def _begins(starts: Iterable[int], count: int) -> list[int]:
@@ -284,11 +251,6 @@ SEGMENT_MEASURES: dict[str, SegmentMeasure] = {
         meaning="The harmonic mean of precision and recall of boundaries.",
         compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).f1,
     ),
-    "B": SegmentMeasure(
-        meaning="The share of boundaries that agree; a near miss counts in part.",
-        source="Fournier, 2013, section 4",
-        compute=lambda right, found, count, tolerance: boundary_similarity(right, found, count, max(1, tolerance)),
-    ),
 }
 _DRAWS = 20
 
@@ -299,8 +261,7 @@ class SegmentOptions:
 
     Attributes:
         unit: "sentence", of those that the texts come with, or "character".
-        tolerance: units that a boundary may be off and still count as right for Precision, Recall and F1. B takes a
-            boundary as moved where it is at most as many (at least 1) off.
+        tolerance: units that a boundary may be off and still count as right for Precision, Recall and F1.
 
     Raises `OptionError`: another unit, or a negative tolerance.
     """
