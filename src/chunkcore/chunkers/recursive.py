@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from chunkcore.packing import join_ranges, pack, running_sizes, split_to_maximum
 from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
-from chunkcore.tokens.tokenized import BoundedText
 
 # The Chroma report's separators, for strategies that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
@@ -102,19 +100,9 @@ class Recursive(Chunker):
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
         overlap = shareable(self.overlap, source, self.size)
-        packs_words = self.keep == "start" and not self.regex and self.overlap == 0
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
-            if packs_words and separator == " " and not is_last and isinstance(source, BoundedText) and len(texts):
-                # Chunks share neighbouring words of no token, which must then be listed unless they are stripped.
-                no_blanks = source.every_space_counts or (self.strip and source.every_word_counts)
-                packed = _pack_words(source, texts, self.size) if no_blanks else None
-                if packed:
-                    chunks, large, waiting = packed
-                    merged.append(chunks)
-                    texts = np.sort(np.concatenate((large, waiting)), axis=0)
-                    continue
             for block in _blocks(texts):
                 pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
                 sizes = source.counts(pieces.starts, pieces.ends)
@@ -186,89 +174,8 @@ class Recursive(Chunker):
         return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
 
 
-def _pack_words(source: BoundedText, texts: Ranges, size: int) -> tuple[Ranges, Ranges, Ranges] | None:
-    """Chunks of words with the space before each, words of `size` or more, and texts without a space.
-
-    None if a word of `size` stands beside words of no token, as some tokenizers have: list the words.
-
-    The same as `find_literal`, `pieces_between`, `counts` and `pack`, without listing the words: between context-free
-    boundaries, the number of a text's token is the sum of its words' sizes. `corrections` has the other words.
-    """
-    text = source.text
-    found: list[tuple[int, int]] = []
-    large: list[tuple[int, int]] = []
-    waiting: list[tuple[int, int]] = []
-    corrections = iter(_uneven_words(source, texts))
-    uneven, uneven_end, surplus = next(corrections)
-    tokens: Any = memoryview(cast("Any", source.boundaries))
-    total = len(tokens)
-    for start, end in texts.tolist():
-        if text.find(" ", start, end) < 0:
-            waiting.append((start, end))
-            while uneven < end:
-                uneven, uneven_end, surplus = next(corrections)
-            continue
-        number = bisect_left(tokens, start)  # of the first token from here on
-        while start < end:
-            room = size
-            reach = tokens[number + room] if number + room < total else end
-            while uneven <= reach and uneven < end:
-                last = number + room - surplus
-                if last < total and (last < number or tokens[last] < uneven_end):
-                    reach = uneven
-                    break
-                room -= surplus
-                reach = tokens[last] if last < total else end
-                uneven, uneven_end, surplus = next(corrections)
-            cut = end if reach >= end else text.rfind(" ", start + 1, reach + 1)
-            if cut < 0:
-                cut = text.find(" ", start + 1, end)
-                cut = end if cut < 0 else cut
-                large.append((start, cut))
-                while uneven < cut:
-                    uneven, uneven_end, surplus = next(corrections)
-                number = bisect_left(tokens, cut, number)
-            else:
-                before, number = number, bisect_left(tokens, cut, number, min(total, number + room + 1))
-                is_full = number - before >= room
-                is_large = is_full and text.find(" ", start + 1, cut) < 0
-                if is_full and not is_large and text.find(" ", *_reached(tokens, before, number)) < 0:
-                    return None
-                (large if is_large else found).append((start, cut))
-            start = cut
-    return _table(found), _table(large), _table(waiting)
-
-
-def _reached(tokens: Any, first: int, last: int) -> tuple[int, int]:
-    return (tokens[first], tokens[last - 1]) if first < last else (0, 0)
-
-
 def _table(rows: list[tuple[int, int]]) -> Ranges:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
-
-
-def _uneven_words(source: BoundedText, texts: Ranges) -> list[tuple[int, int, int]]:
-    """Words with an end that is no context-free boundary: start, end, and tokens more than in the text's own count.
-
-    The last row is beyond all texts.
-    """
-    spaces = (source.code_points == ord(" ")).nonzero()[0]
-    edges = np.concatenate((spaces[~source.is_boundary[spaces]], texts[~source.is_boundary[texts]]))
-    edges = np.sort(edges[(edges >= texts[0, 0]) & (edges <= texts[-1, 1])])
-    # A word that ends there, and one that begins there.
-    owners = texts[texts[:, 1].searchsorted(edges)]
-    spaces_before = np.append(spaces, 0)[spaces.searchsorted(edges) - 1]
-    ending = np.maximum(owners[:, 0], spaces_before)[edges > owners[:, 0]]
-    edges = edges[edges < texts[-1, 1]]
-    beginning = edges[edges >= texts[texts[:, 1].searchsorted(edges, side="right"), 0]]
-    starts = np.unique(np.concatenate((ending, beginning)))
-    beyond = len(source.text) + 1
-    if not len(starts):
-        return [(beyond, beyond, 0)]
-    owners = texts[texts[:, 1].searchsorted(starts, side="right")]
-    ends = np.minimum(owners[:, 1], np.append(spaces, len(source.text))[spaces.searchsorted(starts, side="right")])
-    more = source.counts(starts, ends) - source.tokens_between(starts, ends)
-    return [*zip(starts.tolist(), ends.tolist(), more.tolist(), strict=True), (beyond, beyond, 0)]
 
 
 def small_pieces(source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text") -> Ranges:
