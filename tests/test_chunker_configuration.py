@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import Chunker, FixedToken, Recursive, get_chunker, strategies
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.registry import check_option
+from chunkcore.options import check_option
 from chunkcore.tokens import CharacterCounter, get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text

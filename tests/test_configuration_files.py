@@ -14,8 +14,8 @@ from chunkcore import Chunker, get_chunker
 from chunkcore.chunkers import FixedToken, Recursive, Sentence, get_chunkers
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
-from chunkcore.registry import format_spec
 from chunkcore.report import read_reports
+from chunkcore.specs import format_spec
 from tests.fakes import FakeEmbedder
 from tests.test_chunker_promises import every_chunker
 

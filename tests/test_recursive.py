@@ -178,7 +178,7 @@ def test_many_separators_need_no_deep_recursion() -> None:
         ({"keep": True}, "keep is one of"),
         ({"regex": 1}, "regex is true or false; got 1"),
         ({"strip": "no"}, "strip is true or false; got 'no'"),
-        ({"maximum": "hard"}, "size_of is one of 'pieces', 'text'"),
+        ({"size_of": "hard"}, "size_of is one of 'pieces', 'text'"),
         (
             {"separators": ["a", "(b"], "regex": True},
             re.escape("the separator '(b' is no regular expression (missing ), unterminated subpattern at position 0)"),

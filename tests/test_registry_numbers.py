@@ -24,8 +24,8 @@ from chunkcore.evaluation.costs import ModelPrices
 from chunkcore.evaluation.segmentation import SegmentOptions
 from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models.llm import OpenAILLM, Prices
+from chunkcore.options import LARGEST
 from chunkcore.questions import CallBudget, GenerationOptions, ValidationOptions
-from chunkcore.registry import LARGEST
 from chunkcore.retrieval import BM25, ChunkedCorpus, TextVectors, stages
 from chunkcore.retrieval.base import retrievers
 from chunkcore.scale import StreamOptions

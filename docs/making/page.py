@@ -16,7 +16,7 @@ from chunkcore import Chunk, Chunker, Document, get_chunker, registry, strategie
 from chunkcore.chunkers.blocks import BlockChunker
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.models.llm import CallableLLM
-from chunkcore.registry import split_spec
+from chunkcore.specs import split_spec
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SHOWN, Shown
 from docs.making.site import ROOMS, markdown_line

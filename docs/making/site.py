@@ -38,7 +38,9 @@ ELSEWHERE = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "cha
 # The modules of chunkcore whose `__all__` is public, beside its own.
 ROOMS = (
     "errors",
+    "options",
     "registry",
+    "specs",
     "packing",
     "tokens",
     "stored",

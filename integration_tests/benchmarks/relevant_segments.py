@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from chunkcore.errors import OptionError
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.retrieval.stage import PassageStage, UnitLayout, stages
 from chunkcore.spans import Numbers, Scores
 

@@ -28,7 +28,7 @@ from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed, get_embedder
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 
 try:
     import pyarrow as pa

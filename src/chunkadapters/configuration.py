@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError
-from chunkcore.registry import split_spec
+from chunkcore.specs import split_spec
 from chunkcore.tokens import TokenCounter
 
 if TYPE_CHECKING:  # a splitter without a model should not wait for the models' import

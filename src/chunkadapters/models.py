@@ -21,7 +21,7 @@ from chunkcore.models import Vectors, check_vectors
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM
 from chunkcore.models.llm.endpoint import SCHEMA_REFUSED, is_busy
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 
 # ---- One implementation for synchronous and asynchronous calls
 

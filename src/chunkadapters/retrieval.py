@@ -14,7 +14,7 @@ from chunkadapters.hits import DocumentNames, Hit
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.registry import check_number, check_option_names
+from chunkcore.options import check_number, check_option_names
 from chunkcore.run import Retrieved, Run
 
 if TYPE_CHECKING:  # a splitter's import should not wait for the evaluation's

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "SizeError",
     "check_type",
     "echo",
+    "suggestion",
 ]
 
 _LONGEST = 2_000  # characters of a message
@@ -87,6 +90,23 @@ def shortened(message: str, most: int = _LONGEST) -> str:
         message = message[:most] + message[-most:]
     message = _readable(message)
     return message if len(message) <= most else f"{message[:half]} ... {message[5 - half :]}"
+
+
+def suggestion(wrong: object, known: Iterable[str], guesses: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The end of an error message: what `guesses` has for it or each of a list, the nearest known name, or "".
+
+    >>> suggestion("recursiv", ["markdown", "recursive"])
+    "; did you mean 'recursive'?"
+    """
+    from difflib import get_close_matches
+
+    by_lower_case = {name.casefold(): name for name in known}
+    hints = []
+    for name in wrong if isinstance(wrong, list) else [wrong]:
+        lower = str(name)[:100].casefold()
+        near = get_close_matches(lower, list(by_lower_case), n=1)
+        hints += [guesses[lower]] if lower in guesses else [repr(by_lower_case[match]) for match in near]
+    return f"; did you mean {' and '.join(dict.fromkeys(hints))}?" if hints else ""
 
 
 def check_type(name: str, value: object, kinds: Any, expected: str) -> None:

@@ -19,7 +19,7 @@ from chunkcore.evaluation.segmentation import LabelledText, pk, window_diff
 from chunkcore.files import write_parts
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.registry import check_number, check_options, check_ranges
+from chunkcore.options import check_number, check_options, check_ranges
 from chunkcore.segmenters.tagger import (
     EXTRA,
     Tagger,

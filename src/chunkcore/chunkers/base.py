@@ -19,18 +19,11 @@ from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.loading import get_counter
+from chunkcore.options import check_number, check_option_names, check_options
 from chunkcore.packing import grapheme_parts
-from chunkcore.registry import (
-    Registry,
-    check_number,
-    check_option_names,
-    check_options,
-    format_spec,
-    plain_option,
-    plain_options,
-    split_spec,
-)
+from chunkcore.registry import Registry
 from chunkcore.spans import merge_touching
+from chunkcore.specs import format_spec, plain_option, plain_options, split_spec
 from chunkcore.tokens import TokenCounter, TokenizedText
 
 # Small documents are split together: fewer array operations.

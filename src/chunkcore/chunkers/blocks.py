@@ -15,8 +15,8 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Span
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_small, split_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text

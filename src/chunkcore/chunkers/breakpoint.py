@@ -14,8 +14,8 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

@@ -18,8 +18,8 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

@@ -15,7 +15,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError, check_type
 from chunkcore.files import read_text
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import tokenizing
-from chunkcore.registry import format_spec
+from chunkcore.specs import format_spec
 
 _LARGEST = 1_000_000  # bytes
 _MOST = 100_000  # values

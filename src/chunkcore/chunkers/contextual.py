@@ -14,7 +14,7 @@ from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.asking import ask_all, found_json, member, schema_of, text_of
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.tokens import TokenizedText
 
 _INSTRUCTIONS = """Above are a document and a chunk of it. Write one short sentence, in the document's language, that \

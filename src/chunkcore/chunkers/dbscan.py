@@ -12,7 +12,7 @@ from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, near_pairs, row_blocks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 
 _MOST_PAIRS = 20_000_000
 

@@ -12,8 +12,8 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, split_ranges_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

@@ -12,8 +12,8 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges
-from chunkcore.registry import check_ranges
 from chunkcore.tokens import TokenizedText
 
 

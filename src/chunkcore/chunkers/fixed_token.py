@@ -10,8 +10,8 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap, shareable
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import pack
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 

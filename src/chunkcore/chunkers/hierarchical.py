@@ -15,8 +15,8 @@ from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, unit_rows
 from chunkcore.document import Document, Span
 from chunkcore.models.loading import get_embedder
+from chunkcore.options import check_ranges
 from chunkcore.packing import split_ranges_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText

@@ -15,7 +15,7 @@ from chunkcore.chunkers.breakpoint import Breakpoint, group_pieces
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances, window_texts
 from chunkcore.models.base import Vectors
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

@@ -17,8 +17,8 @@ from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 

@@ -11,7 +11,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import BadAnswerError, Question, get_llm
 from chunkcore.models.llm.asking import ask_all, conversation, found_json, member, schema_of, text_of
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.tokens import TokenizedText
 
 _INSTRUCTIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \

@@ -14,8 +14,8 @@ from chunkcore.boundaries.separators import Keep, Places, characters, compiled, 
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap, shareable
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, pack, running_sizes, split_to_maximum, trim
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 

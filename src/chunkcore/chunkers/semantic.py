@@ -17,8 +17,8 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.options import check_ranges
 from chunkcore.packing import pack, running_sizes, split_ranges_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 

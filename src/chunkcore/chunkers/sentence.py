@@ -13,8 +13,8 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
 from chunkcore.errors import OptionError
+from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, running_counts, split_to_maximum
-from chunkcore.registry import check_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 

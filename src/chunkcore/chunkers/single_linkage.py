@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import Floats, SentenceClusters, Sentences, near_pairs, row_blocks
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.spans import Numbers
 
 _PAIRS_AT_ONCE = 2**20

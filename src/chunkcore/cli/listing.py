@@ -41,7 +41,7 @@ def list_names(
     from rich.console import Console
     from rich.text import Text
 
-    from chunkcore.registry import suggestion
+    from chunkcore.errors import suggestion
 
     if not kind:
         for each in _REGISTRIES:

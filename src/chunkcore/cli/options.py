@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_type
 import typer
 
 from chunkcore.errors import OptionError
-from chunkcore.registry import LARGEST, check_number
+from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark

@@ -25,7 +25,7 @@ from chunkcore.evaluation.statistics.resampling import mean_std
 from chunkcore.models.base import TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Prices, Usage
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 from chunkcore.retrieval import ChunkedCorpus
 from chunkcore.retrieval.search import Rows
 from chunkcore.retrieval.vectors import TextVectors

@@ -28,7 +28,7 @@ from chunkcore.models.base import (
     is_symmetric,
     sorted_batches,
 )
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 
 T = TypeVar("T")
 

@@ -35,6 +35,7 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.models.llm.base import awaited, count_message_tokens
+from chunkcore.options import LARGEST, check_number
 from chunkcore.questions.filters import Dropped, Filtered, FilterThresholds, filter_questions
 from chunkcore.questions.prompts import (
     MODES,
@@ -47,7 +48,6 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
-from chunkcore.registry import LARGEST, check_number
 
 
 @dataclass(frozen=True, kw_only=True)

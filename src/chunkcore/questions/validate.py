@@ -22,8 +22,8 @@ from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines, write_text
 from chunkcore.models import Embedder
+from chunkcore.options import check_number
 from chunkcore.questions.filters import directions
-from chunkcore.registry import check_number
 from chunkcore.tokens import TokenCounter, get_counter
 
 Kind = Literal[

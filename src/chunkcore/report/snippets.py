@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from chunkcore.chunkers.base import strategies
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.registry import format_spec, split_spec
+from chunkcore.specs import format_spec, split_spec
 
 _ADAPTERS = {  # package, module, splitter, its variable, and the retriever of a saved index
     "LangChain": ("langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),

@@ -23,10 +23,10 @@ from chunkcore.evaluation.statistics.gate import Check, Gate, parse_requirement
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.registry import split_spec
 from chunkcore.report.page import ReportPage
 from chunkcore.retrieval import get_retriever
 from chunkcore.run import Run
+from chunkcore.specs import split_spec
 from chunkcore.tokens import TokenCounter
 
 # Small units, three plain sizes, of which the last is more than the default model reads, and a semantic chunker.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import count
 
 from chunkcore.evaluation.results import Report
-from chunkcore.registry import split_spec
 from chunkcore.report import plots
 from chunkcore.report.tables import Cell, Column, Table, amount, duration, total_seconds
+from chunkcore.specs import split_spec
 from chunkcore.tuning import Fold, Tuning, varied_options
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter, get_counter

@@ -34,13 +34,15 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import Registry, check_number, check_option_names, check_options, format_spec, plain_options
+from chunkcore.options import check_number, check_option_names, check_options
+from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus, Where
 from chunkcore.retrieval.saved import save_index, updated, without
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
+from chunkcore.specs import format_spec, plain_options
 from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited

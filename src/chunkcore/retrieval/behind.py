@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 from chunkcore.retrieval.assembly import check_limits, with_source
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.windows import Units

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.dense import Dense

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import split_options
 from chunkcore.retrieval.base import Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.saved import OpenedFolder
 from chunkcore.retrieval.stage import stages
+from chunkcore.specs import split_options
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")

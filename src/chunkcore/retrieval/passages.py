@@ -13,7 +13,7 @@ import numpy as np
 
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.registry import check_ranges, format_spec
+from chunkcore.options import check_ranges
 from chunkcore.retrieval.assembly import MAX_TOKENS, Row, passages_of, with_source, without_table_header
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
 from chunkcore.retrieval.behind import BALANCE, Scope, UnitPlaces, check_behind, divided, kept_alone
@@ -24,6 +24,7 @@ from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.retrieval.windows import WHOLE, DenseWindows, LexicalWindows, Scale, Units, mean_of_squares
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores
+from chunkcore.specs import format_spec
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")

@@ -16,7 +16,7 @@ from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice
 from chunkcore.models.model_files import fetch
-from chunkcore.registry import check_ranges
+from chunkcore.options import check_ranges
 from chunkcore.retrieval.base import Hits, Index
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.stage import Stage, stages

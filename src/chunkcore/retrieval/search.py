@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.columns import release
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.base import Vectors
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 from chunkcore.spans import Numbers, Scores
 
 

@@ -24,13 +24,15 @@ import numpy as np
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.registry import Registry, check_ranges, format_spec, read_value
+from chunkcore.options import check_ranges
+from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import MAX_TOKENS, join
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores
+from chunkcore.specs import format_spec, read_value
 from chunkcore.tokens import TokenCounter
 
 _FIRST = 16  # hits that are searched first

@@ -23,7 +23,7 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, UnreadError, append_lines, open_locked, sync_folder, write_parts
-from chunkcore.registry import check_options, check_ranges
+from chunkcore.options import check_options, check_ranges
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
-from chunkcore.registry import LARGEST, check_number
+from chunkcore.options import LARGEST, check_number
 from chunkcore.segmenters.base import segmenters
 from chunkcore.spans import Numbers
 

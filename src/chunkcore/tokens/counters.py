@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from chunkcore.columns import distinct
-from chunkcore.errors import OptionError, check_type, echo
+from chunkcore.errors import OptionError, check_type, echo, suggestion
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.registry import Registry, suggestion
+from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens.encodings import count_each, encode, fast_encoder, load_encoding, token_byte_lengths
 from chunkcore.tokens.tokenized import (

@@ -17,8 +17,8 @@ from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.questions import QUESTION_KEYS
 from chunkcore.files import write_text
+from chunkcore.options import check_number
 from chunkcore.outputs import BENCHMARK_NAMES
-from chunkcore.registry import check_number
 
 
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:

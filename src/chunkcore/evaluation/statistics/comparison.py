@@ -31,7 +31,7 @@ from chunkcore.evaluation.statistics.resampling import (
     units_of,
 )
 from chunkcore.frames import Frame, Markup, html_table
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 from chunkcore.spans import Numbers
 
 _UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names

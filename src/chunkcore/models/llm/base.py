@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_che
 
 from chunkcore.errors import ModelError
 from chunkcore.models.cache import LLMCache
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 from chunkcore.tokens import get_counter
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.models.llm.asking import BadAnswerError
 from chunkcore.models.llm.base import Message, MeteredLLM, Reply, UnreachableError
-from chunkcore.registry import check_number
+from chunkcore.options import check_number
 
 LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
 

@@ -1,0 +1,249 @@
+"""Options of frozen dataclasses: what they mean, which types they take, and in which ranges."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import lru_cache
+from inspect import cleandoc
+from numbers import Integral, Real
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from chunkcore.errors import OptionError, echo, suggestion
+
+# What other libraries call an option: the first that a thing has is suggested.
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "chunk_size": ("size", "sentences"),
+    "chunk_overlap": ("overlap",),
+    "keep_separator": ("keep",),
+    "is_separator_regex": ("regex",),
+    "length_function": ("counter",),
+    "strip_whitespace": ("strip",),
+    "buffer_size": ("buffer",),
+    "breakpoint_threshold_type": ("threshold",),
+    "breakpoint_threshold_amount": ("amount",),
+    "embeddings": ("embedder",),
+    "embed_model": ("embedder",),
+    "tokenizer": ("counter",),
+    "separator": ("separators",),
+    "min_chunk_size": ("minimum",),
+    "max_chunk_size": ("maximum", "size"),
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a dataclass, for users.
+
+    Attributes:
+        kind: the accepted values, in words.
+        default: dataclasses.MISSING if the option is required.
+        meaning: the entry under "Attributes:" in the class or its nearest base; "" without one.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    meaning: str
+
+    @property
+    def shown_default(self) -> str:
+        """The default as Python source; a counter or a model by its name."""
+        return "(must be given)" if self.default is MISSING else repr(getattr(self.default, "name", self.default))
+
+
+def options_of(cls: type) -> tuple[Option, ...]:
+    """The options of a dataclass in field order; none for other classes."""
+    if not is_dataclass(cls):
+        return ()
+    return tuple(
+        Option(each.name, described(_hints(cls)[each.name]), default_of(each), _meaning(cls, each.name))
+        for each in fields(cls)
+    )
+
+
+def default_of(field: Any) -> Any:
+    """The default of a dataclass field, or MISSING."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+_SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
+
+
+def _meaning(cls: type, option: str) -> str:
+    """The option's entry in the nearest documenting class; "see `Base`" becomes the base's entry."""
+    for each in cls.__mro__:
+        told = _attributes(each).get(option)
+        if told is None:
+            continue
+        see = _SEE.fullmatch(told)
+        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not each), None)
+        if see is None or base is None:
+            return told
+        more = see[2] or ""
+        return f"{_meaning(base, option)} {more[:1].upper()}{more[1:]}".strip()
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _attributes(cls: type) -> dict[str, str]:
+    for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
+        head, _, rest = block.partition("\n")
+        if head == "Attributes:":
+            found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", rest, flags=re.MULTILINE)
+            return {name: " ".join(told.split()) for name, told in found}
+    return {}
+
+
+def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `OptionError` for unknown options.
+
+    >>> check_option_names("the strategy blank", ["sise"], ["size"])
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: the strategy blank has no option 'sise': expected some of size; did you mean 'size'?
+    """
+    known = list(known)
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        guesses = {name: repr(each) for name, own in _OPTIONS.items() for each in own[::-1] if each in known}
+        told = (
+            f"expected some of {', '.join(known)}{suggestion(unknown[:3], known, guesses)}" if known else "it has none"
+        )
+        raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {told}")
+
+
+# Of the numbers in options. Larger ones overflow in arrays of 64 bits.
+LARGEST = 2**63 - 1
+
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", type(None): "null"}
+
+
+class _WrongTypeError(Exception):
+    pass
+
+
+def check_options(thing: Any) -> None:
+    """Check every option of a frozen dataclass instance and store what `check_option` returns."""
+    for field in fields(thing):
+        object.__setattr__(thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name)))
+
+
+def check_option(cls: type, name: str, value: Any) -> Any:
+    """The value as stored: a list becomes a tuple, numpy numbers become Python's. Raises `OptionError` for another
+    type.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Strategy:
+    ...     sizes: tuple[int, ...]
+    >>> check_option(Strategy, "sizes", [1, 2])
+    (1, 2)
+    """
+    hint = _hints(cls)[name]
+    try:
+        return _checked(value, hint)
+    except _WrongTypeError:
+        limit = f" of at most {LARGEST}" if _is_large(value) else ""
+        # A strategy's name, or a retriever's kind: its name is an instance property.
+        named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
+        called = next((each for each in named if isinstance(each, str) and each), cls.__name__)
+        raise OptionError(f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
+
+
+def check_number(name: str, value: Any, least: float = 0, most: float = LARGEST, *, whole: bool = True) -> None:
+    """Raise `OptionError` for anything but a number from `least` to `most`; `whole`: an integer.
+
+    >>> check_number("k", 0, least=1)
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: k is at least 1, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value != value:
+        raise OptionError(f"{name} is a {'whole ' * whole}number, got {echo(value)}")
+    if not least <= value <= most:
+        bound = f"least {least:,}" if value < least else f"most {most:,}"
+        raise OptionError(f"{name} is at {bound}, got {echo(value)}")
+
+
+def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | str]) -> None:
+    """Raise `OptionError` for options outside their bounds: a minimum, or (minimum, maximum). None passes, NaN fails.
+
+    A bound is a number or the name of an option that holds it.
+
+    >>> from types import SimpleNamespace
+    >>> check_ranges(SimpleNamespace(size=5, minimum=6), size=1, minimum=(0, "size"))
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
+    """
+    cls: Any = type(thing)
+    for name, bounds in ranges.items():
+        value = getattr(thing, name)
+        limits = bounds if isinstance(bounds, tuple) else (bounds,)
+        numbers = [getattr(thing, each) if isinstance(each, str) else each for each in limits]
+        if value is None or numbers[0] <= value <= [*numbers, float("inf")][1]:
+            continue
+        told = [
+            f"{each} ({n})" if isinstance(each, str) else f"{each:.15g}"
+            for each, n in zip(limits, numbers, strict=True)
+        ]
+        if len(told) > 1:
+            told[0] += f" and at most {told[1]}"
+        elif type(None) in get_args(_hints(cls).get(name)):
+            told[0] += ", or null for none"
+        raise OptionError(f"{name} is at least {told[0]}, got {value}")
+
+
+@lru_cache(maxsize=256)
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _checked(value: Any, hint: Any) -> Any:
+    origin = get_origin(hint)
+    if hint is Any:
+        return value
+    items = get_args(hint)
+    if origin in (Union, types.UnionType):
+        for choice in items:
+            with suppress(_WrongTypeError):
+                return _checked(value, choice)
+    elif origin is Literal:
+        if any(type(value) is type(choice) and value == choice for choice in items):
+            return value
+    elif origin is tuple:
+        if isinstance(value, tuple | list):
+            hints = items[:1] * len(value) if items[1:] == (...,) else items
+            if len(hints) == len(value):
+                return tuple(map(_checked, value, hints))
+    elif hint in (int, float):
+        kind = Integral if hint is int else Real
+        # NaN is refused here: no range check would catch it.
+        if isinstance(value, kind) and not isinstance(value, bool) and not _is_large(value) and value == value:
+            return hint(value)
+    elif isinstance(value, origin or hint):
+        return hint(value) if hint is str else value
+    raise _WrongTypeError
+
+
+def described(hint: Any) -> str:
+    """A type in words.
+
+    >>> described(tuple[str, ...]), described(int | None)
+    ('a list of: a string', 'a whole number or null')
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(described, parts)))
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, parts))}"
+    if origin is tuple:
+        return f"a list of: {', '.join(described(part) for part in parts if part is not ...)}"
+    name = getattr(origin or hint, "__name__", str(hint))
+    article = "an" if name[0] in "AEIO" or name == "LLM" else "a"
+    return _NAMES.get(hint) or ("a callable" if name == "Callable" else f"{article} {name}")
