@@ -39,7 +39,8 @@ from chunkcore.specs import split_parts, split_spec
 from chunkcore.tokens import TokenCounter
 
 DEFAULT_CHUNKERS = ("sentence:size={50,100}", "recursive:size={50,100,200,400}")
-DEFAULT_RETRIEVERS = ("passages", "hybrid")
+# Passages at their default balance of vectors and words and at three others, and what people have.
+DEFAULT_RETRIEVERS = ("passages", "passages:balance={0.3,0.5,0.9}", "hybrid")
 CHOICE = "the choice"  # the name of the held-out report
 _MOST = 10_000  # configurations of a grid
 _SHOWN = 8  # configurations whose runs are kept and which are compared in pairs

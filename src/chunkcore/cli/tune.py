@@ -27,7 +27,7 @@ def tune(
     strategy: options.Strategies = None,
     retriever: Annotated[
         list[str] | None,
-        options.retriever(help="Repeatable, or with {a,b}. Default: passages and hybrid."),
+        options.retriever(help="Repeatable, or with {a,b}. Default: passages with four balances, and hybrid."),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     measure: Annotated[str, typer.Option(metavar="NAME", help="What is maximised.")] = "Recall@1000tok",

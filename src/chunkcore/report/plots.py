@@ -20,6 +20,7 @@ import numpy as np
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.statistics.resampling import pareto_front
 
+_LETTER = 6.9  # pixels of a letter of a name
 _RADIUS = 9.0  # of the numbered disc
 _DOT = 4.0
 
@@ -180,7 +181,9 @@ def intervals(
     if not rows:
         return ""
     narrow = width < 500
-    step, top, left = (46 if narrow else 30), 8, (16 if narrow else 300)
+    longest = max(len(row.name) for row in rows)
+    step, top = (46 if narrow else 30), 8
+    left = 16 if narrow else min(430, max(220, 46 + round(_LETTER * longest)))
     right = width - (16 if narrow or not notes else 130)
     height = top + step * len(rows) + 44
     ends = [each for row in rows for each in (row.low, row.high, row.mean) if math.isfinite(each)]
@@ -210,7 +213,7 @@ def _bar(row: Row, x: Scale, top: float, step: float, *, narrow: bool, differenc
     whisker = svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
     return (
         f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"
-        f"{svg_text(28, words + 4, shorten(row.name, 36), 'name')}{whisker}"
+        f"{svg_text(28, words + 4, shorten(row.name, 60 if not narrow else 44), 'name')}{whisker}"
         f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
     )
 
