@@ -86,8 +86,8 @@ def concatenate(
             file = tempfile.TemporaryFile()  # noqa: SIM115
         if file is not None:
             with telling_the_folder():
-                for each in held:
-                    file.write(each.data)
+                for item in held:
+                    file.write(item.data)
                 file.flush()
             held.clear()
     if file is None:

@@ -66,16 +66,16 @@ class Retrieved:
             raise DataError(f"the score of a Retrieved is a number, got {self.score!r}")
 
     def __repr__(self) -> str:
-        found = f"document_id={self.document_id!r}, spans={self.spans}, score={self.score}, text={shortened(self.text)}"
+        place = f"document_id={self.document_id!r}, spans={self.spans}, score={self.score}, text={shortened(self.text)}"
         parts = f"<{len(self.parts)} parts>" if self.parts else "()"
         more = f"parts={parts}, match={self.match!r}, certainty={self.certainty}, id={self.id!r}"
-        return f"Retrieved({found}, {more})"
+        return f"Retrieved({place}, {more})"
 
     def _repr_html_(self) -> str:
         rows = [self, *self.parts]
-        places = [" and ".join(f"{span.start:,}–{span.end:,}" for span in each.spans) for each in rows]
+        places = [" and ".join(f"{span.start:,}–{span.end:,}" for span in row.spans) for row in rows]
         names = [self.document_id or "in no document", *("part" for _ in self.parts)]
-        table = html_table({"": names, "characters": places, "score": [each.score for each in rows]})
+        table = html_table({"": names, "characters": places, "score": [row.score for row in rows]})
         return table + (marked(self.text, ()) if self.text else "")
 
     def with_score(self, score: float) -> Retrieved:
@@ -256,5 +256,5 @@ class Run(Frame):
         >>> Run("r", {"q": [Retrieved("a.txt", (Span(3, 9),), 0.5)]}).tidy()["start"]
         [3]
         """
-        found = [(query, *_hit(*each)) for query, hits in self.results.items() for each in enumerate(hits, 1)]
-        return columns_of(("question", *_HIT), found)
+        rows = [(query, *_hit(*item)) for query, hits in self.results.items() for item in enumerate(hits, 1)]
+        return columns_of(("question", *_HIT), rows)

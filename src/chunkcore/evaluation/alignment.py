@@ -103,17 +103,17 @@ class Aligner:
         if number is not None:
             source = self._documents[number].text
             with suppress(DataError, TypeError):
-                offered = tuple(each if isinstance(each, Span) else Span(*each) for each in spans)
+                offered = tuple(span if isinstance(span, Span) else Span(*span) for span in spans)
             if any(span.end > len(source) for span in offered):
                 offered = ()
             if offered and self._hold(source, offered, text):
                 return Retrieved(document_id, offered, score, text, match="spans")
-        found = self._search(text, number)
-        if not found.places:
+        matches = self._search(text, number)
+        if not matches.places:
             return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
         near = offered[0].start if offered else 0
-        place = min(found.places, key=lambda each: abs(each[1].start - near)) if offered else found.places[0]
-        return self._retrieved(text, found, place, len(found.places), score)
+        place = min(matches.places, key=lambda each: abs(each[1].start - near)) if offered else matches.places[0]
+        return self._retrieved(text, matches, place, len(matches.places), score)
 
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
         """Locate the pieces of one document that come in its own order, such as all its chunks.
@@ -129,17 +129,17 @@ class Aligner:
         """
         if document_id not in self._numbers:
             raise DataError(f"there is no document {document_id!r} among the {len(self._documents)} to find text in")
-        found = [self._search(text, self._numbers[document_id]) for text in texts]
-        spans = {id(each): [span for _, span in each.places] for each in found}
-        choices = choose_in_order([spans[id(each)] for each in found], [len(text) for text in texts])
+        matches = [self._search(text, self._numbers[document_id]) for text in texts]
+        spans = {id(match): [span for _, span in match.places] for match in matches}
+        choices = choose_in_order([spans[id(match)] for match in matches], [len(text) for text in texts])
         located = []
-        for text, each, choice in zip(texts, found, choices, strict=True):
+        for text, match, choice in zip(texts, matches, choices, strict=True):
             if choice is None:
                 located.append(Retrieved("", (), 0.0, text, match="unlocated", certainty=0.0))
                 continue
             place, equals = choice
-            sure = each._replace(match="order") if len(each.places) > 1 and equals == 1 else each
-            located.append(self._retrieved(text, sure, each.places[place], equals, 0.0))
+            sure = match._replace(match="order") if len(match.places) > 1 and equals == 1 else match
+            located.append(self._retrieved(text, sure, match.places[place], equals, 0.0))
         return located
 
     def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
@@ -163,8 +163,8 @@ class Aligner:
     def _search(self, text: str, number: int | None) -> _Found:
         key = (text, number)
         if key not in self._known:
-            found = (step(text, number) for step in (self._verbatim, self._folded, self._resembling))
-            self._known[key] = next((each for each in found if each.places), _Found())
+            steps = (step(text, number) for step in (self._verbatim, self._folded, self._resembling))
+            self._known[key] = next((item for item in steps if item.places), _Found())
         return self._known[key]
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
@@ -209,17 +209,23 @@ class Aligner:
             return _Found()
         least = max(_RESEMBLING_FROM, self.share * size)
         good = [
-            each
-            for each in resemblances(form.text, self._folds.texts, self._folds.index, number)
-            if each.similarity >= self.similarity and each.part_end - each.part_start >= least
+            resemblance
+            for resemblance in resemblances(form.text, self._folds.texts, self._folds.index, number)
+            if resemblance.similarity >= self.similarity and resemblance.part_end - resemblance.part_start >= least
         ]
         if not good:
             return _Found()
         first = good[0]
         places = [
-            self._widened(text, form, (each.part_start, each.part_end), each.owner, (each.start, each.end))
-            for each in good
-            if each.matches >= _ALIKE * first.matches
+            self._widened(
+                text,
+                form,
+                (resemblance.part_start, resemblance.part_end),
+                resemblance.owner,
+                (resemblance.start, resemblance.end),
+            )
+            for resemblance in good
+            if resemblance.matches >= _ALIKE * first.matches
         ]
         whole = max(first.part_start, size - first.part_end) < _WORD
         return _found(places, "fuzzy" if whole else "part", first.similarity)
@@ -288,12 +294,12 @@ def resemblances(text: str, sources: Sequence[str], index: WindowHashes, number:
         return []
     regions = _regions(text, sources, index, number)
     aligned = (_align(text, sources[owner], owner, low, high) for owner, low, high in regions)
-    found = [each for each in aligned if each is not None]
-    found.sort(key=lambda each: (-each.matches, -each.similarity, each.owner, each.start))
+    aligned_places = [item for item in aligned if item is not None]
+    aligned_places.sort(key=lambda item: (-item.matches, -item.similarity, item.owner, item.start))
     kept: list[Resemblance] = []
-    for each in found:
-        if not any(each.owner == one.owner and each.start < one.end and one.start < each.end for one in kept):
-            kept.append(each)
+    for item in aligned_places:
+        if not any(item.owner == one.owner and item.start < one.end and one.start < item.end for one in kept):
+            kept.append(item)
     return kept
 
 
@@ -336,7 +342,7 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     opcodes = list(Levenshtein.opcodes(text, region))
     score = best = 0.0
     start = matches = columns = 0
-    found: tuple[int, int, int, int, int, int] | None = None
+    best_part: tuple[int, int, int, int, int, int] | None = None
     for place, operation in enumerate(opcodes):
         size = max(operation.src_end - operation.src_start, operation.dest_end - operation.dest_start)
         equal = operation.tag == "equal"
@@ -348,10 +354,10 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
         if score > best:
             best = score
             first = opcodes[start]
-            found = (first.src_start, operation.src_end, first.dest_start, operation.dest_end, matches, columns)
-    if found is None:
+            best_part = (first.src_start, operation.src_end, first.dest_start, operation.dest_end, matches, columns)
+    if best_part is None:
         return None
-    part_start, part_end, begin, end, matches, columns = found
+    part_start, part_end, begin, end, matches, columns = best_part
     # An equally good alignment may place the passage's first letter elsewhere.
     while part_start and begin and text[part_start - 1] == region[begin - 1]:
         part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
@@ -377,21 +383,21 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
     >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
     (1, 1)
     """
-    known = [number for number, each in enumerate(places) if each]
-    read = {id(each): as_ranges(each) for each in places}  # a repeated text has one list
-    ranges = [read[id(places[number])] for number in known]
+    placed = [number for number, spans in enumerate(places) if spans]
+    read = {id(place): as_ranges(place) for place in places}  # a repeated text has one list
+    ranges = [read[id(places[number])] for number in placed]
     gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
     gap = int(np.median(gaps)) if gaps else 0
-    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
-    until = [np.zeros(len(each), dtype=np.int64) for each in ranges[:1]]
+    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(placed)]
+    until = [np.zeros(len(item), dtype=np.int64) for item in ranges[:1]]
     for step, jump in enumerate(jumps):
         until.append(_least_before(until[step], ranges[step], ranges[step + 1], jump))
     chosen: list[tuple[int, int] | None] = [None] * len(places)
-    place = int(until[-1].argmin()) if known else 0
-    after = np.zeros(len(until[-1]) if known else 0, dtype=np.int64)
-    for step in reversed(range(len(known))):
+    place = int(until[-1].argmin()) if placed else 0
+    after = np.zeros(len(until[-1]) if placed else 0, dtype=np.int64)
+    for step in reversed(range(len(placed))):
         total = until[step] + after
-        chosen[known[step]] = place, int(np.count_nonzero(total == total.min()))
+        chosen[placed[step]] = place, int(np.count_nonzero(total == total.min()))
         if step:
             before, here, jump = ranges[step - 1], ranges[step], jumps[step - 1]
             uneven = np.abs(here[place, 0] - before[:, 1] - jump)

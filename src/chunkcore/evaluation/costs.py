@@ -364,7 +364,10 @@ class MeteredVectors(TextVectors):
             vectors = super().late(corpus)
             if self._late is None:
                 seconds = time.perf_counter() - began
-                self._late = seconds, sum(self.late_embedder.tokens_read(each.text) for each in corpus.documents)
+                self._late = (
+                    seconds,
+                    sum(self.late_embedder.tokens_read(document.text) for document in corpus.documents),
+                )
             work.late = self._late
         return vectors
 

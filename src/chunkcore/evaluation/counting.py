@@ -59,7 +59,9 @@ class StartAxis:
         self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
     ) -> None:
         # 200 million tokens are 0.8 GB in 32 bits.
-        begins = (base + starts(each.text) for base, each in zip(characters.bases.tolist(), documents, strict=True))
+        begins = (
+            base + starts(document.text) for base, document in zip(characters.bases.tolist(), documents, strict=True)
+        )
         kind = np.dtype("u4" if characters.size < 2**32 else "u8")
         self._begins = concatenate(begins, kind, memory_bytes=_MEMORY)
         self._characters = characters
@@ -82,9 +84,9 @@ class StartAxis:
     def _first_from(self, characters: Numbers) -> Numbers:
         # In the numbers' own dtype: NumPy would copy them all to another. In order: neighbours are found in the cache.
         order = np.argsort(characters)
-        found = np.empty_like(characters)
-        found[order] = np.searchsorted(self._begins, characters[order].astype(self._begins.dtype))
-        return found
+        units = np.empty_like(characters)
+        units[order] = np.searchsorted(self._begins, characters[order].astype(self._begins.dtype))
+        return units
 
 
 class DocumentAxis:
@@ -103,9 +105,9 @@ class PartAxis:
     """The originals of stitched documents (`parts_of`): a range holds every part that it overlaps."""
 
     def __init__(self, characters: CharacterAxis, documents: Sequence[Document]) -> None:
-        found = [as_ranges(part.span for part in parts_of(document)) for document in documents]
+        ranges = [as_ranges(part.span for part in parts_of(document)) for document in documents]
         bases = characters.bases.tolist()
-        moved = [base + each for base, each in zip(bases, found, strict=True)]
+        moved = [base + spans for base, spans in zip(bases, ranges, strict=True)]
         self._parts: Ranges = np.concatenate([np.empty((0, 2), dtype=np.int64), *moved])
         self.size = len(self._parts)
 
@@ -137,8 +139,8 @@ class SpanTable:
         """
         documents = np.full(len(pieces), -1, dtype=np.int64)
         if isinstance(pieces, PieceColumns):
-            known = np.array([*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64)
-            documents = known[pieces.document]
+            numbers = np.array([*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64)
+            documents = numbers[pieces.document]
         plain, others = np.flatnonzero(documents >= 0), np.flatnonzero(documents < 0)
         read = [pieces[number] for number in others.tolist()] if len(plain) else pieces
         spans = [piece.spans for piece in read]
@@ -230,11 +232,11 @@ class RankedSpans:
         query, document = self.query[first], document[first]
         number = np.arange(len(first), dtype=np.int64)
         placed = (document >= 0) & (document < len(axis.sizes))
-        known = np.flatnonzero(placed)
-        begins = axis.bases[document[known]]
+        places = np.flatnonzero(placed)
+        begins = axis.bases[document[places]]
         unknown = np.flatnonzero(~placed).tolist()
         pieces = SpanTable(
-            len(first), known, np.column_stack((begins, begins + 1)), dict.fromkeys(unknown, ""), document
+            len(first), places, np.column_stack((begins, begins + 1)), dict.fromkeys(unknown, ""), document
         )
         return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
 
@@ -400,7 +402,7 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
     >>> spans.tolist()
     [0, 1]
     """
-    found = [np.empty((2, 0), dtype=np.int64)]
+    pairs = [np.empty((2, 0), dtype=np.int64)]
     magnitudes = np.frexp((spans[:, 1] - spans[:, 0]).astype(np.float64))[1]
     for magnitude in np.unique(magnitudes).tolist():
         members = np.flatnonzero(magnitudes == magnitude)
@@ -412,8 +414,8 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
         window, place = ragged_indices(first, np.maximum(after - first, 0))
         span = members[place]
         meets = spans[span, 1] > windows[window, 0]
-        found.append(np.stack((window[meets], span[meets])))
-    window, span = np.concatenate(found, axis=1)
+        pairs.append(np.stack((window[meets], span[meets])))
+    window, span = np.concatenate(pairs, axis=1)
     return window, span
 
 

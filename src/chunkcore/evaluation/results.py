@@ -88,7 +88,9 @@ class Report(Frame):
         return self.located.get("unlocated", 0) / max(1, sum(self.located.values()))
 
     def __repr__(self) -> str:
-        shown = "".join(f", {each} {each.show(self.mean(each))}{each.suffix}" for each in list(self.scores)[:1])
+        shown = "".join(
+            f", {measure} {measure.show(self.mean(measure))}{measure.suffix}" for measure in list(self.scores)[:1]
+        )
         return f"Report({self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions{shown})"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
@@ -99,9 +101,9 @@ class Report(Frame):
             "strategy": [self.name] * rows * count,
             "question": list(self.query_ids) * rows,
             "collection": list(self.collections) * rows,
-            "measure": [str(each) for each in self.scores for _ in range(count)],
-            "k": ["" if each.k is None else str(each.k) for each in self.scores for _ in range(count)],
-            "unit": [each.unit for each in self.scores for _ in range(count)],
+            "measure": [str(measure) for measure in self.scores for _ in range(count)],
+            "k": ["" if measure.k is None else str(measure.k) for measure in self.scores for _ in range(count)],
+            "unit": [measure.unit for measure in self.scores for _ in range(count)],
             "score": [score for values in self.scores.values() for score in values.tolist()],
         }
 
@@ -114,11 +116,11 @@ class Report(Frame):
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query. Raises `OptionError` if it was not evaluated."""
-        wanted = get_measure(measure)
-        if wanted not in self.scores:
-            known = ", ".join(map(str, self.scores))
-            raise OptionError(f"{self.name} was not evaluated with {wanted}: expected one of {known}")
-        return self.scores[wanted]
+        key = get_measure(measure)
+        if key not in self.scores:
+            names = ", ".join(map(str, self.scores))
+            raise OptionError(f"{self.name} was not evaluated with {key}: expected one of {names}")
+        return self.scores[key]
 
     def mean(self, measure: Measure | str) -> float:
         """The mean over the queries with a defined score; NaN if there are none."""
@@ -144,13 +146,13 @@ class Report(Frame):
         For a system that is asked once for each depth and budget. `run` stays this report's.
         """
         reports = [self, *others]
-        scores = {measure: values for each in reports for measure, values in each.scores.items()}
+        scores = {measure: values for report in reports for measure, values in report.scores.items()}
         return replace(
             self,
             scores={measure: scores[measure] for measure in measures},
-            retrieved_tokens={k: values for each in reports for k, values in each.retrieved_tokens.items()},
-            found={k: shares for each in reports for k, shares in each.found.items()},
-            seconds={**self.seconds, "score": sum(each.seconds.get("score", 0.0) for each in reports)},
+            retrieved_tokens={k: values for report in reports for k, values in report.retrieved_tokens.items()},
+            found={k: shares for report in reports for k, shares in report.found.items()},
+            seconds={**self.seconds, "score": sum(report.seconds.get("score", 0.0) for report in reports)},
         )
 
     def to_dict(self) -> dict[str, Any]:

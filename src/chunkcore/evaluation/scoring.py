@@ -205,12 +205,12 @@ class Scorer:
     def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
         documents = self.benchmark.documents
         if unit == "token":
-            known = self._token_counts
+            counted = self._token_counts
 
             def counts(texts: list[str]) -> Numbers:
-                new = [text for text in dict.fromkeys(texts) if text not in known]
-                known.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
-                return np.array([known[text] for text in texts], dtype=np.int64)
+                new = [text for text in dict.fromkeys(texts) if text not in counted]
+                counted.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
+                return np.array([counted[text] for text in texts], dtype=np.int64)
 
             return self.tokens, counts
         if unit == "sentence":

@@ -90,42 +90,42 @@ def boundary_scores(
     """
     if tolerance < 0:
         raise DataError(f"the tolerance is at least 0 units, got {tolerance}")
-    right, found = _begins(reference, count), _begins(hypothesis, count)
-    if not right and not found:
+    right, guessed = _begins(reference, count), _begins(hypothesis, count)
+    if not right and not guessed:
         return BoundaryScores(1.0, 1.0, 1.0)
     pairs = place = 0
     for start in right:
-        while place < len(found) and found[place] < start - tolerance:
+        while place < len(guessed) and guessed[place] < start - tolerance:
             place += 1
-        if place < len(found) and found[place] <= start + tolerance:
+        if place < len(guessed) and guessed[place] <= start + tolerance:
             pairs += 1
             place += 1
-    precision = pairs / len(found) if found else 0.0
+    precision = pairs / len(guessed) if guessed else 0.0
     recall = pairs / len(right) if right else 1.0
-    return BoundaryScores(precision, recall, 2 * pairs / (len(right) + len(found)))
+    return BoundaryScores(precision, recall, 2 * pairs / (len(right) + len(guessed)))
 
 
 def _begins(starts: Iterable[int], count: int) -> list[int]:
     try:
-        found = sorted({index(start) for start in starts})
+        begins = sorted({index(start) for start in starts})
     except TypeError as error:
         raise DataError(f"segments begin at whole numbers: {error}") from error
-    if found and not 0 < found[0] <= found[-1] < count:
-        wrong = found[0] if found[0] < 1 else found[-1]
+    if begins and not 0 < begins[0] <= begins[-1] < count:
+        wrong = begins[0] if begins[0] < 1 else begins[-1]
         raise DataError(f"segments of {count} units begin at 1 to {count - 1} (0 is left out), got {wrong}")
-    return found
+    return begins
 
 
 def _prepared(
     reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None
 ) -> tuple[Numbers, Numbers, int]:
-    known = list(reference)
+    right = list(reference)
     if window is None:
-        window = window_size(known, count)
+        window = window_size(right, count)
     if window < 1:
         raise DataError(f"the window is at least 1 unit, got {window}")
     segments = np.zeros((2, max(0, count)), dtype=np.int64)
-    for row, starts in zip(segments, (known, hypothesis), strict=True):
+    for row, starts in zip(segments, (right, hypothesis), strict=True):
         row[_begins(starts, count)] = 1
     first, second = segments.cumsum(axis=1)
     return first, second, window
@@ -164,8 +164,8 @@ def load_labelled(path: Path) -> list[LabelledText]:
 
 def _labelled(document: Document, place: str = "") -> LabelledText:
     place, text = place or f"document {document.id!r}", document.text
-    given, sentences = document.metadata.get("boundaries"), document.metadata.get("sentences")
-    boundaries = np.array(_boundaries(given, text, place), dtype=np.int64)
+    boundaries_given, sentences = document.metadata.get("boundaries"), document.metadata.get("sentences")
+    boundaries = np.array(_boundaries(boundaries_given, text, place), dtype=np.int64)
     ranges = sentence_ranges(text) if sentences is None else _sentences(sentences, text, place)
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     starts = starts[(starts > 0) & (starts < len(ranges))]
@@ -173,34 +173,34 @@ def _labelled(document: Document, place: str = "") -> LabelledText:
     return LabelledText(document.id, parts, starts, text, ranges, boundaries)
 
 
-def _boundaries(given: object, text: str, place: str) -> list[int]:
+def _boundaries(values: object, text: str, place: str) -> list[int]:
     expected = (
         f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {len(text)} characters'
     )
-    if not isinstance(given, list):
-        raise DataError(f"{expected}; got {_shown(given)}")
+    if not isinstance(values, list):
+        raise DataError(f"{expected}; got {_shown(values)}")
     before = -1
-    for each in given:
-        if type(each) is not int or not before < each < len(text):
-            raise DataError(f"{expected}; got {_shown(each)}{f' after {before}' if before >= 0 else ''}")
-        before = each
-    return given
+    for value in values:
+        if type(value) is not int or not before < value < len(text):
+            raise DataError(f"{expected}; got {_shown(value)}{f' after {before}' if before >= 0 else ''}")
+        before = value
+    return values
 
 
-def _sentences(given: object, text: str, place: str) -> Ranges:
+def _sentences(pairs: object, text: str, place: str) -> Ranges:
     expected = (
         f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie '
         f"outside the text, which has {len(text)} characters"
     )
-    if not isinstance(given, list):
-        raise DataError(f"{expected}; got {_shown(given)}")
+    if not isinstance(pairs, list):
+        raise DataError(f"{expected}; got {_shown(pairs)}")
     before = 0
-    for pair in given:
-        numbers = isinstance(pair, list) and [type(each) for each in pair] == [int, int]
+    for pair in pairs:
+        numbers = isinstance(pair, list) and [type(item) for item in pair] == [int, int]
         if not numbers or not before <= pair[0] < pair[1] <= len(text):
             raise DataError(f"{expected}; got {_shown(pair)}{f' after one that ends at {before}' if before else ''}")
         before = pair[1]
-    return np.array(given, dtype=np.int64).reshape(-1, 2)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _shown(value: object) -> str:
@@ -332,8 +332,8 @@ def score_segments(
         chunks: dict[str, list[Chunk]] = {text.id: [] for text in texts}
         for chunk in chunker.chunk_many((Document(text.id, text.text) for text in texts), workers=workers):
             chunks[chunk.document_id].append(chunk)
-        found = [_in_units(text, chunk_boundaries(chunks[text.id]), options.unit) for text in texts]
-        reports.append(_report(chunker.label, texts, found, options))
+        boundaries = [_in_units(text, chunk_boundaries(chunks[text.id]), options.unit) for text in texts]
+        reports.append(_report(chunker.label, texts, boundaries, options))
     return reports
 
 
@@ -348,9 +348,9 @@ def score_baselines(
     options = options or SegmentOptions()
     texts = _all_labelled(documents)
     sizes = [_size(text, options.unit) for text in texts]
-    known = sum(len(_gold(text, options.unit)) for text in texts)
-    step = max(1, round(sum(sizes) / (known + len(texts))))
-    rate = known / max(1, sum(max(0, size - 1) for size in sizes))
+    total = sum(len(_gold(text, options.unit)) for text in texts)
+    step = max(1, round(sum(sizes) / (total + len(texts))))
+    rate = total / max(1, sum(max(0, size - 1) for size in sizes))
     random = np.random.default_rng(seed)
     draws = [
         _report("", texts, [np.flatnonzero(random.random(max(0, size - 1)) < rate) + 1 for size in sizes], options)
@@ -376,14 +376,14 @@ def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
     [10, 20, 30]
     """
     spans = sorted((span.start, span.end, number) for number, chunk in enumerate(chunks) for span in chunk.spans)
-    found, reached, owner = [], 0, None
+    begins, reached, owner = [], 0, None
     for start, end, number in spans:
         if end <= reached:
             continue
         if number != owner:
-            found.append(max(start, reached))
+            begins.append(max(start, reached))
         reached, owner = end, number
-    return found[1:]
+    return begins[1:]
 
 
 def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
@@ -395,19 +395,19 @@ def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
 
 
 def _report(
-    name: str, texts: Sequence[LabelledText], found: Sequence[Numbers], options: SegmentOptions
+    name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers], options: SegmentOptions
 ) -> SegmentReport:
     columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
-    for number, (text, places) in enumerate(zip(texts, found, strict=True)):
+    for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
         size = _size(text, options.unit)
         if size >= 2:
             sought, seen = _gold(text, options.unit).tolist(), places.tolist()
-            measured = (each.compute(sought, seen, size, options.tolerance) for each in SEGMENT_MEASURES.values())
+            measured = (item.compute(sought, seen, size, options.tolerance) for item in SEGMENT_MEASURES.values())
             columns[:, number] = list(measured)
     return SegmentReport(
         name,
         tuple(text.id for text in texts),
-        np.array([len(places) + 1 for places in found], dtype=np.float64),
+        np.array([len(places) + 1 for places in boundaries], dtype=np.float64),
         dict(zip(SEGMENT_MEASURES, columns, strict=True)),
     )
 
@@ -437,4 +437,4 @@ def _past_space(text: str, offsets: Iterable[int]) -> Numbers:
         while offset < len(text) and text[offset].isspace():
             offset += 1
         moved.add(offset)
-    return np.array(sorted(each for each in moved if 0 < each < len(text)), dtype=np.int64)
+    return np.array(sorted(item for item in moved if 0 < item < len(text)), dtype=np.int64)

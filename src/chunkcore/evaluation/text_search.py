@@ -100,7 +100,7 @@ def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
     codes = code_points(text)
     distinct, which = np.unique(codes, return_inverse=True)
     folded = [reduce(chr(code)) for code in distinct.tolist()]
-    sizes = np.array([len(each) for each in folded], dtype=np.int64)
+    sizes = np.array([len(item) for item in folded], dtype=np.int64)
     first = np.cumsum(sizes) - sizes
     origins, places = ragged_indices(first[which], sizes[which])
     letters = code_points("".join(folded))[places]
@@ -146,7 +146,7 @@ class WindowHashes:
         self._bases: list[int] = [0, *np.cumsum([len(text) for text in texts]).tolist()]
         # Copies: a view would keep all hashes in memory.
         hashes = [_window_hashes(text, window)[::stride].copy() for text in texts]
-        places = [base + stride * np.arange(len(each)) for base, each in zip(self._bases, hashes, strict=False)]
+        places = [base + stride * np.arange(len(hashed)) for base, hashed in zip(self._bases, hashes, strict=False)]
         # A stable sort keeps the places of equal hashes in order.
         joined = np.concatenate([*hashes, np.empty(0, dtype=np.uint64)])
         order = np.argsort(joined, kind="stable")
@@ -160,11 +160,11 @@ class WindowHashes:
         residue of the stride. The rarest window of a residue is looked up, so that repetitive text costs nothing.
         """
         first, counts = self._look_up(text)
-        found = []
+        starts = []
         for residue in range(self._stride):
             rarest = residue + self._stride * int(np.argmin(counts[residue :: self._stride]))
-            found.append(self._places[first[rarest] : first[rarest] + counts[rarest]] - rarest)
-        places = np.unique(np.concatenate(found))
+            starts.append(self._places[first[rarest] : first[rarest] + counts[rarest]] - rarest)
+        places = np.unique(np.concatenate(starts))
         low, high = self._range(number)
         for place in places[(places >= low) & (places < high)].tolist():
             owner = bisect_right(self._bases, place) - 1
@@ -176,11 +176,11 @@ class WindowHashes:
         The rarest windows come first, up to `limit` hits.
         """
         first, counts = self._look_up(text)
-        known = np.flatnonzero(counts)
-        known = known[np.argsort(counts[known], kind="stable")]
-        known = known[np.cumsum(counts[known]) <= limit]
-        row, at = ragged_indices(first[known], counts[known])
-        offsets, places = known[row], self._places[at]
+        shared = np.flatnonzero(counts)
+        shared = shared[np.argsort(counts[shared], kind="stable")]
+        shared = shared[np.cumsum(counts[shared]) <= limit]
+        row, at = ragged_indices(first[shared], counts[shared])
+        offsets, places = shared[row], self._places[at]
         low, high = self._range(number)
         inside = (places >= low) & (places < high)
         offsets, places = offsets[inside], places[inside]

@@ -78,8 +78,8 @@ layouts: Registry[type[Layout]] = Registry(
 
 def known_layouts() -> list[Layout]:
     """Every layout, in the order of recognition."""
-    found = [each() for _, each in layouts.items()]
-    return sorted(found, key=lambda each: (each.by_content, each.order))
+    instances = [layout() for _, layout in layouts.items()]
+    return sorted(instances, key=lambda layout: (layout.by_content, layout.order))
 
 
 @layouts.register("chroma")
@@ -113,12 +113,12 @@ class ChunkcoreLayout(Layout):
 
 def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
     """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
-    own = root / "questions.jsonl"
-    given = own if questions is None else questions
-    left_out = [own, *leave_out, *([Path(given)] if isinstance(given, str | Path) else [])]
-    folder = root / "documents" if own.is_file() and (root / "documents").is_dir() else root
+    questions_file = root / "questions.jsonl"
+    source = questions_file if questions is None else questions
+    left_out = [questions_file, *leave_out, *([Path(source)] if isinstance(source, str | Path) else [])]
+    folder = root / "documents" if questions_file.is_file() and (root / "documents").is_dir() else root
     unread: dict[str, str] = {}
-    return Contents(load_documents(folder, leave_out=left_out, unread=unread), question_rows(given), unread)
+    return Contents(load_documents(folder, leave_out=left_out, unread=unread), question_rows(source), unread)
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
@@ -176,10 +176,14 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
         with suppress(ValueError, RecursionError):
             if isinstance(references := json.loads(row["references"] or ""), list):
                 told["evidence"] = [
-                    {"start": each.get("start_index"), "end": each.get("end_index"), "text": each.get("content")}
-                    if isinstance(each, dict)
-                    else each
-                    for each in references
+                    {
+                        "start": reference.get("start_index"),
+                        "end": reference.get("end_index"),
+                        "text": reference.get("content"),
+                    }
+                    if isinstance(reference, dict)
+                    else reference
+                    for reference in references
                 ]
         yield f"row {number}", {**{key: value for key, value in row.items() if key not in _COLUMNS}, **told}
 
@@ -216,13 +220,13 @@ def data_files(root: Path, suffixes: Collection[str]) -> list[Path]:
 def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> list[Path]:
     """The files whose first megabyte has all of these JSON keys; a warning names the others."""
     files = data_files(root, suffixes)
-    found = [file for file in files if set(keys) <= _keys_seen(file)]
-    others = [file.name for file in files if file not in found]
+    matching = [file for file in files if set(keys) <= _keys_seen(file)]
+    others = [file.name for file in files if file not in matching]
     if others:
         warnings.warn(
             f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}", stacklevel=3
         )
-    return found
+    return matching
 
 
 def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> str:
@@ -240,12 +244,12 @@ def regular_files(root: Path) -> Iterator[Path]:
         if place.is_file():
             yield place
         elif place.is_dir():
-            inside = [each for each in place.iterdir() if not each.name.startswith(".")]
-            waiting += sorted((each for each in inside if not (each.is_symlink() and each.is_dir())), reverse=True)
+            inside = [path for path in place.iterdir() if not path.name.startswith(".")]
+            waiting += sorted((item for item in inside if not (item.is_symlink() and item.is_dir())), reverse=True)
 
 
 def _keys_seen(file: Path) -> set[str]:
-    return {found.decode("ascii") for found in _KEY.findall(_head(file, _HEAD))}
+    return {key.decode("ascii") for key in _KEY.findall(_head(file, _HEAD))}
 
 
 def _head(file: Path, size: int) -> bytes:
@@ -282,24 +286,24 @@ class JsonNode(NamedTuple):
         if default is not None and self.value.get(key) is None:
             return default
         if key not in self.value:
-            known = ", ".join(map(repr, list(self.value)[:9])) or "nothing"
-            raise DataError(f"{self.place}: there is no {echo(key)}, but {known}")
+            keys = ", ".join(map(repr, list(self.value)[:9])) or "nothing"
+            raise DataError(f"{self.place}: there is no {echo(key)}, but {keys}")
         return _checked(self.value[key], kind, f"{self.place}: expected {key!r} to be")
 
     def nodes(self, key: str, default: list[Any] | None = None) -> list[JsonNode]:
         """The items of the list under a key, each with its place."""
         items = self.get(key, list, default)
-        return [JsonNode(each, f"{self.place}{self.joint}{key}[{number}]") for number, each in enumerate(items)]
+        return [JsonNode(value, f"{self.place}{self.joint}{key}[{number}]") for number, value in enumerate(items)]
 
     def texts(self, key: str, default: list[str] | None = None) -> list[str]:
         """The strings of the list under a key."""
-        return [_checked(each.value, str, f"{each.place}: expected") for each in self.nodes(key, default)]
+        return [_checked(node.value, str, f"{node.place}: expected") for node in self.nodes(key, default)]
 
 
-def _checked(found: object, kind: type[T], expected: str) -> T:
-    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-        raise DataError(f"{expected} {_KINDS[kind]}, got {shown_type(found)}")
-    return found
+def _checked(value: object, kind: type[T], expected: str) -> T:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise DataError(f"{expected} {_KINDS[kind]}, got {shown_type(value)}")
+    return value
 
 
 def shown_type(value: object) -> str:

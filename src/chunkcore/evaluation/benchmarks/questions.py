@@ -94,15 +94,15 @@ class EvidenceFinder:
         if not isinstance(entry.get("text"), str):
             got = ", ".join(map(repr, entry)) or "nothing"
             raise EvidenceError(f"evidence needs start and end, or text, got {got}")
-        found = self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+        context = self._excerpt(entry["text"], chosen, entry.get("occurrence"))
         if not isinstance(entry.get("inner"), tuple):
-            return found
+            return context
         start, answer = entry["inner"]  # an answer at an offset of its context
-        begin = found.span.start + start
-        seen = self._documents[found.document_id].text[begin : begin + len(answer)]
+        begin = context.span.start + start
+        seen = self._documents[context.document_id].text[begin : begin + len(answer)]
         if seen != answer:
             raise NotFoundError(f"at {start} of its context stands {quote(seen)}, not the answer {quote(answer)}")
-        return Evidence(found.document_id, Span(begin, begin + len(answer)))
+        return Evidence(context.document_id, Span(begin, begin + len(answer)))
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
@@ -170,7 +170,7 @@ class EvidenceFinder:
         # All documents' forms are kept, and the last single document's.
         if only not in self._loose:
             texts = LazySequence(attrgetter("text"), chosen)
-            self._loose = {name: each for name, each in self._loose.items() if not name}
+            self._loose = {name: searchable for name, searchable in self._loose.items() if not name}
             self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
         searched = self._loose[only]
         for owner, start in searched.places(sought, None):
@@ -183,8 +183,8 @@ class EvidenceFinder:
             return ((document, start) for document in chosen for start in occurrences(document.text, text))
         texts = LazySequence(attrgetter("text"), self._listed)
         self._index = self._index or WindowHashes(texts, window=_WINDOW, stride=_STRIDE)
-        found = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
-        return ((document, start) for document, start in found if document.text.startswith(text, start))
+        candidates = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
+        return ((document, start) for document, start in candidates if document.text.startswith(text, start))
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         """What resembles a missing excerpt; or that a document was not read."""
@@ -192,11 +192,11 @@ class EvidenceFinder:
         if self._hints:
             self._hints -= 1
             self._aligner = self._aligner or Aligner(self._listed)
-            found = self._aligner.locate(text, document_id=only)
-            for span in found.spans:
-                place = f"in {found.document_id!r} at {span.start}-{span.end}"
-                if found.match in ("fuzzy", "part"):
-                    return f"; what resembles it most (certainty {found.certainty:.2f}) stands {place}"
+            located = self._aligner.locate(text, document_id=only)
+            for span in located.spans:
+                place = f"in {located.document_id!r} at {span.start}-{span.end}"
+                if located.match in ("fuzzy", "part"):
+                    return f"; what resembles it most (certainty {located.certainty:.2f}) stands {place}"
                 return f"; with other white space or spelling it stands {place}"
         if not self._unread or only:
             return ""
@@ -205,16 +205,16 @@ class EvidenceFinder:
         return f"; {name!r} was not read, as it {reason}{others}"
 
 
-def document_name(given: Any) -> str:
+def document_name(name: Any) -> str:
     """The document id that a question or its evidence names; numbers become strings, as in a ``documents.jsonl``.
 
     Raises `EvidenceError`: neither a string nor a whole number.
     """
-    if isinstance(given, str):
-        return given
-    if type(given) is not int:
-        raise EvidenceError(f"a document is named with a string or a whole number, got {echo(given)}")
-    return str(given)
+    if isinstance(name, str):
+        return name
+    if type(name) is not int:
+        raise EvidenceError(f"a document is named with a string or a whole number, got {echo(name)}")
+    return str(name)
 
 
 QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
@@ -246,10 +246,10 @@ class QuestionReader:
         """Read one row; `place` names it in messages."""
         identity = "" if row.get("id") is None else str(row["id"])
         numbered = (f"q{number}" for number in count(len(self._seen) + 1))
-        identity = identity or next(each for each in numbered if each not in self._seen and each not in self._given)
+        identity = identity or next(item for item in numbered if item not in self._seen and item not in self._given)
         if identity in self._seen:
-            told = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
-            self.repeated.append(DataProblem(identity, told, "repeated-id"))
+            reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
+            self.repeated.append(DataProblem(identity, reason, "repeated-id"))
             return
         self._seen[identity] = place
         try:
@@ -331,25 +331,31 @@ def _read_list(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("["):
         for read in (json.loads, ast.literal_eval):
             try:
-                found = read(value)
+                parsed = read(value)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-            if isinstance(found, list):
-                return found
+            if isinstance(parsed, list):
+                return parsed
     return value
 
 
 def _answers(row: Mapping[str, Any]) -> list[tuple[int, str]]:
     """The starts and texts of a row's answers, each once."""
-    told = row.get("answers")
+    answers = row.get("answers")
     texts: Any = (
-        told.get("text") if isinstance(told, Mapping) else told if isinstance(told, list) else row.get("answer")
+        answers.get("text")
+        if isinstance(answers, Mapping)
+        else answers
+        if isinstance(answers, list)
+        else row.get("answer")
     )
-    starts = told.get("answer_start") if isinstance(told, Mapping) else row.get("answer_start")
-    if isinstance(texts, list) and all(isinstance(each, Mapping) for each in texts):
-        texts, starts = [each.get("text") for each in texts], [each.get("answer_start") for each in texts]
-    texts, starts = (each if isinstance(each, list) else [each] for each in (texts, starts))
-    starts = [int(each) if isinstance(each, str) and each.isdecimal() and len(each) < 12 else each for each in starts]
+    starts = answers.get("answer_start") if isinstance(answers, Mapping) else row.get("answer_start")
+    if isinstance(texts, list) and all(isinstance(text, Mapping) for text in texts):
+        texts, starts = [text.get("text") for text in texts], [text.get("answer_start") for text in texts]
+    texts, starts = (text if isinstance(text, list) else [text] for text in (texts, starts))
+    starts = [
+        int(start) if isinstance(start, str) and start.isdecimal() and len(start) < 12 else start for start in starts
+    ]
     pairs = zip(starts, texts, strict=False)
     return list(dict.fromkeys((at, text) for at, text in pairs if type(at) is int and isinstance(text, str) and text))
 
@@ -363,7 +369,7 @@ def _entries(row: Mapping[str, Any]) -> list[Any]:
     spans = row.get("spans")
     if spans is None:
         return evidence or []
-    if not isinstance(spans, list) or not all(isinstance(each, list) and len(each) == 2 for each in spans):
+    if not isinstance(spans, list) or not all(isinstance(span, list) and len(span) == 2 for span in spans):
         raise EvidenceError("spans is a list of pairs [start, end]")
     texts = evidence or [None] * len(spans)
     if len(texts) != len(spans):

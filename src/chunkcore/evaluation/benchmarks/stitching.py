@@ -127,7 +127,7 @@ def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, i
 
 
 def _moved_query(query: Query, places: Mapping[str, tuple[str, int]]) -> Query:
-    moved = ((each.span, *places[each.document_id]) for each in query.evidence)
+    moved = ((piece.span, *places[piece.document_id]) for piece in query.evidence)
     evidence = tuple(Evidence(name, _moved(span, start)) for span, name, start in moved)
     named = query.metadata.get("document_id")
     place = places.get(named) if isinstance(named, str) else None
@@ -163,13 +163,13 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
     """
     texts = {document.id: document.text for document in benchmark.documents}
     documents = []
-    for each in benchmark.documents:
-        row: dict[str, Any] = {"id": each.id, "text": each.text}
-        row |= {"metadata": dict(each.metadata)} if each.metadata else {}
-        row |= {"marks": [mark.to_dict() for mark in each.marks]} if each.marks else {}
-        documents.append(_line(row, each.text, f"document {each.id!r}"))
-    asked = (*benchmark.queries, *benchmark.without_evidence)
-    questions = [_line(_question(each, texts), each.text, f"query {each.id!r}") for each in asked]
+    for document in benchmark.documents:
+        row: dict[str, Any] = {"id": document.id, "text": document.text}
+        row |= {"metadata": dict(document.metadata)} if document.metadata else {}
+        row |= {"marks": [mark.to_dict() for mark in document.marks]} if document.marks else {}
+        documents.append(_line(row, document.text, f"document {document.id!r}"))
+    queries = (*benchmark.queries, *benchmark.without_evidence)
+    questions = [_line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries]
     first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
     return write_text(first, "".join(documents)), write_text(second, "".join(questions))
 
@@ -180,15 +180,15 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
         raise DataError(f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise")
     evidence = [
         {
-            "document_id": each.document_id,
-            "start": each.span.start,
-            "end": each.span.end,
-            "text": each.span.slice(texts[each.document_id]),
+            "document_id": piece.document_id,
+            "start": piece.span.start,
+            "end": piece.span.end,
+            "text": piece.span.slice(texts[piece.document_id]),
         }
-        for each in query.evidence
+        for piece in query.evidence
     ]
-    told = {"evidence": evidence} if evidence else {"without_evidence": True}
-    row = {"id": query.id, "question": query.text, **told, "collection": query.collection}
+    places = {"evidence": evidence} if evidence else {"without_evidence": True}
+    row = {"id": query.id, "question": query.text, **places, "collection": query.collection}
     return row | dict(query.metadata)
 
 

@@ -288,7 +288,7 @@ def _meant(name: str) -> str:
 
 def known_measures() -> list[type[Measure]]:
     """Every measure's class, in column order."""
-    return sorted((each for _, each in measures.items()), key=lambda each: each.order)
+    return sorted((cls for _, cls in measures.items()), key=lambda cls: cls.order)
 
 
 def retrieval_measures(chosen: Iterable[Measure | str]) -> list[RetrievalMeasure]:
@@ -311,12 +311,12 @@ def measures_at(ks: Iterable[Depth] = DEFAULT_DEPTHS, units: Iterable[Unit] = ("
     ['Recall@5', 'Precision@5', 'IoU@5', 'F1@5', 'PrecisionOmega']
     """
     depths = list(ks)
-    found = []
+    chosen = []
     for unit in units:
-        usual = [each for each in known_measures() if each.usual and unit in each.units]
-        found += [each(k, unit) for k in depths for each in usual if each.depth != "none"]
-        found += [each(None, unit) for each in usual if each.depth == "none"]
-    return found
+        usual = [cls for cls in known_measures() if cls.usual and unit in cls.units]
+        chosen += [kind(k, unit) for k in depths for kind in usual if kind.depth != "none"]
+        chosen += [kind(None, unit) for kind in usual if kind.depth == "none"]
+    return chosen
 
 
 def _is_depth(k: object) -> bool:
@@ -331,8 +331,8 @@ def budget_of(k: object) -> int | None:
     >>> budget_of("4096tok"), budget_of(5), budget_of("min")
     (4096, None, None)
     """
-    found = _BUDGET.fullmatch(k) if isinstance(k, str) else None
-    return int(found[1]) if found else None
+    match = _BUDGET.fullmatch(k) if isinstance(k, str) else None
+    return int(match[1]) if match else None
 
 
 def describe_depth(k: Depth) -> str:

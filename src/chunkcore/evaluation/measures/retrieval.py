@@ -134,9 +134,9 @@ class MAP(RetrievalMeasure):
 
     def compute(self, counts: Counts) -> Scores:
         ranking = counts.ranking
-        found = ranking.before(ranking.new) + ranking.new
+        relevant = ranking.before(ranking.new) + ranking.new
         seen = ranking.before(ranking.sizes) + ranking.sizes
-        return divide(ranking.sum(ranking.new * divide(found, seen)), counts.relevant)
+        return divide(ranking.sum(ranking.new * divide(relevant, seen)), counts.relevant)
 
 
 @measures.register("nDCG")

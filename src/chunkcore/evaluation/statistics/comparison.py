@@ -119,7 +119,7 @@ class Comparison(Frame):
         """
         names = [report.name for report in self.reports]
         ends = [self.intervals.get(name, (math.nan, math.nan)) for name in names]
-        tokens = [math.nan if self.measure.k is None else each.mean_tokens(self.measure.k) for each in self.reports]
+        tokens = [math.nan if self.measure.k is None else report.mean_tokens(self.measure.k) for report in self.reports]
         return {
             "strategy": names,
             "measure": [str(self.measure)] * len(names),
@@ -163,7 +163,7 @@ class Comparison(Frame):
             return None
         first, rival = (report for name in self.tied[:2] for report in self.standing if report.name == name)
         apart = first.values(self.measure) - rival.values(self.measure)
-        shared = 1 - (1 - self.confidence) / sum(not each.distinct for each in self.differences)
+        shared = 1 - (1 - self.confidence) / sum(not difference.distinct for difference in self.differences)
         labels = _labels(first, self.by)
         low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=labels)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
@@ -177,8 +177,8 @@ class Comparison(Frame):
     def ranked(self) -> tuple[Report, ...]:
         """All reports, the best mean first; ties in the given order; last those in which the measure is undefined."""
         means = {report.name: _sign(self.measure) * report.mean(self.measure) for report in self.reports}
-        known = {name: -math.inf if math.isnan(value) else value for name, value in means.items()}
-        return tuple(sorted(self.reports, key=lambda report: -known[report.name]))
+        keys = {name: -math.inf if math.isnan(value) else value for name, value in means.items()}
+        return tuple(sorted(self.reports, key=lambda report: -keys[report.name]))
 
     @cached_property
     def standing(self) -> tuple[Report, ...]:
@@ -193,7 +193,7 @@ class Comparison(Frame):
 
     @cached_property
     def _pairs(self) -> dict[tuple[str, str], Difference]:
-        return {(each.a, each.b): each for each in self.differences}
+        return {(difference.a, difference.b): difference for difference in self.differences}
 
     def with_measure(self, measure: Measure) -> Comparison | None:
         """The comparison by another measure, at the same settings, cached; None if a report lacks the measure."""
@@ -274,7 +274,7 @@ def compare(
     """
     _check(reports, resamples, confidence, margin, check)
     usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
-    scored = (each for each in (*usual, *reports[0].scores) if all(each in report.scores for report in reports))
+    scored = (score for score in (*usual, *reports[0].scores) if all(score in report.scores for report in reports))
     measure = get_measure(measure) if measure else next(scored, usual[0])
     names = [report.name for report in reports]
     columns = np.column_stack([report.values(measure) for report in reports])
@@ -370,15 +370,15 @@ def _differences(
     low, high = (ends.tolist() for ends in intervals(means, units, confidence))
     # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
     narrow, wide = (ends.tolist() for ends in intervals(means, units, max(0.0, 1 - 2 * alpha)))
-    found = []
+    differences = []
     for number, (a, b) in enumerate(pairs):
-        known = apart[~np.isnan(apart[:, number]), number]
-        mean = float(known.mean()) if len(known) else math.nan
-        deviation = float(known.std(ddof=1)) if len(known) > 1 else 0.0
-        unalike = int(np.count_nonzero(known))
+        defined = apart[~np.isnan(apart[:, number]), number]
+        mean = float(defined.mean()) if len(defined) else math.nan
+        deviation = float(defined.std(ddof=1)) if len(defined) > 1 else 0.0
+        unalike = int(np.count_nonzero(defined))
         # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
         unseen = 0.0 if unalike >= FEWEST_UNALIKE else -math.log(alpha) / max(1, int(units[number]))
-        found.append(
+        differences.append(
             Difference(
                 a,
                 b,
@@ -392,11 +392,11 @@ def _differences(
                 adjusted_p=adjusted[number],
                 equivalent=-margin < narrow[number] and wide[number] < margin and unseen < margin,
                 effect=mean / deviation if deviation > 1e-12 else math.nan,
-                wins=int(np.count_nonzero(known > 0)),
-                losses=int(np.count_nonzero(known < 0)),
+                wins=int(np.count_nonzero(defined > 0)),
+                losses=int(np.count_nonzero(defined < 0)),
             )
         )
-    return tuple(found)
+    return tuple(differences)
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -419,24 +419,24 @@ def _opening(comparison: Comparison) -> str:
     measure, first, standing = comparison.measure, comparison.standing[0], len(comparison.standing)
     queries = int(np.count_nonzero(~np.isnan(first.values(measure))))
     low, high = comparison.intervals[first.name]
-    asked = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
+    questions = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
     if comparison.by == "document":
         documents = len(set(first.documents))
-        asked += f" about {documents:,} documents, which were resampled whole"
+        questions += f" about {documents:,} documents, which were resampled whole"
     interval = f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
     score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval})"
     most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if standing == 1:
-        return f"{first.name} has a {measure} of {score} over {asked}."
+        return f"{first.name} has a {measure} of {score} over {questions}."
     if comparison.best is not None:
         others = "the other strategy" if standing == 2 else f"each of the {standing - 1} other strategies"
         return (
-            f"{first.name} is best: its {measure} is {score} over {asked}, "
+            f"{first.name} is best: its {measure} is {score} over {questions}, "
             f"{more} than that of {others} by more than chance explains."
         )
     drawn = "these questions" if comparison.by == "question" else "these documents"
     share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of {drawn}"
-    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {asked}"
+    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {questions}"
     if len(comparison.tied) == 1:
         return f"{highest}, but {share}, which is less than {100 * comparison.check:g} %."
     return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
@@ -481,16 +481,16 @@ def _cost(comparison: Comparison, lead: Difference) -> str:
         return ""
     named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
     costs = {report.name: report.mean_tokens(k) for report in comparison.standing if report.name in named}
-    known = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
-    if len(known) < 2:
+    prices = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
+    if len(prices) < 2:
         return ""
-    listed = ", ".join(f"{name} {cost:,.0f}" for name, cost in known.items())
-    least = min(map(round, known.values()))
-    cheapest = [name for name, cost in known.items() if round(cost) == least]
-    told = f"{enumerated(cheapest)} {'is' if len(cheapest) == 1 else 'are'} the cheapest of these"
-    if len(cheapest) == len(known):
-        told = "they cost the same"
-    return f"Retrieved tokens per query: {listed}; {told}."
+    listed = ", ".join(f"{name} {cost:,.0f}" for name, cost in prices.items())
+    least = min(map(round, prices.values()))
+    cheapest = [name for name, cost in prices.items() if round(cost) == least]
+    sentence = f"{enumerated(cheapest)} {'is' if len(cheapest) == 1 else 'are'} the cheapest of these"
+    if len(cheapest) == len(prices):
+        sentence = "they cost the same"
+    return f"Retrieved tokens per query: {listed}; {sentence}."
 
 
 def _gaps(comparison: Comparison) -> str:

@@ -104,8 +104,8 @@ def check_requirement(
     low, high = comparison.intervals[report.name]
     count = int(np.count_nonzero(~np.isnan(values)))
     interval = f"{_shown(measure, low)} to {_shown(measure, high)}"
-    asked = f"{count:,} question{'' if count == 1 else 's'}"
-    about = f"{measure} is {_shown(measure, mean)} ({100 * confidence:g} % interval {interval}, {asked})"
+    questions = f"{count:,} question{'' if count == 1 else 's'}"
+    about = f"{measure} is {_shown(measure, mean)} ({100 * confidence:g} % interval {interval}, {questions})"
     limit = f"the required {_shown(measure, bound)}"
     more = measure.higher_is_better
     worst, best = (low, high) if more else (-high, -low)
@@ -147,8 +147,8 @@ def check_baseline(
     >>> check_baseline(now, before, recall).failed, check_baseline(before, now, recall).failed
     (True, False)
     """
-    known = set(earlier.query_ids)
-    common = [query for query in report.query_ids if query in known]
+    earlier_ids = set(earlier.query_ids)
+    common = [query for query in report.query_ids if query in earlier_ids]
     if not common:
         one, other = (repr(next(iter(side.query_ids), "none")) for side in (report, earlier))
         raise DataError(
@@ -183,8 +183,8 @@ def check_baseline(
     interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
     apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
     others = "".join(f", {count:,} {what}" for count, what in apart if count)
-    asked = f"{len(common):,} {'common ' * bool(others)}questions{others}"
-    where = f"on {asked} ({100 * confidence:g} % interval of the change {interval})"
+    questions = f"{len(common):,} {'common ' * bool(others)}questions{others}"
+    where = f"on {questions} ({100 * confidence:g} % interval of the change {interval})"
     moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
     return _judged(
         report.name,
@@ -232,7 +232,7 @@ class Gate:
             for report in reports
         ]
         for report, earlier in self._pairs(reports):
-            measures = [each for each in dict.fromkeys([verdict_by, *self.measures]) if each in earlier.scores]
+            measures = [fromkey for fromkey in dict.fromkeys([verdict_by, *self.measures]) if fromkey in earlier.scores]
             # The verdict's measure is needed: if it was not scored before, the error says so.
             for measure in measures if verdict_by in earlier.scores else [verdict_by]:
                 checks.append(check_baseline(report, earlier, measure, resamples=resamples, seed=seed))  # noqa: PERF401

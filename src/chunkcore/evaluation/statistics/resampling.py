@@ -21,17 +21,17 @@ FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothi
 
 def mean_std(values: Scores | Numbers) -> tuple[float, float, int]:
     """Mean, population standard deviation and count, without NaN; NaN, NaN, 0 if nothing is left."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    defined = values[~np.isnan(values)]
+    if not len(defined):
         return math.nan, math.nan, 0
-    return float(known.mean()), float(known.std()), len(known)
+    return float(defined.mean()), float(defined.std()), len(defined)
 
 
 def column_means(columns: Scores) -> Scores:
     """Each column's mean without NaN; NaN for an empty column."""
-    known = ~np.isnan(columns)
-    counts = known.sum(axis=0)
-    sums = np.where(known, columns, 0.0).sum(axis=0)
+    defined = ~np.isnan(columns)
+    counts = defined.sum(axis=0)
+    sums = np.where(defined, columns, 0.0).sum(axis=0)
     means: Scores = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return means
 
@@ -113,13 +113,13 @@ def share_intervals(
     >>> [round(float(end[0]), 3) for end in share_intervals(one, resampled_means(one, resamples=9, seed=0), 0.95)]
     [0.878, 1.0]
     """
-    known = cluster_sums(~np.isnan(columns), clusters)
+    counts = cluster_sums(~np.isnan(columns), clusters)
     values = cluster_sums(np.nan_to_num(columns), clusters)
-    units = np.count_nonzero(known, axis=0)
+    units = np.count_nonzero(counts, axis=0)
     low, high = intervals(means, units, confidence)
     with np.errstate(divide="ignore", invalid="ignore"):  # an empty column is NaN, as intended
-        mean = values.sum(axis=0) / known.sum(axis=0)
-        apart = (values - mean * known) * units / known.sum(axis=0)
+        mean = values.sum(axis=0) / counts.sum(axis=0)
+        apart = (values - mean * counts) * units / counts.sum(axis=0)
         error = np.sqrt(np.sum(apart**2, axis=0) / (units - 1) / units)
         skew = np.sum(apart**3, axis=0) / np.sum(apart**2, axis=0) ** 1.5
     for column in np.flatnonzero(units).tolist():
@@ -157,7 +157,7 @@ def score_interval(mean: float, error: float, reach: float, units: int, skew: fl
 
 def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Sequence[str] | None = None) -> Scores:
     """Each column's mean in each resample: float64, shape (resamples, columns); NaN if all drawn values are."""
-    known = cluster_sums(~np.isnan(columns), clusters)
+    counts = cluster_sums(~np.isnan(columns), clusters)
     values = cluster_sums(np.nan_to_num(columns), clusters)
     means = np.full((resamples, columns.shape[1]), np.nan)
     units = len(values)
@@ -170,7 +170,7 @@ def resampled_means(columns: Scores, *, resamples: int, seed: int, clusters: Seq
             drawn += (np.arange(len(some)) * units)[:, None]
             times = np.bincount(drawn.reshape(-1), minlength=len(some) * units)
             weights = times.reshape(len(some), units).astype(np.float64)
-            below = weights @ known
+            below = weights @ counts
             np.divide(weights @ values, below, out=some, where=below > 0)
     return means
 
@@ -256,8 +256,8 @@ def holm(p_values: Scores) -> Scores:
     [0.03, 0.06, 0.06]
     """
     adjusted = np.full(len(p_values), np.nan)
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known], kind="stable")]
+    defined = np.flatnonzero(~np.isnan(p_values))
+    order = defined[np.argsort(p_values[defined], kind="stable")]
     steps = p_values[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
     return adjusted
@@ -279,11 +279,11 @@ def questions_to_show(
     >>> [round(end) for end in questions_to_show(0.1, np.tile([0.3, -0.3, 0.0], 30))]
     [42, 53]
     """
-    known = ~np.isnan(differences)
-    apart = differences[known]
+    defined = ~np.isnan(differences)
+    apart = differences[defined]
     if np.count_nonzero(apart) < FEWEST_UNALIKE or not margin:
         return math.nan, math.nan
-    labels = None if clusters is None else [name for name, kept in zip(clusters, known.tolist(), strict=True) if kept]
+    labels = None if clusters is None else [name for name, kept in zip(clusters, defined.tolist(), strict=True) if kept]
     sums, sizes = cluster_sums(np.column_stack([apart - apart.mean(), np.ones(len(apart))]), labels).T
     # What a question adds to the variance of the sum, unit by unit, as a share of the most that it can.
     most = float(max(np.max(sizes**2), np.max(sums**2)))
@@ -296,8 +296,8 @@ def questions_to_show(
     reach = student_quantile(0.95, len(squares) - 1)
     ends = score_interval(float(squares.mean()), error, reach, len(squares), skew)
     quantiles = NormalDist().inv_cdf(0.5 + confidence / 2) + NormalDist().inv_cdf(_POWER)
-    each = quantiles**2 * most * len(squares) / len(apart) / margin**2
-    return ends[0] * each, ends[1] * each
+    per_share = quantiles**2 * most * len(squares) / len(apart) / margin**2
+    return ends[0] * per_share, ends[1] * per_share
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
