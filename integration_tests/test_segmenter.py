@@ -62,8 +62,6 @@ def test_training_from_the_shell_gives_weights_that_the_strategy_cuts_with(
         "2",
         "--hidden",
         "8",
-        "--checkpoint",
-        str(tmp_path / "state"),
         "--cache",
         str(tmp_path / "c"),
     ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import os
 import socket
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from chunkcore.archives import unzip
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
@@ -93,24 +90,6 @@ def test_a_device_is_no_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) 
     os.close(write_end)
     assert main(["chunk", f"/dev/fd/{read_end}"]) == 0
     os.close(read_end)
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("a" * 300, "name is too long"),
-        ("b/" * 3000 + "c", "too long"),
-        ("a\x1b[31m.txt", r"a\\x1b.*control char"),
-    ],
-)
-def test_names_in_an_archive_that_no_file_should_have(name: str, told: str, tmp_path: Path) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(name, "text")
-    (tmp_path / "a.zip").write_bytes(packed.getvalue())
-    with pytest.raises(DataError, match=told) as found:
-        unzip(tmp_path / "a.zip", tmp_path / "in")
-    assert len(str(found.value)) < 300
 
 
 def test_without_a_network_an_unknown_model_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

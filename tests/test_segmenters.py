@@ -494,40 +494,6 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others():
     assert other.fingerprint != first.fingerprint
 
 
-@pytest.mark.parametrize("stop", [(0, 1), (0, 3), (1, 2)])
-def test_interrupted_training_ends_with_the_weights_that_it_would_have_had(tmp_path, stop):
-    pytest.importorskip("torch")
-    whole = train_tagger(TOYS[:8], TOYS[8:12], QUICK, embedder="fake")
-    seen = []
-
-    def interrupt(member, epoch, loss, dev):
-        seen.append((member, epoch))
-        if (member, epoch) == stop and len(seen) == 3 * stop[0] + stop[1]:
-            raise KeyboardInterrupt
-
-    arguments = {"embedder": "fake", "checkpoint": tmp_path / "state.safetensors", "progress": interrupt}
-    with pytest.raises(KeyboardInterrupt):
-        train_tagger(TOYS[:8], TOYS[8:12], QUICK, **arguments)
-    again = train_tagger(TOYS[:8], TOYS[8:12], QUICK, **arguments)
-    assert again.fingerprint == whole.fingerprint
-    assert seen == [(member, epoch) for member in range(2) for epoch in range(1, 4)]
-
-
-def test_a_checkpoint_of_another_training_is_refused(tmp_path):
-    pytest.importorskip("torch")
-    path = tmp_path / "state.safetensors"
-    quick = Training(**{**QUICK.__dict__, "members": 1, "epochs": 1})
-    train_tagger(TOYS[:3], TOYS[3:5], quick, embedder="fake", checkpoint=path)
-    with pytest.raises(DataError, match="with other options or texts: delete it"):
-        train_tagger(TOYS[:4], TOYS[3:5], quick, embedder="fake", checkpoint=path)
-    path.write_bytes(b"half")
-    with pytest.raises(DataError, match=r"cannot be read .* delete it to begin anew"):
-        train_tagger(TOYS[:3], TOYS[3:5], quick, embedder="fake", checkpoint=path)
-    save_tagger(small_tagger(), path)
-    with pytest.raises(DataError, match="is no checkpoint"):
-        train_tagger(TOYS[:3], TOYS[3:5], quick, embedder="fake", checkpoint=path)
-
-
 def test_training_stops_when_it_gets_no_better():
     pytest.importorskip("torch")
     seen = []

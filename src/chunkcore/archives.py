@@ -1,14 +1,11 @@
-"""ZIP files, unpacked within limits."""
+"""Members of ZIP files, read within limits."""
 
 from __future__ import annotations
 
 import errno
-import stat
-import unicodedata
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from chunkcore.errors import DataError, echo
@@ -19,39 +16,8 @@ if TYPE_CHECKING:
 _BLOCK = 1024**2
 _RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
 _ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
-_FILES = 200_000
 _MEMBERS = 10_000
 _ENCRYPTED = 0x1
-
-
-def unzip(archive: Path, folder: Path) -> None:
-    """Unpack a ZIP file into an empty folder.
-
-    Verified checksums do not replace the checks here: some publishers state an MD5, which can be forged.
-
-    Raises:
-        DataError: as `ArchiveMembers`; or a name leads out of the folder, is a link or is there twice. Files unpacked
-            before stay.
-        OSError: the files cannot be written.
-    """
-    with archive.open("rb") as file:
-        _unpack(ArchiveMembers(file, str(archive), _FILES), archive, folder)
-
-
-def _unpack(opened: ArchiveMembers, archive: Path, folder: Path) -> None:
-    for member in opened.members:
-        target = folder / _safe(member, archive)
-        try:
-            (target if member.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
-            if not member.is_dir():
-                with target.open("xb") as file:
-                    file.writelines(opened.blocks(member))
-        except FileExistsError as error:
-            raise DataError(f"{archive} has the file {error.filename} twice") from error
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            raise DataError(f"{archive.name} has the file {echo(member.filename)}, whose name is too long") from error
 
 
 class ArchiveMembers:
@@ -114,16 +80,3 @@ class ArchiveMembers:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:  # of a seek before the file's beginning
                 raise
             raise DataError(f"{self._archive} is damaged, or no ZIP file: {error}") from error
-
-
-def _safe(member: ZipInfo, archive: Path) -> PurePosixPath:
-    name = PurePosixPath(member.filename)
-    kind = stat.S_IFMT(member.external_attr >> 16)
-    leads_out = name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename
-    if leads_out or not name.parts:
-        raise DataError(f"{archive.name} has a file {echo(member.filename)}, which would lead out of its folder")
-    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in member.filename):
-        raise DataError(f"{archive.name} has a file {echo(member.filename)}, whose name has control characters")
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise DataError(f"{archive.name} has {echo(member.filename)}, which is no plain file")
-    return name

@@ -1,12 +1,10 @@
-"""Training of a `Tagger` with PyTorch: seeded, with early stopping and checkpoints."""
+"""Training of a `Tagger` with PyTorch: seeded, with early stopping."""
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -287,24 +285,22 @@ def train_tagger(
     training: Training,
     *,
     embedder: str,
-    checkpoint: Path | None = None,
     progress: Callable[[int, int, float, float], None] | None = None,
 ) -> Tagger:
     """Train a tagger: cross-entropy of "a segment begins here", with Adam.
 
     The best epoch of each network and the threshold are chosen on `dev`, whole and with segments cut short. The
     threshold has the lowest Pk of those that find as many segments as there are, within a fifth. PyTorch runs in one
-    thread: the same machine gives the same weights, also after an interruption.
+    thread: the same machine gives the same weights.
 
     Args:
         train: texts to learn from.
         dev: texts to choose by.
         training: the options.
         embedder: the name of the model that made the vectors.
-        checkpoint: a file for the state after each epoch; training resumes from it.
         progress: called after each epoch with network, epoch, and the training and development loss.
 
-    Raises `DataError`: no texts of enough sentences, or the checkpoint is of another training.
+    Raises `DataError`: no texts of enough sentences.
     """
     torch = needed("torch", "training", "train a segmenter")
     for texts, what in ((train, "train on"), (dev, "choose by")):
@@ -312,7 +308,7 @@ def train_tagger(
             raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
     dev = [*dev, *(text for length in _LENGTHS[1::2] for text in shortened(dev, length, training.seed))]
     with _one_thread(torch):
-        tensors = _Course(torch, train, dev, training, checkpoint, progress or (lambda *_: None)).run()
+        tensors = _Course(torch, train, dev, training, progress or (lambda *_: None)).run()
     settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
     tagger = Tagger({name: each.numpy().astype(np.float16) for name, each in tensors.items()}, settings)
     return Tagger(tagger.tensors, replace(settings, threshold=_threshold(tagger, dev)))
@@ -354,7 +350,6 @@ class _Course:
         train: Sequence[Labelled],
         dev: Sequence[Labelled],
         training: Training,
-        checkpoint: Path | None,
         progress: Callable[[int, int, float, float], None],
     ) -> None:
         self.torch = torch
@@ -362,46 +357,34 @@ class _Course:
         self.texts = VariedTexts(train, training)
         self.dev = whole_texts(dev, training)
         self.width = train[0].rows.shape[1] - EXTRA + features_beside(training.windows)
-        self.checkpoint = checkpoint
-        self.identity = _identity(training, train, dev)
         self.progress = progress
 
     def run(self) -> dict[str, Any]:
         """The best weights of each network, named "<network>.<weight>"."""
-        state = self._load() or {"member": 0, "done": {}}
-        for member in range(state["member"], self.training.members):
-            best = self._fit(state)
-            done = state["done"] | {f"{member}.{name}": each for name, each in best.items()}
-            state = {"member": member + 1, "done": done}
-        found: dict[str, Any] = state["done"]
-        return found
+        weights: dict[str, Any] = {}
+        for member in range(self.training.members):
+            weights |= {f"{member}.{name}": tensor for name, tensor in self._fit(member).items()}
+        return weights
 
-    def _fit(self, state: dict[str, Any]) -> dict[str, Any]:
-        member = state["member"]
+    def _fit(self, member: int) -> dict[str, Any]:
         self.torch.manual_seed(self._seed(member, 0))
         network = _network(self.torch, self.width, self.training)
         optimizer = self.torch.optim.Adam(network.parameters(), lr=self.training.rate)
-        epoch, stale, lowest = (state.get(name, start) for name, start in _BEGINNING)
-        best = state.get("best") or _weights(network)
-        if epoch:
-            network.load_state_dict(state["network"])
-            optimizer.load_state_dict(state["optimizer"])
-        while epoch < self.training.epochs and stale < self.training.patience:
+        best, lowest, stale = _weights(network), float("inf"), 0
+        for epoch in range(self.training.epochs):
             loss, dev_loss = self._epoch(network, optimizer, member, epoch)
-            epoch, stale = epoch + 1, stale + 1
+            stale += 1
             if dev_loss < lowest:
                 best, lowest, stale = _weights(network), dev_loss, 0
-            told = {"member": member, "epoch": epoch, "stale": stale, "lowest": lowest}
-            weights = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "best": best}
-            self._save({**told, **weights, "done": state["done"]})
-            self.progress(member, epoch, loss, dev_loss)
+            self.progress(member, epoch + 1, loss, dev_loss)
+            if stale >= self.training.patience:
+                break
         return best
 
     def _seed(self, member: int, epoch: int) -> int:
         return int(np.random.default_rng([self.training.seed, member, epoch]).integers(2**31))
 
     def _epoch(self, network: Any, optimizer: Any, member: int, epoch: int) -> tuple[float, float]:
-        # Draws depend on the epoch alone, so a resumed training repeats them.
         self.torch.manual_seed(self._seed(member, epoch + 1))
         network.train()
         losses = []
@@ -421,42 +404,6 @@ class _Course:
         inputs, labels, counted = (self.torch.from_numpy(each) for each in batch)
         losses = self.torch.nn.functional.binary_cross_entropy_with_logits(network(inputs), labels, reduction="none")
         return (losses * counted).sum() / counted.sum()
-
-    def _save(self, state: dict[str, Any]) -> None:
-        if self.checkpoint is not None:
-            data = io.BytesIO()
-            self.torch.save({"of": self.identity, **state}, data)
-            write_parts(self.checkpoint, [data.getvalue()])
-
-    def _load(self) -> dict[str, Any] | None:
-        if self.checkpoint is None or not self.checkpoint.exists():
-            return None
-        try:
-            state: dict[str, Any] = self.torch.load(io.BytesIO(self.checkpoint.read_bytes()), weights_only=True)
-            identity = state["of"]
-        except Exception as error:  # torch raises many kinds for a foreign file
-            raise DataError(
-                f"the checkpoint {str(self.checkpoint)!r} cannot be read or is no checkpoint of a training "
-                f"({type(error).__name__}): delete it to begin anew, or give another path"
-            ) from error
-        if identity != self.identity:
-            raise DataError(
-                f"the checkpoint {str(self.checkpoint)!r} is of a training with other options or texts: delete it to "
-                "begin anew, or give another path"
-            )
-        return state
-
-
-_BEGINNING = (("epoch", 0), ("stale", 0), ("lowest", float("inf")))
-
-
-def _identity(training: Training, *parts: Sequence[Labelled]) -> str:
-    digest = blake2b(json.dumps(asdict(training), sort_keys=True).encode(), digest_size=16)
-    for texts in parts:
-        digest.update(b"part")
-        for text in texts:
-            digest.update(text.rows.tobytes() + text.starts.astype(np.int64).tobytes())
-    return digest.hexdigest()
 
 
 def _network(torch: Any, width: int, training: Training) -> Any:

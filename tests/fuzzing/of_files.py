@@ -1,22 +1,19 @@
-"""What reads what strangers wrote: collections in every layout, configurations, runs, archives, models' answers.
+"""What reads what strangers wrote: collections in every layout, configurations, runs, models' answers.
 
 Any bytes end in one of our errors, in one line, or are read; never in another exception.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
 from hypothesis import strategies as st
 
-from chunkcore.archives import unzip
 from chunkcore.chunkers import get_chunkers
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
@@ -200,34 +197,3 @@ def a_string_is_an_option_or_an_error(text: str) -> None:
         for beginning in beginnings:
             with suppress(ChunkcoreError):
                 parse(beginning + text)
-
-
-def _archive() -> bytes:
-    packed = io.BytesIO()
-    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
-        archive.writestr("folder/a.txt", "The fox naps. " * 20)
-        archive.writestr("b.json", "{}")
-    return packed.getvalue()
-
-
-_ARCHIVE = _archive()
-_changes = st.lists(st.tuples(st.integers(0, len(_ARCHIVE) - 1), st.integers(0, 255)), max_size=6)
-
-
-@target(share=0.3, guided=True, changes=_changes, length=st.none() | st.integers(0, len(_ARCHIVE)))
-def a_damaged_archive_unpacks_into_its_folder_or_ends_in_a_sentence(
-    changes: list[tuple[int, int]], length: int | None
-) -> None:
-    """Some bytes are others, and the end may be missing."""
-    data = bytearray(_ARCHIVE[:length])
-    for place, value in changes:
-        if place < len(data):
-            data[place] = value
-    with tempfile.TemporaryDirectory() as outer:
-        archive, folder = Path(outer) / "a.zip", Path(outer) / "in" / "side"
-        archive.write_bytes(data)
-        folder.mkdir(parents=True)
-        with suppress(ChunkcoreError, OSError):
-            unzip(archive, folder)
-        assert sorted(Path(outer).iterdir()) == [archive, folder.parent]
-        assert list(folder.parent.iterdir()) == [folder]

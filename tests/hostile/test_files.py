@@ -1,20 +1,15 @@
-"""Archives, folders, names and links that try to lead elsewhere, or never to end."""
+"""Folders, names and links that try to lead elsewhere, or never to end."""
 
 from __future__ import annotations
 
-import io
 import os
-import stat
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from chunkcore.archives import unzip
 from chunkcore.cli import main
-from chunkcore.datasets.fetching import PublicDataset, fetch_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -23,75 +18,6 @@ from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import write_runs
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
-
-
-def entry(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:
-    made = zipfile.ZipInfo("x")
-    made.filename, made.external_attr = name, (kind | 0o777) << 16
-    return made
-
-
-def packed(*members: tuple[zipfile.ZipInfo, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for info, data in members:
-            archive.writestr(info, data)
-    return buffer.getvalue()
-
-
-OUTSIDE = (
-    "../out",
-    "a/../../out",
-    "/out",
-    "//out",
-    "..\\out",
-    "a\\..\\..\\out",
-    "C:\\out",
-    "C:out",
-    "\\\\host\\out",
-    "..",
-)
-KINDS = (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK)
-
-
-@pytest.mark.parametrize("member", [*(entry(name) for name in OUTSIDE), *(entry("a", kind) for kind in KINDS)])
-def test_an_archive_writes_files_into_its_folder_and_nothing_else(member: zipfile.ZipInfo, tmp_path: Path) -> None:
-    (tmp_path / "a.zip").write_bytes(packed((member, b"/etc/passwd")))
-    (tmp_path / "in").mkdir()
-    with pytest.raises(DataError, match=r"lead out of its folder|is no plain file"):
-        unzip(tmp_path / "a.zip", tmp_path / "in")
-    assert sorted(each.name for each in tmp_path.rglob("*")) == ["a.zip", "in"]
-
-
-def test_an_archive_with_very_many_files_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunkcore.archives._FILES", 10)
-    (tmp_path / "a.zip").write_bytes(packed(*((entry(str(n)), b"") for n in range(11))))
-    (tmp_path / "in").mkdir()
-    with pytest.raises(DataError, match="has 11 files, over 10"):
-        unzip(tmp_path / "a.zip", tmp_path / "in")
-
-
-def test_an_archive_in_an_archive_stays_packed(tmp_path: Path) -> None:
-    inner = packed((entry("bomb"), bytes(1024**2)))
-    (tmp_path / "a.zip").write_bytes(packed((entry("b.zip"), inner)))
-    (tmp_path / "in").mkdir()
-    unzip(tmp_path / "a.zip", tmp_path / "in")
-    assert (tmp_path / "in" / "b.zip").read_bytes() == inner
-
-
-@pytest.mark.parametrize("name", ["../out", "/out", "a/b", "..", ""])
-def test_a_collection_is_fetched_by_a_name_that_is_listed(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ChunkcoreError, match="no collection called"):
-        fetch_dataset(name, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1/a", "file:///etc/passwd", "ftp://127.0.0.1/a", "//127.0.0.1/a", "a"])
-def test_nothing_is_fetched_but_over_tls(url: str, tmp_path: Path) -> None:
-    known = {"x": PublicDataset(name="x", layout="squad", files=((url, f"sha256:{'0' * 64}"),))}
-    with pytest.raises(DataError, match="is no https address"):
-        fetch_dataset("x", tmp_path, known=known)
-
 
 NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
 

@@ -1,8 +1,7 @@
-"""``chunkcore datasets``: collections of documents and questions: listed, fetched, verified and stitched."""
+"""``chunkcore datasets``: collections of documents and questions: listed, verified and stitched."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,41 +13,18 @@ from chunkcore.errors import DataError, OptionError, echo
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="List, fetch, verify and stitch collections of documents and questions.",
+    help="List, verify and stitch collections of documents and questions.",
 )
 
 
 @app.command(name="list")
 @options.grouped
 def list_known() -> None:
-    """List the collections that ship with the package, and those that can be fetched."""
+    """List the collections that ship with the package."""
     from chunkcore.datasets import list_datasets
-    from chunkcore.datasets.fetching import PUBLIC
 
     for info in list_datasets():
         typer.echo(f"{info.name}  {info.description}")
-    for each in PUBLIC.values():
-        typer.echo(f"{each.name}  public, of the layout {each.layout}; chunkcore datasets fetch {each.name}")
-
-
-@app.command()
-@options.grouped
-def fetch(
-    name: Annotated[str, typer.Argument(help="One of chunkcore datasets list.")],
-    into: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the collection's folder is made.")] = Path(),
-) -> None:
-    """Fetch a public collection from its own address.
-
-    No other command goes to the network for data. The files are checked against their published checksum. Interrupted,
-    the same command resumes. The last line is the collection's folder. Its licence is its own.
-
-      chunkcore datasets fetch scifact --into collections/
-    """
-    from chunkcore.datasets.fetching import fetch_dataset
-
-    with running.reporting(sys.stderr) as progress:
-        folder = fetch_dataset(name, into, progress=progress)
-    typer.echo(folder)
 
 
 @app.command()

@@ -129,7 +129,6 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")],
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the sentence vectors.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(metavar="FILE", help="To resume an interrupted training.")] = None,
     seed: options.Seed = 0,
     epochs: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most epochs of a network.")] = None,
     members: Annotated[int | None, typer.Option(min=1, metavar="N", help="Networks that are averaged.")] = None,
@@ -160,7 +159,6 @@ def train(
         [text for parts in collections.values() for text in parts.dev],
         training,
         embedder=named,
-        checkpoint=checkpoint,
         progress=lambda member, epoch, loss, dev: log.print(
             f"network {member + 1}, epoch {epoch}: loss {loss:.4f}, on development texts {dev:.4f}"
         ),

@@ -1,4 +1,4 @@
-"""Datasets: the shipped one, and downloads of public ones."""
+"""The dataset that ships with the package."""
 
 from chunkcore.datasets.shipped import DatasetInfo, dataset_path, list_datasets, load_dataset
 
