@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import chunkcore.models
 from chunkcore.chunkers import get_chunker
-from chunkcore.cli import main
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
@@ -427,32 +423,3 @@ def test_a_model_without_token_context_is_refused_before_anything_is_cut(benchma
     with pytest.raises(OptionError, match="late chunking needs"):
         run_experiment(benchmark, [get_chunker("fixed_token")], model, retrievers=["late"])
     assert model.texts == []
-
-
-def test_the_command_line_scores_each_strategy_twice_and_names_the_size_that_it_chose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    model = FakeTokenEmbedder(64, max_tokens=40)
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: model)
-    (tmp_path / "a.txt").write_text("Berlin is large. It has many canals. " * 4, encoding="utf-8")
-    (tmp_path / "b.txt").write_text("Oslo is cold. It has many hills. " * 4, encoding="utf-8")
-    questions = tmp_path / "questions.jsonl"
-    row = {"question": "Berlin", "evidence": [{"document": "a.txt", "text": "many canals", "occurrence": 1}]}
-    questions.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    out = tmp_path / "out"
-    arguments = ["--docs", str(tmp_path), "--questions", str(questions), "--no-cache", "-o", str(out)]
-    strategies = ["-s", "recursive", "-s", "fixed_token:size=5"]
-    late = ["-r", "dense", "-r", "late"]
-    assert main(["compare", *late, *strategies, *arguments, "--resamples", "100"]) == 0
-    reports = json.loads((out / "report.json").read_text(encoding="utf-8"))["reports"]
-    chosen = "recursive:size=24,counter=embedder"
-    assert {report["name"] for report in reports} == {
-        f"{chosen} · dense",
-        f"{chosen} · late",
-        "fixed_token:size=5 · dense",
-        "fixed_token:size=5 · late",
-    }
-    capfd.readouterr()
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: FakeEmbedder())
-    assert main(["compare", *late, *strategies, *arguments]) == 2
-    assert "late chunking needs" in capfd.readouterr().err

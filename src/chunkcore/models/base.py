@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from chunkcore.columns import distinct
 from chunkcore.concurrency import TimeoutExpired, with_timeout
 from chunkcore.errors import ChunkcoreError, ModelError, echo
+from chunkcore.escaping import encodable
 from chunkcore.spans import Numbers
+from chunkcore.tokens.tokenized import splits_at_space
 
 T = TypeVar("T")
 
@@ -287,3 +290,46 @@ def text_tokens(
     # A few tokenizers step back by a character; searches need ascending offsets.
     starts, ends = np.maximum.accumulate(places, axis=0).T
     return TextTokens(np.array(ids, dtype=np.int64), starts.copy(), ends.copy(), before, after)
+
+
+class TokenizerEmbedder:
+    """What embedders with a tokenizer of the package tokenizers share: tokens of documents before truncation."""
+
+    _prompt = ""  # before each document
+    _lowercase = False  # whether texts are lowercased before the tokenizer
+    _special_tokens = True  # whether the model reads special tokens around a text
+
+    @cached_property
+    def _counter(self) -> Any:
+        """The tokenizer without truncation and padding."""
+        raise NotImplementedError
+
+    def count_tokens(self, texts: Sequence[str]) -> Numbers:
+        """Tokens of each document before truncation, with special tokens and prompt: int64."""
+        ready = self._ready(texts, self._prompt)
+        encodings = self._counter.encode_batch_fast(ready, add_special_tokens=self._special_tokens)
+        return np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
+
+    def tokenize(self, text: str) -> TextTokens:
+        """The document's tokens with their code points, without truncation. Raises `OptionError`: the model's tokenizer
+        gives no offsets.
+        """
+        ready = encodable(text)
+        encoding = self._counter.encode(self._ready([ready], self._prompt)[0], add_special_tokens=self._special_tokens)
+        return text_tokens(
+            ready,
+            encoding.ids,
+            encoding.offsets,
+            encoding.special_tokens_mask,
+            prompt=self._prompt,
+            lowercase=self._lowercase,
+        )
+
+    @cached_property
+    def splits_at_space(self) -> bool:
+        """Whether the tokens of a word depend on nothing beyond the white space around it."""
+        return not self._prompt and splits_at_space(self._counter)
+
+    def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
+        ready = [prompt + encodable(text) for text in texts]
+        return [text.lower() for text in ready] if self._lowercase else ready

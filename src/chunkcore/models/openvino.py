@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
-from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, sorted_batches, text_tokens
+from chunkcore.models.base import TokenizerEmbedder, Vectors, in_batches, padded, sorted_batches
 from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
 from chunkcore.spans import Numbers
-from chunkcore.tokens.tokenized import splits_at_space
 
 Weights = Callable[[str], NDArray[np.float32]]
 Precision = Literal["f32", "bf16", "int8"]
@@ -144,7 +142,7 @@ _TOKENIZED_AT_ONCE = 4096
 _QUANTIZED_TOGETHER = "64"  # numbers of a matrix's input that share a factor
 
 
-class OpenVinoEmbedder:
+class OpenVinoEmbedder(TokenizerEmbedder):
     """The model of a local sentence-transformers folder with a BERT encoder.
 
     Args:
@@ -166,6 +164,7 @@ class OpenVinoEmbedder:
         self.max_tokens: int | None = self._folder.max_tokens
         self.symmetric = self._folder.document_prompt == self._folder.query_prompt
         self.dimensions = self._folder.hidden
+        self._prompt, self._lowercase = self._folder.document_prompt, self._folder.lowercase
         self._tokenizer = self._load_tokenizer(truncate=True)
         self._request = _compile(self._folder, precision, pooled=True)
         # One request at a time: it spreads each batch over all cores.
@@ -187,24 +186,6 @@ class OpenVinoEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         return self._embed(texts, self._folder.query_prompt)
 
-    def count_tokens(self, texts: Sequence[str]) -> Numbers:
-        """Tokens of each document before truncation, with special tokens and prompt: int64."""
-        ready = self._ready(texts, self._folder.document_prompt)
-        return np.array([len(encoding.ids) for encoding in self._counter.encode_batch_fast(ready)], dtype=np.int64)
-
-    def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens with their code points, without truncation."""
-        ready = encodable(text)
-        encoding = self._counter.encode(self._ready([ready], self._folder.document_prompt)[0])
-        return text_tokens(
-            ready,
-            encoding.ids,
-            encoding.offsets,
-            encoding.special_tokens_mask,
-            prompt=self._folder.document_prompt,
-            lowercase=self._folder.lowercase,
-        )
-
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
         """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
         `OptionError`: the model pools by its first token.
@@ -219,11 +200,6 @@ class OpenVinoEmbedder:
     @cached_property
     def _token_request(self) -> Any:
         return _compile(self._folder, self.precision, pooled=False)
-
-    @cached_property
-    def splits_at_space(self) -> bool:
-        """Whether the tokens of a word depend on nothing beyond the white space around it."""
-        return not self._folder.document_prompt and splits_at_space(self._counter)
 
     @cached_property
     def _counter(self) -> Any:
@@ -241,10 +217,6 @@ class OpenVinoEmbedder:
         else:
             tokenizer.no_truncation()
         return tokenizer
-
-    def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
-        ready = [prompt + encodable(text) for text in texts]
-        return [text.lower() for text in ready] if self._folder.lowercase else ready
 
     def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)

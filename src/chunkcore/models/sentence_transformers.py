@@ -15,19 +15,17 @@ import numpy as np
 from chunkcore.errors import OptionError, shortened
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.models.base import TextTokens, Vectors, in_batches, padded, text_tokens
+from chunkcore.models.base import TokenizerEmbedder, Vectors, in_batches, padded
 from chunkcore.models.model_files import fetch, folder_fingerprint
 from chunkcore.spans import Numbers
-from chunkcore.tokens.tokenized import splits_at_space
 
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
 # Means up to a factor, which a cosine does not see.
 _MEANS = ("mean", "mean_sqrt_len_tokens")
-_PLAIN = {"add_special_tokens": False}  # as a static model reads its texts
 
 
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(TokenizerEmbedder):
     """A model by its name on the hub, or by the path of its folder.
 
     Args:
@@ -46,8 +44,9 @@ class SentenceTransformersEmbedder:
         limit = self._model.max_seq_length
         # A static model has no limit and states infinity.
         self.max_tokens: int | None = None if limit is None or limit == float("inf") else int(limit)
-        self._static, cut = _static_tokenizer(self._model)
-        self.max_tokens = cut or self.max_tokens
+        if (static := _static_tokenizer(self._model)) is not None:
+            self.max_tokens = (static.truncation or {}).get("max_length") or self.max_tokens
+            self._special_tokens = False  # as a static model reads its texts
         self._prompt = _prompt(self._model, "document", "passage", "corpus")
         self.symmetric = _prompt(self._model, "query") == self._prompt
         # Each call sets whether its tokenizer truncates: two threads would change it for each other.
@@ -74,45 +73,24 @@ class SentenceTransformersEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> Numbers:
         """Tokens of each document before truncation, with special tokens and prompt: int64."""
-        if not texts:
-            return np.zeros(0, dtype=np.int64)
-        ready = [self._prompt + encodable(text) for text in texts]
-        if self._static is not None:
-            return np.array([len(encoding) for encoding in self._static.encode_batch(ready, **_PLAIN)], dtype=np.int64)
+        if getattr(self._model.tokenizer, "is_fast", True):
+            return super().count_tokens(texts)
         with self._lock:
-            encoded = self._model.tokenizer(ready, truncation=False, padding=False, verbose=False)
-        return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+            encoded = [self._model.tokenizer(text)["input_ids"] for text in self._ready(texts, self._prompt)]
+        return np.array(list(map(len, encoded)), dtype=np.int64)
 
     @cached_property
-    def splits_at_space(self) -> bool:
-        """Whether the tokens of a word depend on nothing beyond the white space around it."""
-        tokenizer = self._static or getattr(self._model.tokenizer, "backend_tokenizer", None)
-        return not self._prompt and tokenizer is not None and splits_at_space(tokenizer)
-
-    def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens with their code points, without truncation. Raises `OptionError`: the model's tokenizer
-        gives no offsets.
-        """
-        ready, prompt = encodable(text), self._prompt
-        if self._static is not None:
-            one = self._static.encode(prompt + ready, **_PLAIN)
-            return text_tokens(ready, one.ids, one.offsets, one.special_tokens_mask, prompt=prompt)
-        if not getattr(self._model.tokenizer, "is_fast", False):
+    def _counter(self) -> Any:
+        static = _static_tokenizer(self._model)
+        tokenizer = static or getattr(self._model.tokenizer, "backend_tokenizer", None)
+        if tokenizer is None:
             raise OptionError(
                 f"{self.name}: its tokenizer gives no offsets of its tokens; choose a model with a fast tokenizer"
             )
-        with self._lock:
-            encoding = self._model.tokenizer(
-                prompt + ready,
-                truncation=False,
-                padding=False,
-                verbose=False,
-                return_offsets_mapping=True,
-                return_special_tokens_mask=True,
-            )
-        return text_tokens(
-            ready, encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"], prompt=prompt
-        )
+        whole = type(tokenizer).from_str(tokenizer.to_str())
+        whole.no_truncation()
+        whole.no_padding()
+        return whole
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
         """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
@@ -155,14 +133,12 @@ class SentenceTransformersEmbedder:
         return answer[: len(texts)].astype(np.float32, copy=False)
 
 
-def _static_tokenizer(model: Any) -> tuple[Any, int | None]:
+def _static_tokenizer(model: Any) -> Any:
+    """The tokenizer of a model without attention; None for another model."""
     tokenizer: Any = getattr(model, "tokenizer", None)
     if type(tokenizer).__module__.partition(".")[0] != "tokenizers":
-        return None, None
-    tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)
-    whole = type(tokenizer).from_str(tokenizer.to_str())
-    whole.no_truncation()
-    return whole, (tokenizer.truncation or {}).get("max_length")
+        return None
+    return getattr(tokenizer, "_tokenizer", tokenizer)
 
 
 def _prompt(model: Any, *names: str) -> str:
