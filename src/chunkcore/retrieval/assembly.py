@@ -131,6 +131,37 @@ def without_table_header(piece: Retrieved) -> Retrieved:
     return part_of(piece, len(piece.text) - len(piece.spans[-1]), len(piece.text))
 
 
+def with_table_headers(
+    passages: Sequence[Retrieved],
+    headers: Mapping[tuple[str, Span], Span],
+    max_tokens: int,
+    documents: Mapping[str, Document],
+    counter: TokenCounter,
+) -> list[Retrieved]:
+    """The passages; the first one with rows of a table has the table's header, if the budget holds it.
+
+    `headers` has the header's span by the document and the span of rows.
+    """
+    left = max_tokens - sum(counter.count_many([passage.text for passage in passages]))
+    held = [(passage.document_id, span) for passage in passages for span in passage.spans]
+    whole = []
+    for passage in passages:
+        for part in passage.parts:
+            header = headers.get((part.document_id, part.spans[0])) if part.spans else None
+            if header is None or any(
+                name == part.document_id and span.start <= header.start < span.end for name, span in held
+            ):
+                continue
+            spans = tuple(sorted((header, *passage.spans)))
+            text = " ".join(span.slice(documents[passage.document_id].text) for span in spans)
+            if (more := counter.count(text) - counter.count(passage.text)) <= left:
+                passage = replace(passage, spans=spans, text=text)
+                left -= more
+                held.append((part.document_id, header))
+        whole.append(passage)
+    return whole
+
+
 def _disjoint(hits: Sequence[Retrieved]) -> list[Retrieved]:
     """By document and place; hits without spans come last. Of overlapping hits the best stays."""
     kept: dict[str, list[tuple[int, int, int]]] = {}

@@ -11,10 +11,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from chunkcore.document import Document
+from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
-from chunkcore.retrieval.assembly import MAX_TOKENS, Row, passages_of, with_source, without_table_header
+from chunkcore.retrieval.assembly import (
+    MAX_TOKENS,
+    Row,
+    passages_of,
+    with_source,
+    with_table_headers,
+    without_table_header,
+)
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
 from chunkcore.retrieval.behind import BALANCE, Scope, UnitPlaces, check_behind, divided, kept_alone
 from chunkcore.retrieval.corpus import ChunkedCorpus
@@ -262,7 +269,20 @@ class WindowIndex(PassageIndex):
             for (unit, other), same in zip(pairwise(units.tolist()), documents[1:] == documents[:-1], strict=True)
         ]
         row = Row(pieces, joined, sizes, _LEAST * best if best > 0 else -math.inf)
-        return RankedList(passages_of(row, budget, k=k, documents=self.sources, counter=counter))
+        headers = self._headers(units)
+        reserved = min(
+            (counter.count(header.slice(self.sources[name].text)) for (name, _), header in headers.items()), default=0
+        )
+        most = budget - reserved if 2 * reserved < budget else budget
+        passages = passages_of(row, most, k=k, documents=self.sources, counter=counter)
+        return RankedList(with_table_headers(passages, headers, budget, self.sources, counter) if headers else passages)
+
+    def _headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
+        """The header of each of these units that are rows of a table, by its document and the span of its rows."""
+        chunks = (self.corpus[place] for place in self.units.chunks(units).tolist() if place in self.corpus.repeating)
+        return {
+            (chunk.document_id, chunk.spans[1]): chunk.spans[0] for chunk in chunks if chunk.document_id in self.sources
+        }
 
     def _pieces(self, units: Numbers, scores: Scores) -> list[Retrieved]:
         chunks, repeating = self.corpus.retrieved, self.corpus.repeating
