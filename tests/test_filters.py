@@ -87,6 +87,14 @@ def test_what_is_no_filter_is_refused() -> None:
             index.retrieve("fox", where=wrong)  # type: ignore[arg-type]
 
 
+def test_a_part_of_an_index_is_not_saved(tmp_path) -> None:
+    index = get_retriever("bm25").index(chunk_corpus([Document("a", "A fox."), Document("b", "Secret.")], "sentence"))
+    part = index.within(["a"])
+    for change in (lambda: part.save(tmp_path / "part"), lambda: part.update([]), lambda: part.delete(["a"])):
+        with pytest.raises(OptionError, match="the whole one"):
+            change()
+
+
 def test_wrong_questions_and_missing_indexes_say_what_to_do() -> None:
     corpus = chunk_corpus([Document("a", "A fox.")], "sentence:size=8")
     with pytest.raises(OptionError, match=r"get_retriever\('bm25'\).index\(corpus\)"):

@@ -113,9 +113,9 @@ def _once(hits: Sequence[Retrieved]) -> list[Retrieved]:
     for name, spans in {(hit.document_id, hit.spans) for hit in hits if hit.spans}:
         firsts.setdefault(name, []).append((spans[0].start, spans[0].end))
     reached: dict[tuple[str, int], int] = {}  # how far two first spans reach that start here or before
-    for name, own in firsts.items():
+    for name, spans_here in firsts.items():
         most = second = -1
-        for start, end in sorted(own):
+        for start, end in sorted(spans_here):
             most, second = max(most, end), max(second, min(most, end))
             reached[name, start] = second
 
@@ -172,12 +172,12 @@ def _disjoint(hits: Sequence[Retrieved]) -> list[Retrieved]:
             alone.append(hits[number])
             continue
         start, end = min(span.start for span in spans), max(span.end for span in spans)
-        own = kept.setdefault(hits[number].document_id, [])
-        at = bisect(own, (start, end, number))
-        if (at and own[at - 1][1] > start) or (at < len(own) and own[at][0] < end):
+        places = kept.setdefault(hits[number].document_id, [])
+        at = bisect(places, (start, end, number))
+        if (at and places[at - 1][1] > start) or (at < len(places) and places[at][0] < end):
             continue
-        own.insert(at, (start, end, number))
-    return [hits[number] for _, own in sorted(kept.items()) for _, _, number in own] + alone
+        places.insert(at, (start, end, number))
+    return [hits[number] for _, places in sorted(kept.items()) for _, _, number in places] + alone
 
 
 def _adjoin(one: Retrieved, other: Retrieved, documents: Mapping[str, Document]) -> bool:
@@ -260,9 +260,9 @@ def _within_budget(row: Row, goes_on: Sequence[bool], budget: int) -> list[tuple
     low, high = max(min(scores, default=0.0), row.least), max(scores, default=0.0)
     top, threshold, runs = high, low, list[tuple[float, int, int]]()
     for _ in range(_HALVINGS):
-        found = _runs([score - threshold for score in scores], goes_on, PRICE * (top - threshold))
-        if sum(sum(tokens[first : last + 1]) for _, first, last in found) <= budget:
-            runs, high = found, threshold
+        candidates = _runs([score - threshold for score in scores], goes_on, PRICE * (top - threshold))
+        if sum(sum(tokens[first : last + 1]) for _, first, last in candidates) <= budget:
+            runs, high = candidates, threshold
             if threshold == low:
                 break
         else:

@@ -69,11 +69,11 @@ class Hits(NamedTuple):
         [[2, 0], [1, -1]]
         """
         width = max((len(indices) for indices, _ in rows), default=0)
-        found = cls(np.full((len(rows), width), -1, dtype=np.int64), np.full((len(rows), width), -np.inf))
+        hits = cls(np.full((len(rows), width), -1, dtype=np.int64), np.full((len(rows), width), -np.inf))
         for row, (indices, scores) in enumerate(rows):
-            found.indices[row, : len(indices)] = indices
-            found.scores[row, : len(scores)] = scores
-        return found
+            hits.indices[row, : len(indices)] = indices
+            hits.scores[row, : len(scores)] = scores
+        return hits
 
     @property
     def counts(self) -> Numbers:
@@ -166,6 +166,7 @@ class Index(ABC):
 
     def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
         """Write the index into a folder, from which `load_index` opens it; see `save_index`."""
+        self._check_whole()
         return save_index(self, folder, notes=notes)
 
     def update(self, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
@@ -181,6 +182,7 @@ class Index(ABC):
             DataError: an item is no `Document`.
             OptionError: the chunker is not known.
         """
+        self._check_whole()
         return cast(Index, updated(self, documents, chunker=chunker))
 
     def delete(self, ids: Iterable[str]) -> Index:
@@ -188,21 +190,27 @@ class Index(ABC):
 
         Raises `DataError`: there is no such document.
         """
+        self._check_whole()
         return cast(Index, without(self, ids))
+
+    def _check_whole(self) -> None:
+        """Raise `OptionError`: this is the part of an index that a filter allows."""
+        if self.corpus.parent is not None:
+            raise OptionError("this index is a part of another, by a filter: save, update and delete the whole one")
 
     def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.
 
         `sizes` has the tokens of each chunk. The search starts at depth `k` and doubles it as needed.
         """
-        found = self.rank(queries, k)
+        hits = self.rank(queries, k)
         while k < len(self.corpus):
-            tokens = np.where(found.indices >= 0, sizes[found.indices], 0).sum(axis=1)
-            if not ((found.counts >= k) & (tokens < max_tokens)).any():
+            tokens = np.where(hits.indices >= 0, sizes[hits.indices], 0).sum(axis=1)
+            if not ((hits.counts >= k) & (tokens < max_tokens)).any():
                 break
             k *= 2
-            found = self.rank(queries, k)
-        return found
+            hits = self.rank(queries, k)
+        return hits
 
     def answers(
         self,

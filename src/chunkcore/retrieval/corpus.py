@@ -351,21 +351,21 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @cached_property
     def repeating(self) -> frozenset[int]:
         """The chunks whose first span the chunk before has, too: a table's header, before rows that are their own."""
-        found = set()
+        places = set()
         for place, chunk in self._whole.items():
             if place and len(chunk.spans) == 2 and self[place - 1].document_id == chunk.document_id:
                 before, header = self[place - 1].spans[0], chunk.spans[0]
                 if before.start <= header.start and header.end <= before.end:
-                    found.add(place)
-        return frozenset(found)
+                    places.add(place)
+        return frozenset(places)
 
     @property
     def extents(self) -> Ranges:
         """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
-        found = np.column_stack([np.array(column, dtype=np.int64) for column in self._columns[2:4]])
+        extents = np.column_stack([np.array(column, dtype=np.int64) for column in self._columns[2:4]])
         for place, chunk in self._whole.items():
-            found[place] = chunk.spans[1].start if place in self.repeating else chunk.start, chunk.end
-        return found
+            extents[place] = chunk.spans[1].start if place in self.repeating else chunk.start, chunk.end
+        return extents
 
     @property
     def texts(self) -> Sequence[str]:
@@ -427,7 +427,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @cached_property
     def _segments(self) -> tuple[list[str], Numbers]:
         texts = list(map(segment_texts, self))
-        return [text for own in texts for text in own], np.repeat(np.arange(len(texts)), [*map(len, texts)])
+        return [text for parts in texts for text in parts], np.repeat(np.arange(len(texts)), [*map(len, texts)])
 
 
 def chunk_corpus(

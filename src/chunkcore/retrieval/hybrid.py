@@ -62,7 +62,7 @@ class Hybrid(RetrievalMethod):
     def validate(self) -> None:
         if len(self.methods) < 2:
             raise OptionError(f"hybrid fuses two retrievers or more, got {len(self.methods)}")
-        repeated = [each.name for number, each in enumerate(self.methods) if each in self.methods[:number]]
+        repeated = [method.name for number, method in enumerate(self.methods) if method in self.methods[:number]]
         if repeated:
             raise OptionError(f"hybrid has {repeated[0]} twice, which finds nothing new: leave one out")
         for method in self.methods:
@@ -79,7 +79,7 @@ class Hybrid(RetrievalMethod):
 
     @property
     def name(self) -> str:
-        parts = [] if self.methods == Hybrid.methods else [quoted(each.name) for each in self.methods]
+        parts = [] if self.methods == Hybrid.methods else [quoted(method.name) for method in self.methods]
         parts += [f"{option}={value}" for option, value in self.changed_options().items() if option != "methods"]
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
 
@@ -104,19 +104,19 @@ class _Fused(Index):
     def rank(self, queries: Sequence[str], k: int) -> Hits:
         size = len(self.corpus)
         depth = min(self._method.depth, size)
-        found, full = self._at(queries, depth)
-        while (full & (found.counts < min(k, size))).any():
+        hits, full = self._at(queries, depth)
+        while (full & (hits.counts < min(k, size))).any():
             depth = min(2 * depth, size)
             deeper, full = self._at(queries, depth)
-            found = found.then(deeper)
-        return found.best(k)
+            hits = hits.then(deeper)
+        return hits.best(k)
 
     def _at(self, queries: Sequence[str], depth: int) -> tuple[Hits, NDArray[np.bool_]]:
         """The fused rankings, and of each whether a deeper one may have more."""
         if depth < 1:
             return Hits.of([]), np.zeros(0, dtype=np.bool_)
         rankings = [index.rank(queries, depth) for index in self._indexes]
-        full = np.any([each.counts == depth for each in rankings], axis=0) & (depth < len(self.corpus))
+        full = np.any([ranking.counts == depth for ranking in rankings], axis=0) & (depth < len(self.corpus))
         if self._method.fusion == "scores":
             return fuse_scores(rankings, depth), full
         return fuse(rankings, self._method.k), full
@@ -132,8 +132,8 @@ def fuse(rankings: Sequence[Hits], k: int = 60) -> Hits:
     """
     rows = []
     for row in range(len(rankings[0].indices)):
-        lists = [each.row(row)[0] for each in rankings]
-        gains = np.concatenate([1 / (k + 1.0 + np.arange(len(each))) for each in lists])
+        lists = [ranking.row(row)[0] for ranking in rankings]
+        gains = np.concatenate([1 / (k + 1.0 + np.arange(len(numbers))) for numbers in lists])
         distinct, first, place = np.unique(np.concatenate(lists), return_index=True, return_inverse=True)
         scores = np.bincount(place, gains, minlength=len(distinct)).astype(np.float64)
         order = np.lexsort((first, -scores))
@@ -150,15 +150,15 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
     """
     rows = []
     for row in range(len(rankings[0].indices)):
-        lists = [each.row(row) for each in rankings]
+        lists = [ranking.row(row) for ranking in rankings]
         distinct, first = np.unique(np.concatenate([indices for indices, _ in lists]), return_index=True)
         total = np.zeros(len(distinct))
         for indices, scores in lists:
             last = float(scores[-1]) if len(scores) else 0.0
-            own = np.full(len(distinct), last if len(scores) >= depth else min(last, 0.0))
-            own[np.searchsorted(distinct, indices)] = scores
-            if len(own) and np.ptp(own) > 0:
-                total += (own - own.mean()) / own.std()
+            values = np.full(len(distinct), last if len(scores) >= depth else min(last, 0.0))
+            values[np.searchsorted(distinct, indices)] = scores
+            if len(values) and np.ptp(values) > 0:
+                total += (values - values.mean()) / values.std()
         order = np.lexsort((first, -total))
         rows.append((distinct[order], total[order]))
     return Hits.of(rows)

@@ -53,14 +53,14 @@ def words(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text)).casefold()
     if not _HAS_UNSPACED.search(folded):
         return _SPACED.findall(folded)  # type: ignore[no-any-return]
-    found: list[str] = []
+    pieces: list[str] = []
     for match in _RUN.finditer(folded):
         if match[1] is None:
-            found.append(match[0])
+            pieces.append(match[0])
         else:
             characters = _GRAPHEME.findall(match[0])
-            found += [a + b for a, b in pairwise(characters)] or characters
-    return found
+            pieces += [a + b for a, b in pairwise(characters)] or characters
+    return pieces
 
 
 def has_tags(name: str) -> bool:
@@ -89,8 +89,8 @@ def word_keys(text: str, form: str = "whole") -> list[str]:
     (['termi', '20250101'], ['كتاب'], ['東京', '京都'])
     """
     letters = check_words(form)
-    found = words(text)
-    return [_cut(word, letters) for word in found] if letters else found
+    whole = words(text)
+    return [_cut(word, letters) for word in whole] if letters else whole
 
 
 def check_words(form: str) -> int:
@@ -148,17 +148,17 @@ class Postings:
     def of(cls, texts: Iterable[str], form: str = "whole") -> Postings:
         """Of the texts' `word_keys`. Time O(n log n) in the words, 12 bytes of memory a word."""
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        found, lengths = array("i"), array("q")
+        occurrences, lengths = array("i"), array("q")
         for text in texts:
-            own = words(text)
-            lengths.append(len(own))
-            found.extend(map(numbers.__getitem__, own))
+            text_words = words(text)
+            lengths.append(len(text_words))
+            occurrences.extend(map(numbers.__getitem__, text_words))
         letters = check_words(form)
         keys, which = np.unique(
             text_keys(_cut(word, letters) if letters else word for word in numbers), return_inverse=True
         )
         sizes = np.array(lengths, dtype=np.int64)
-        return cls.counted(keys, which[np.array(found, dtype=np.int64)], sizes)
+        return cls.counted(keys, which[np.array(occurrences, dtype=np.int64)], sizes)
 
     @classmethod
     def counted(cls, keys: Keys, words: Numbers, lengths: Numbers) -> Postings:
@@ -182,17 +182,19 @@ class Postings:
         keys, which = np.unique(np.concatenate([part.keys for part, _ in parts]), return_inverse=True)
         lengths = np.zeros(size, dtype=np.int64)
         places, counts = [], []
-        for (part, numbers), first in zip(parts, np.cumsum([0, *(len(each.keys) for each, _ in parts)]), strict=False):
+        for (part, numbers), first in zip(
+            parts, np.cumsum([0, *(len(other.keys) for other, _ in parts)]), strict=False
+        ):
             lengths[numbers[numbers >= 0]] = part.lengths[numbers >= 0]
-            own = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins)) * max(1, size)
+            rows = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins)) * max(1, size)
             new = numbers[part.texts]
-            places.append((own + new)[new >= 0])
+            places.append((rows + new)[new >= 0])
             counts.append(part.counts[new >= 0].astype(np.int64))
         order = np.argsort(np.concatenate(places), kind="stable")
-        found = np.concatenate(places)[order]
-        kept, words = np.unique(found // max(1, size), return_inverse=True)  # a word may have lost its texts
+        ordered = np.concatenate(places)[order]
+        kept, words = np.unique(ordered // max(1, size), return_inverse=True)  # a word may have lost its texts
         return cls._sorted(
-            keys[kept], words * max(1, size) + found % max(1, size), np.concatenate(counts)[order], lengths
+            keys[kept], words * max(1, size) + ordered % max(1, size), np.concatenate(counts)[order], lengths
         )
 
     def selected(self, numbers: Numbers) -> Postings:
@@ -215,10 +217,10 @@ class Postings:
         order = inside[np.argsort(texts[inside], kind="stable")]
         return texts[order], counts[order]
 
-    def find(self, found: Iterable[str]) -> Numbers:
+    def find(self, names: Iterable[str]) -> Numbers:
         """The number of each word key, -1 for a word in no text."""
-        wanted = text_keys(found)
+        keys = text_keys(names)
         if not len(self.keys):
-            return np.full(len(wanted), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[at] == wanted, at, -1)
+            return np.full(len(keys), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, at, -1)

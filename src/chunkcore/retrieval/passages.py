@@ -190,15 +190,15 @@ class WindowIndex(PassageIndex):
     def _scores(self, queries: Sequence[str]) -> list[Scores]:
         """Each query's scores of all units."""
         vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else ()
-        found = []
+        rows = []
         for place, query in enumerate(queries):
             scores = np.zeros(len(self.units))
             if self._dense is not None:
                 scores += self._shares["dense"] * mean_of_squares(self._dense.scales(vectors[place]), len(scores))
             if "lexical" in self._shares:
                 scores += self._shares["lexical"] * self.word_scores(query)
-            found.append(scores)
-        return found
+            rows.append(scores)
+        return rows
 
     def word_scores(self, query: str) -> Scores:
         """The lexical kind's score of each unit."""

@@ -127,15 +127,15 @@ def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArr
         return np.empty(0)
     name = f"the reranker {echo(reranker.name)}"
 
-    def check(found: NDArray[np.float64]) -> NDArray[np.float64]:
-        if found.shape != (len(pairs),):
+    def check(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        if scores.shape != (len(pairs),):
             raise ModelError(
-                f"{name} was given {len(pairs)} pairs and answered with an array of shape {found.shape}; expected one "
+                f"{name} was given {len(pairs)} pairs and answered with an array of shape {scores.shape}; expected one "
                 "number a pair"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(scores).all():
             raise ModelError(f"{name} answered with NaN or infinity; expected finite numbers")
-        return found
+        return scores
 
     failed = f"{name} failed on {len(pairs)} pairs"
     return ask_twice(lambda: np.asarray(reranker.scores(pairs), dtype=np.float64), check, failed)
@@ -182,16 +182,16 @@ class _Reranking(Index):
         self._depth = depth
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
-        found = self._index.rank(queries, max(k, self._depth))
+        hits = self._index.rank(queries, max(k, self._depth))
         rows = []
         texts = self.corpus.texts
         some = max(1, _AT_ONCE // self._depth)
         for start in range(0, len(queries), some):
             numbers = range(start, min(start + some, len(queries)))
-            lists = [found.row(number)[0][: self._depth] for number in numbers]
-            pairs = [(queries[start + i], texts[j]) for i, own in enumerate(lists) for j in own.tolist()]
-            scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(own) for own in lists])[:-1])
-            for own, values in zip(lists, scores, strict=True):
+            lists = [hits.row(number)[0][: self._depth] for number in numbers]
+            pairs = [(queries[start + i], texts[j]) for i, chunks in enumerate(lists) for j in chunks.tolist()]
+            scores = np.split(rerank_scores(self._reranker, pairs), np.cumsum([len(chunks) for chunks in lists])[:-1])
+            for chunks, values in zip(lists, scores, strict=True):
                 order = np.argsort(-values, kind="stable")
-                rows.append((own[order], values[order]))
-        return Hits.of(rows).then(found).best(k)
+                rows.append((chunks[order], values[order]))
+        return Hits.of(rows).then(hits).best(k)

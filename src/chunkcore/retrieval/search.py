@@ -74,8 +74,8 @@ def top_k(
         width = max(1, min(len(right), block_bytes // (40 * dimensions + 16 * step)))
         for start in range(0, len(left), held):
             some = slice(start, start + held)
-            own = Best(best.indices[some], best.scores[some])
-            _search(left[some], right, lengths, own, step, width, block_bytes)
+            best_of_some = Best(best.indices[some], best.scores[some])
+            _search(left[some], right, lengths, best_of_some, step, width, block_bytes)
     return best
 
 
@@ -85,10 +85,10 @@ def row_lengths(vectors: ArrayLike | Rows) -> NDArray[np.float64] | None:
     Raises `ModelError`: as `top_k`.
     """
     rows = _matrix(vectors, "vectors")
-    found = np.ones(len(rows))
+    lengths = np.ones(len(rows))
     for first in range(0, len(rows), 4096):
-        found[first : first + 4096] = _norms(rows[first : first + 4096].astype(np.float64))
-    return found if found.min(initial=1.0) > 1e-15 and found.max(initial=1.0) < 1e15 else None
+        lengths[first : first + 4096] = _norms(rows[first : first + 4096].astype(np.float64))
+    return lengths if lengths.min(initial=1.0) > 1e-15 and lengths.max(initial=1.0) < 1e15 else None
 
 
 def as_rows(values: ArrayLike | Rows) -> Rows:
@@ -182,8 +182,8 @@ def _candidates(rough: Vectors, k: int, least: Vectors, margin: float) -> tuple[
     # Finding a row's k-th best takes longer than the product, and late blocks have few candidates.
     many = np.flatnonzero(np.count_nonzero(near, axis=1) > 2 * k)
     if len(many):
-        own = rough[many]
-        near[many] &= own >= np.partition(own, -k, axis=1)[:, -k, None] - margin
+        rows_of_many = rough[many]
+        near[many] &= rows_of_many >= np.partition(rows_of_many, -k, axis=1)[:, -k, None] - margin
     rows, columns = np.nonzero(near)
     return rows, columns
 
@@ -214,9 +214,9 @@ class SelectedRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | Numbers) -> NDArray[np.floating]:
-        found = self._rows[self._numbers[rows]]
+        selected = self._rows[self._numbers[rows]]
         release(self._rows)
-        return found
+        return selected
 
     def products(self, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
         """See `products`. A mapped matrix stays in memory, for the next question."""
@@ -225,8 +225,8 @@ class SelectedRows:
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
-        found = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
-        return found[self._numbers - first]
+        values = _dots(self._rows[first : int(self._numbers.max()) + 1], vector)
+        return values[self._numbers - first]
 
     def __array__(self, dtype: np.dtype[np.floating] | None = None, copy: bool | None = None) -> NDArray[np.floating]:
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
@@ -287,29 +287,29 @@ def top_k_owners(
     ([[0, 1]], [[1.0, 0.0]])
     """
     check_number("k", k, 1)
-    whose = np.asarray(owners, dtype=np.int64)
+    owner_of = np.asarray(owners, dtype=np.int64)
     rows, left = as_rows(vectors), np.asarray(queries)
-    if len(whose) != len(rows):
-        raise ModelError(f"there are {len(rows)} vectors and {len(whose)} owners: expected one owner a vector")
-    count = int(whose[-1]) + 1 if len(whose) else 0
+    if len(owner_of) != len(rows):
+        raise ModelError(f"there are {len(rows)} vectors and {len(owner_of)} owners: expected one owner a vector")
+    count = int(owner_of[-1]) + 1 if len(owner_of) else 0
     if count == len(rows):
         return top_k(left, rows, k, lengths=lengths)
-    wanted = min(k, count)
-    found = np.zeros((len(left), wanted), dtype=np.int64)
-    values = np.zeros((len(left), wanted), dtype=np.float32)
+    width = min(k, count)
+    best = np.zeros((len(left), width), dtype=np.int64)
+    values = np.zeros((len(left), width), dtype=np.float32)
     open_ = np.arange(len(left))
-    deep = wanted
+    deep = width
     while len(open_):
         deep = min(2 * deep, len(rows))
         indices, scores = top_k(left[open_], rows, deep, lengths=lengths)
-        first = first_of_each(whose[indices])
-        enough = first.sum(axis=1) >= wanted
+        first = first_of_each(owner_of[indices])
+        enough = first.sum(axis=1) >= width
         rank = first.cumsum(axis=1)
-        taken = first & (rank <= wanted) & enough[:, None]
-        found[open_[enough]] = whose[indices][taken].reshape(-1, wanted)
-        values[open_[enough]] = scores[taken].reshape(-1, wanted)
+        taken = first & (rank <= width) & enough[:, None]
+        best[open_[enough]] = owner_of[indices][taken].reshape(-1, width)
+        values[open_[enough]] = scores[taken].reshape(-1, width)
         open_ = open_[~enough]
-    return found, values
+    return best, values
 
 
 def first_of_each(rows: Numbers) -> NDArray[np.bool_]:

@@ -157,8 +157,8 @@ class _OverHits(PassageIndex):
 
     def documents(self, units: Iterable[int]) -> dict[str, Document]:
         sources, numbers = self.corpus.documents, self.corpus.document_numbers
-        found = (sources[number] for number in {int(numbers[unit]) for unit in units} if number < len(sources))
-        return {document.id: document for document in found}
+        documents = (sources[number] for number in {int(numbers[unit]) for unit in units} if number < len(sources))
+        return {document.id: document for document in documents}
 
 
 class _Staged(_OverHits):
@@ -174,7 +174,7 @@ class _Staged(_OverHits):
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
         budget = MAX_TOKENS if k is None and max_tokens is None else max_tokens
-        found: list[list[Retrieved]] = [[] for _ in queries]
+        answers: list[list[Retrieved]] = [[] for _ in queries]
         waiting = list(range(len(queries)))
         depth = min(max(self._stage.least_hits, _FIRST if budget else k or 1), max(len(self.corpus), 1))
         while waiting:
@@ -183,11 +183,11 @@ class _Staged(_OverHits):
             for row, number in enumerate(waiting):
                 indices, scores = hits.row(row)
                 passages, whole = self._passages(indices, scores, budget, counter)
-                found[number] = passages[:k]
+                answers[number] = passages[:k]
                 if budget and whole and len(indices) == depth < len(self.corpus):
                     short.append(number)
             waiting, depth = short, 2 * depth
-        return found
+        return answers
 
     def _passages(
         self, hits: Numbers, scores: Scores, budget: int | None, counter: TokenCounter
@@ -267,8 +267,8 @@ class _TitleFiltered(Index):
     ) -> Sequence[Sequence[Retrieved]]:
         if self.nested:
             return super().answers(queries, k, max_tokens, sizes=sizes)
-        asked = map(self._read, queries)
-        return [index.answers([query], k, max_tokens, counter=counter)[0] for index, query in asked]
+        readings = map(self._read, queries)
+        return [index.answers([query], k, max_tokens, counter=counter)[0] for index, query in readings]
 
     def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
         index, rest = self._read(query)
@@ -345,23 +345,23 @@ class AutoMerge(PassageStage):
 
     def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         trees = {first: self._levels(layout, first) for first in dict.fromkeys(layout.first[hits].tolist())}
-        found: set[tuple[int, int, int]] = set()  # document, level and number of a node: a chunk, or a whole parent
+        taken: set[tuple[int, int, int]] = set()  # document, level and number of a node: a chunk, or a whole parent
         counts: dict[tuple[int, int, int], int] = {}
         for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
             yield hit, score
             first = int(layout.first[hit])
             node = hit - first
             for level, parents in enumerate(trees[first]):
-                if (first, level, node) in found:
+                if (first, level, node) in taken:
                     break
-                found.add((first, level, node))
+                taken.add((first, level, node))
                 parent = int(np.searchsorted(parents, node, side="right")) - 1
                 key = first, level + 1, parent
                 counts[key] = counts.get(key, 0) + 1
                 begin, end = parents[parent], parents[parent + 1]
                 if counts[key] / (end - begin) <= self.share:
                     break
-                found.update((first, level, child) for child in range(begin, end))
+                taken.update((first, level, child) for child in range(begin, end))
                 for below in reversed(trees[first][:level]):
                     begin, end = below[begin], below[end]
                 yield from ((first + unit, score) for unit in range(begin, end))

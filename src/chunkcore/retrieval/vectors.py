@@ -96,15 +96,15 @@ class TextVectors:
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
-        asked = tuple(texts)
-        if self._queries is None or self._queries[0] != asked:
-            self._watch("queries", 0, len(asked))
-            self._queries = asked, self._embed(texts, queries=True)
+        questions = tuple(texts)
+        if self._queries is None or self._queries[0] != questions:
+            self._watch("queries", 0, len(questions))
+            self._queries = questions, self._embed(texts, queries=True)
         return self._queries[1]
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
-        for place, each in enumerate(self._corpora):
-            if each is corpus:
+        for place, known_corpus in enumerate(self._corpora):
+            if known_corpus is corpus:
                 return place, self
         for alone in self._alone:
             if alone._corpora[0] is corpus:
@@ -138,10 +138,10 @@ class TextVectors:
         places: dict[object, int] = {}
         distinct: list[Chunk] = []
         rows: list[list[int]] = [[] for _ in self._corpora]
-        for own, corpus in zip(rows, self._corpora, strict=True):
+        for places_here, corpus in zip(rows, self._corpora, strict=True):
             for chunk in corpus:
-                own.append(places.setdefault((chunk.document_id, chunk.spans), len(distinct)))
-                if own[-1] == len(distinct):
+                places_here.append(places.setdefault((chunk.document_id, chunk.spans), len(distinct)))
+                if places_here[-1] == len(distinct):
                     distinct.append(chunk)
         documents = self._corpora[0].documents
         tell = partial(self._tell, "embed")
@@ -245,6 +245,6 @@ def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False)
     several = counts > 1
     kept = np.repeat(~several, counts) if cluster_only else np.ones(len(owners), dtype=np.bool_)
     rows = np.concatenate((held[kept], means[several].astype(np.float32)))
-    whose = np.concatenate((owners[kept], owners[firsts][several]))
-    order = np.argsort(whose, kind="stable")
-    return rows[order], whose[order]
+    chunk_of_row = np.concatenate((owners[kept], owners[firsts][several]))
+    order = np.argsort(chunk_of_row, kind="stable")
+    return rows[order], chunk_of_row[order]

@@ -285,5 +285,5 @@ def _running(values: NDArray[Any]) -> NDArray[Any]:
 def _inverse_lengths(vectors: NDArray[np.float64], weights: Scores) -> Scores:
     """1 / the length of each sum of vectors; 0 where they cancel out, but for rounding."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    found: Scores = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > _SAME * weights)
-    return found
+    inverse: Scores = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > _SAME * weights)
+    return inverse
