@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 
-from chunkcore.boundaries.html import html_blocks
+from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import OptionError
+from chunkcore.retrieval.lexicon import without_tags
 from tests.promises import check_promises, check_spans, chunks_of
 from tests.structures import check_blocks, marked_text
 from tests.test_chunker_promises import HARD_TEXTS
@@ -275,3 +276,24 @@ def test_numbers_of_characters_in_other_digits_are_text(text: str) -> None:
     """The parser raised. Found by fuzzing."""
     chunks = Html(size=100, counter="characters").chunk(Document("d", text))
     assert "".join(chunk.text for chunk in chunks) == text
+
+
+@pytest.mark.parametrize("unit", ["<font color={}><p>x", "<p><font color={}>x", "<b a={}><div>x", "<table><i a={}>x"])
+def test_nested_formatting_makes_linearly_many_nodes(unit: str) -> None:
+    def nodes(count: int) -> int:
+        waiting, number = [parse_html("".join(unit.format(n) for n in range(count)))], 0
+        while waiting:
+            node = waiting.pop()
+            number += 1
+            waiting.extend(getattr(node, "children", None) or ())
+        return number
+
+    assert nodes(800) < 2.2 * nodes(400)
+
+
+def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
+    page = "<style>p{}</style><nav>Home</nav><p>T&eacute; &amp; water<script>bad()</script><!-- no --><nav>open"
+    seen = without_tags(Document("a.html", page))
+    assert len(seen) == len(page)
+    assert seen.split() == ["Té", "&", "water", "open"]
+    assert page.index("water") == seen.index("water")

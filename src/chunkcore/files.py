@@ -262,36 +262,55 @@ def write_parts(path: Path, parts: Iterable[bytes], *, sync: bool = True) -> Pat
     """Write the parts to a temporary file beside `path` and move it over `path`; folders are created. Raises `OSError`:
     the folder cannot be written to, or the disk is full; it names the file.
 
-    A reader finds the old file or the new one. After any failure, also while the parts are made, the old file stays
-    and nothing else is left. A symbolic link stays, and its target is written. A device or a named pipe is written to
-    directly. Without `sync`, much faster for many files, a crash of the machine may damage the file.
+    A reader finds the old file or the new one, also after a power loss. After any failure, also while the parts are
+    made, the old file stays and nothing else is left. A symbolic link stays, and its target is written. A device or a
+    named pipe is written to directly. Without `sync`, much faster for many files, a crash of the machine may damage
+    the file.
     """
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))
-    # Not of the resolved path: /dev/stdout may lead to a pipe, whose resolved path does not exist.
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            file.writelines(parts)
-        return path
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+    write_files({path: parts}, sync=sync)
+    return path
+
+
+def write_files(contents: Mapping[Path, Iterable[bytes]], *, sync: bool = True) -> None:
+    """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
+    unfinished: dict[Path, Path] = {}
+    path = target = Path()
     try:
-        with unfinished.open("xb") as file:
-            file.writelines(parts)
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-        unfinished.replace(target)
-        if sync:
-            sync_folder(target.parent)
+        for path, parts in contents.items():
+            target = Path(os.path.realpath(path))
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))  # noqa: TRY301
+            # Not of the resolved path: /dev/stdout may lead to a pipe, whose resolved path does not exist.
+            if path.exists() and not path.is_file():
+                with path.open("wb") as file:
+                    file.writelines(parts)
+                continue
+            _make_folder(target.parent)
+            unfinished[target] = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+            with unfinished[target].open("xb") as file:
+                file.writelines(parts)
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+        for target, written in unfinished.items():
+            written.replace(target)
+        for folder in {target.parent for target in unfinished} if sync else ():
+            sync_folder(folder)
     except BaseException as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, str(unfinished)):
+        for written in unfinished.values():
+            with suppress(OSError):
+                written.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, *map(str, unfinished.values())):
             error.filename = str(target)  # the user does not know the temporary file; a full disk names none
         raise
-    return path
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, and write their names to the disk."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in made:
+        sync_folder(place.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -291,9 +291,29 @@ _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
 
 
+_FORMATTING = re.compile(r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE)
+_MOST_OPEN = 32  # of formatting elements: the HTML standard opens all of them anew in each block, so n x n nodes
+
+
 def parse_html(text: str) -> Any:
-    """The root of justhtml's tree, with each node's ``origin_offset``. Raises `MissingExtraError` without justhtml."""
+    """The root of justhtml's tree, with each node's ``origin_offset``. Raises `MissingExtraError` without justhtml.
+
+    Formatting tags over 32 open ones are not parsed, so that nested ones take linear time.
+    """
     justhtml = needed("justhtml", "structure", "read HTML")
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
-    readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), text)
+    readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), _without_excess(text))
     return justhtml.JustHTML(readable, sanitize=False, track_node_locations=True, scripting_enabled=False).root
+
+
+def _without_excess(text: str) -> str:
+    """The text with spaces in place of the formatting tags over those that may be open."""
+    count = 0
+
+    def kept(tag: re.Match[str]) -> str:
+        nonlocal count
+        excess = count > _MOST_OPEN if tag[1] else count >= _MOST_OPEN
+        count = max(0, count - 1) if tag[1] else count + 1
+        return " " * len(tag[0]) if excess else tag[0]
+
+    return _FORMATTING.sub(kept, text)

@@ -113,6 +113,8 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         return _say(f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason)
+    except MemoryError:
+        return _say("the memory is not enough: take out the largest files, or give fewer of them", code=1)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except _UsageError as error:

@@ -21,7 +21,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
-from chunkcore.files import write_text
+from chunkcore.files import write_files, write_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.html import html_report
@@ -298,4 +298,5 @@ def write_report(
         "questions": ("questions.csv", f"\ufeff{question_csv(page)}"),
         "html": ("report.html", html_report(page)),
     }
-    return ReportFiles(**{kind: write_text(place / name, text) for kind, (name, text) in texts.items()})
+    write_files({place / name: [text.encode("utf-8")] for name, text in texts.values()})
+    return ReportFiles(**{kind: place / name for kind, (name, _) in texts.items()})

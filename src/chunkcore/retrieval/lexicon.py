@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from array import array
@@ -32,6 +33,11 @@ _GRAPHEME = regex.compile(r"\X")
 _MARKS = regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 _JOINER = "\u034f"
 _TAG = re.compile(r"<[/!?a-zA-Z][^<>]*>")
+_UNSEEN = re.compile(
+    r"<(script|style|template)\b[^<>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.IGNORECASE
+)
+_NAVIGATION = re.compile(r"(?is)<nav\b[^<>]*>.*?</nav\s*>")
+_ENTITY = re.compile(r"&#?\w{1,31};")
 _FIRST = regex.compile(r"first([1-9]\d?)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
 _ARABIC = regex.compile(r"[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w)")
@@ -69,14 +75,33 @@ def has_tags(name: str) -> bool:
 
 
 def without_tags(document: Document, fill: str = " ") -> str:
-    """The document's text; of HTML with a space and `fill` in place of each tag, as long as the tag.
+    """The document's text; of HTML what a reader sees of it, as long as the text.
+
+    A space and `fill` stand in place of each tag, comment, script, style and navigation; an entity is what it means,
+    then `fill`.
 
     >>> without_tags(Document("a.html", "<b>Tea</b>!")), without_tags(Document("a.txt", "<b>"))
     ('   Tea    !', '<b>')
+    >>> without_tags(Document("a.html", "<nav>Home</nav>T&eacute;"))
+    '               Té       '
     """
     if not has_tags(document.id):
         return document.text
-    return _TAG.sub(lambda tag: " " + fill * (len(tag[0]) - 1), document.text)
+
+    def blank(match: re.Match[str]) -> str:
+        return " " + fill * (len(match[0]) - 1)
+
+    text = _UNSEEN.sub(blank, document.text)
+    end = text.lower().rfind("</nav") + 1  # a navigation that is never closed hides nothing
+    if end and len(text.lower()) == len(text):
+        end = text.find(">", end) + 1 or len(text)
+        text = _NAVIGATION.sub(blank, text[:end]) + text[end:]
+    return _ENTITY.sub(lambda entity: _meant(entity[0], fill), _TAG.sub(blank, text))
+
+
+def _meant(entity: str, fill: str) -> str:
+    meaning = html.unescape(entity)
+    return meaning + fill * (len(entity) - len(meaning))
 
 
 def word_keys(text: str, form: str = "whole") -> list[str]:

@@ -95,7 +95,8 @@ def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] |
             manifest = _manifest(index, data, files, notes or {})
             write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
         except BaseException:
-            shutil.rmtree(root / data, ignore_errors=True)
+            if not _names(root, data):  # else only the manifest's folder could not be synced
+                shutil.rmtree(root / data, ignore_errors=True)
             raise
         for other in _left_behind(root):
             if other.is_dir() and other.name != data:
@@ -103,6 +104,14 @@ def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] |
             elif other.suffix == ".part":
                 other.unlink(missing_ok=True)
     return root
+
+
+def _names(root: Path, data: str) -> bool:
+    """Whether the manifest names this folder of data."""
+    try:
+        return data in (root / MANIFEST).read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 def _left_behind(root: Path) -> list[Path]:
