@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -213,45 +213,19 @@ def _shown(value: object) -> str:
 SegmentUnit = Literal["sentence", "character"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SegmentMeasure:
-    """A boundary measure, with its description.
-
-    `compute` gets the reference's boundaries, those found, the number of units, and the tolerance in units.
-    """
-
-    meaning: str
-    source: str = ""
-    higher_is_better: bool = True
-    compute: Callable[[Sequence[int], Sequence[int], int, int], float]
+# Pk and WindowDiff are errors: lower is better.
+SEGMENT_MEASURES = ("Pk", "WindowDiff", "Precision", "Recall", "F1")
 
 
-SEGMENT_MEASURES: dict[str, SegmentMeasure] = {
-    "Pk": SegmentMeasure(
-        meaning="How often the two disagree whether units a window apart are in one segment.",
-        source="Beeferman et al., 1999",
-        higher_is_better=False,
-        compute=lambda right, found, count, tolerance: pk(right, found, count),
-    ),
-    "WindowDiff": SegmentMeasure(
-        meaning="How often the two have different numbers of boundaries in a window.",
-        source="Pevzner and Hearst, 2002",
-        higher_is_better=False,
-        compute=lambda right, found, count, tolerance: window_diff(right, found, count),
-    ),
-    "Precision": SegmentMeasure(
-        meaning="The share of the boundaries found that are right.",
-        compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).precision,
-    ),
-    "Recall": SegmentMeasure(
-        meaning="The share of the right boundaries that are found.",
-        compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).recall,
-    ),
-    "F1": SegmentMeasure(
-        meaning="The harmonic mean of precision and recall of boundaries.",
-        compute=lambda right, found, count, tolerance: boundary_scores(right, found, count, tolerance).f1,
-    ),
-}
+def _scores(right: Sequence[int], guessed: Sequence[int], count: int, tolerance: int) -> tuple[float, ...]:
+    """The scores of one text, in the order of `SEGMENT_MEASURES`."""
+    return (
+        pk(right, guessed, count),
+        window_diff(right, guessed, count),
+        *boundary_scores(right, guessed, count, tolerance),
+    )
+
+
 _DRAWS = 20
 
 
@@ -401,9 +375,8 @@ def _report(
     for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
         size = _size(text, options.unit)
         if size >= 2:
-            sought, seen = _gold(text, options.unit).tolist(), places.tolist()
-            measured = (item.compute(sought, seen, size, options.tolerance) for item in SEGMENT_MEASURES.values())
-            columns[:, number] = list(measured)
+            gold = _gold(text, options.unit).tolist()
+            columns[:, number] = _scores(gold, places.tolist(), size, options.tolerance)
     return SegmentReport(
         name,
         tuple(text.id for text in texts),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, check_type, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
 from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Chroma,
@@ -92,35 +92,45 @@ def load_benchmark(
     reader = QuestionReader(contents.documents, [str(row.get("id")) for _, row in rows], contents.unread)
     for place, row in rows:
         reader.add(place, row)
+    source = str(documents) if questions is None else "the questions"
+    if isinstance(questions, str | Path):
+        source = str(questions)
     if reader.repeated and is_own:
+        first = reader.repeated[0]
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
-        raise DataError(f"two questions have the id {reader.repeated[0].query_id!r}: {file}{reader.repeated[0].reason}")
-    if reader.notes:
-        count, first = len(reader.notes), reader.notes[0]
+        raise DataError(f"two questions have the id {first.query_id!r}: {file}{first.reason}")
+    _warn_of_respelled(reader.notes)
+    _check_usable(reader, source, require_evidence=require_evidence)
+    problems = (*reader.problems, *reader.repeated)
+    return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
+
+
+def _warn_of_respelled(notes: Sequence[DataProblem]) -> None:
+    if notes:
+        count, first = len(notes), notes[0]
         warnings.warn(
             f"{count:,} excerpt{'s stand' if count > 1 else ' stands'} at one place in another spelling (white space, "
             f"case, quotation marks, Unicode form, tags), and {'were' if count > 1 else 'was'} accepted; the first, of "
             f"{first.query_id!r}: {first.reason}. chunkcore questions check --fix writes the places",
-            stacklevel=2,
+            stacklevel=3,
         )
-    source = "the questions" if questions is not None else str(documents)
-    if isinstance(questions, str | Path):
-        source = str(questions)
-    if reader.without_evidence and not reader.queries and require_evidence:
+
+
+def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool) -> None:
+    if reader.queries or (reader.without_evidence and not require_evidence):
+        return
+    if reader.without_evidence:
         raise DataError(
             f"{source}: no evidence is marked for its {len(reader.without_evidence):,} questions, so that no retrieval "
             "can be scored on them; answers can"
         )
-    if not reader.queries and not reader.without_evidence:
-        if not reader.problems:
-            raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
-        first = reader.problems[0]
-        raise DataError(
-            f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
-            f"{first.reason}"
-        )
-    problems = (*reader.problems, *reader.repeated)
-    return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
+    if not reader.problems:
+        raise DataError(f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}')
+    first = reader.problems[0]
+    raise DataError(
+        f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
+        f"{first.reason}"
+    )
 
 
 def get_layout(name: str, root: Path) -> Layout:
