@@ -42,8 +42,10 @@ def place_pieces(
     """
     if not text or not pieces:
         return []
-    if _cover(text, pieces):
-        return [Draft((Span(row.start, row.start + len(row.text)),), dict(row.metadata)) for row in pieces]
+    starts = [piece.start for piece in pieces if piece.start is not None]
+    if len(starts) == len(pieces) and _cover(text, pieces, starts):
+        rows = zip(pieces, starts, strict=True)
+        return [Draft((Span(start, start + len(piece.text)),), dict(piece.metadata)) for piece, start in rows]
     aligner = Aligner([Document("text", text)], similarity=similarity)
     hits = aligner.locate_in_order([piece.text for piece in pieces], document_id="text")
     drafts: list[Draft] = []
@@ -64,13 +66,13 @@ def place_pieces(
     return drafts
 
 
-def _cover(text: str, pieces: Sequence[Piece]) -> bool:
-    """Whether the pieces, at their stated starts, are the whole text, in order and without a gap."""
+def _cover(text: str, pieces: Sequence[Piece], starts: Sequence[int]) -> bool:
+    """Whether the pieces, at these starts, are the whole text, in order and without a gap."""
     before = end = 0
-    for piece in pieces:
-        if piece.start is None or not before <= piece.start <= end or not text.startswith(piece.text, piece.start):
+    for piece, start in zip(pieces, starts, strict=True):
+        if not before <= start <= end or not text.startswith(piece.text, start):
             return False
-        before, end = piece.start, max(end, piece.start + len(piece.text))
+        before, end = start, max(end, start + len(piece.text))
     return end == len(text)
 
 

@@ -194,15 +194,23 @@ def workers_for(chunker: Chunker, documents: int) -> int:
     return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
 
 
-_INNER = (
-    "chunkadapters",
-    "chunkcore",
-    "haystack",
-    "haystack_integrations",
-    "langchain_core",
-    "langchain_text_splitters",
+# Packages between a user's line and a warning.
+_INNER = frozenset(
+    [
+        "chunkadapters",
+        "chunkcore",
+        "haystack",
+        "haystack_integrations",
+        "langchain_core",
+        "langchain_text_splitters",
+        "llama_index",
+        "llama_index_instrumentation",
+        "pydantic",
+        "concurrent",
+        "threading",
+        "asyncio",
+    ]
 )
-_INNER += ("llama_index", "llama_index_instrumentation", "pydantic", "concurrent", "threading", "asyncio")
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -30,11 +30,13 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreDocumentSplitter):
         return splitter.chunker
-    component = exact(splitter, unplaced).splitter
-    return Aligned(split=partial(_pieces, component), unplaced=unplaced)
+    component = exact(splitter, unplaced)
+    return Aligned(split=partial(_pieces, getattr(component, "splitter", component)), unplaced=unplaced)
 
 
 def _pieces(splitter: Any, text: str) -> list[Piece]:
+    if hasattr(splitter, "warm_up"):
+        splitter.warm_up()
     documents = splitter.run(documents=[HaystackDocument(content=text)])["documents"] if text else []
     return [
         Piece(

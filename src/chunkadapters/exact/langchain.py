@@ -38,27 +38,25 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
     """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreTextSplitter):
         return splitter.chunker
-    if not isinstance(splitter, TextSplitter):
-        if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
-            name = type(splitter).__name__
-            raise OptionError(f"expected a splitter of texts, which have places in them; {name} is none")
-        return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
-    keep: Keep = "end" if splitter._keep_separator == "end" else "start" if splitter._keep_separator else "drop"
-    options: dict[str, Any] = {
-        "size": splitter._chunk_size,
-        "overlap": splitter._chunk_overlap,
-        "counter": counter_of(splitter._length_function),
-    }
+    if isinstance(splitter, TextSplitter):
+        return _of_texts(splitter, unplaced)
+    if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
+        raise OptionError(f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none")
+    return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
+
+
+def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
+    counter = counter_of(splitter._length_function)
+    sizes = {"size": splitter._chunk_size, "overlap": splitter._chunk_overlap}
     if _cuts_like(splitter, TokenTextSplitter) and not splitter._allowed_special:
-        return FixedToken(**{**options, "counter": TiktokenCounter(splitter._tokenizer.name)})
-    by_separators = options | {"keep": keep, "strip": splitter._strip_whitespace}
+        return FixedToken(counter=TiktokenCounter(splitter._tokenizer.name), **sizes)
+    keep: Keep = "end" if splitter._keep_separator == "end" else "start" if splitter._keep_separator else "drop"
+    options: dict[str, Any] = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
     if _cuts_like(splitter, RecursiveCharacterTextSplitter) and keep != "drop":
-        return Recursive(separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **by_separators)
+        return Recursive(separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options)
     if _cuts_like(splitter, CharacterTextSplitter):
-        return LangChainCharacter(
-            separator_text=splitter._separator, regex=splitter._is_separator_regex, **by_separators
-        )
-    return Aligned(split=splitter.split_text, unplaced=unplaced, counter=options["counter"])
+        return LangChainCharacter(separator_text=splitter._separator, regex=splitter._is_separator_regex, **options)
+    return Aligned(split=splitter.split_text, unplaced=unplaced, counter=counter)
 
 
 def _documents(splitter: Any, text: str) -> list[tuple[str, dict[str, Any]]]:

@@ -42,7 +42,8 @@ class PlacedNodeParser(NodeParser):
     unplaced: Unplaced = Field(default="mark", description="What becomes of nodes that are not in the text.")
 
     def __init__(self, parser: NodeParser, *, unplaced: Unplaced = "mark", **fields: Any) -> None:
-        super().__init__(parser=parser, unplaced=unplaced, **fields)
+        values: dict[str, Any] = {"parser": parser, "unplaced": unplaced, **fields}
+        super().__init__(**values)
 
     @classmethod
     def class_name(cls) -> str:
@@ -51,7 +52,7 @@ class PlacedNodeParser(NodeParser):
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         placed: list[BaseNode] = []
         for node in nodes:
-            parts = self.parser.get_nodes_from_documents([node], show_progress=show_progress, **kwargs)
+            parts = self.parser([node], show_progress=show_progress, **kwargs)
             self._place(node, parts)
             placed += parts
         return placed
@@ -68,9 +69,9 @@ class PlacedNodeParser(NodeParser):
         """Write the places of all nodes; parents come before their children."""
         siblings: dict[str, list[TextNode]] = defaultdict(list)
         for node in nodes:
-            parent = node.relationships.get(NodeRelationship.PARENT)
             if isinstance(node, TextNode) and node.get_content(MetadataMode.NONE):
-                siblings[getattr(parent, "node_id", document.node_id)].append(node)
+                relation = node.relationships.get(NodeRelationship.PARENT)
+                siblings[getattr(relation, "node_id", document.node_id)].append(node)
         parents = {node.node_id: node for node in (document, *nodes)}
         for parent_id, children in siblings.items():
             parent = parents.get(parent_id, document)
@@ -87,5 +88,4 @@ class PlacedNodeParser(NodeParser):
 
 def _origin_of_parent(parent: BaseNode) -> Origin:
     start = getattr(parent, KEYS.start, None)
-    is_altered = parent.metadata.get(DERIVED) or start is None
-    return Origin.unknown() if is_altered else Origin.at(start)
+    return Origin.unknown() if start is None or parent.metadata.get(DERIVED) else Origin.at(start)

@@ -67,7 +67,10 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
             "is in it: build it with store_nodes_override=True"
         )
     old = _indexed(index, [document.node_id for document in documents])
-    now = {node.node_id: node for node in parser.get_nodes_from_documents([each for each in documents if each.text])}
+    now = {
+        node.node_id: node
+        for node in parser.get_nodes_from_documents([document for document in documents if document.text])
+    }
     kept = {key for key, node in now.items() if key in old and _same(old[key], node)}
     written = [node for key, node in now.items() if key not in kept]
     before = {_read(node) for node in old.values()}
@@ -84,12 +87,12 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
 
 
 def _indexed(index: VectorStoreIndex, document_ids: Iterable[str]) -> dict[str, BaseNode]:
-    found: dict[str, BaseNode] = {}
+    nodes: dict[str, BaseNode] = {}
     for document_id in document_ids:
-        known = index.docstore.get_ref_doc_info(document_id)
-        nodes = index.docstore.get_nodes(known.node_ids, raise_error=False) if known else []
-        found.update((node.node_id, node) for node in nodes if node is not None)
-    return found
+        info = index.docstore.get_ref_doc_info(document_id)
+        stored = index.docstore.get_nodes(info.node_ids, raise_error=False) if info else []
+        nodes.update((node.node_id, node) for node in stored if node is not None)
+    return nodes
 
 
 def _read(node: BaseNode) -> str:
@@ -100,7 +103,7 @@ def _same(old: BaseNode, new: BaseNode) -> bool:
     return (
         _read(old) == _read(new)
         and old.metadata == new.metadata
-        and all(_neighbour(old, each) == _neighbour(new, each) for each in _NEIGHBOURS)
+        and all(_neighbour(old, which) == _neighbour(new, which) for which in _NEIGHBOURS)
     )
 
 
@@ -109,9 +112,9 @@ def _neighbour(node: BaseNode, which: NodeRelationship) -> str:
     return getattr(related, "node_id", "")
 
 
-def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], known: Mapping[str, list[float]]) -> None:
+def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], by_text: Mapping[str, list[float]]) -> None:
     for node in nodes:
-        node.embedding = known.get(_read(node))
+        node.embedding = by_text.get(_read(node))
     vectors = embed_nodes(nodes, index._embed_model)
     for node in nodes:
         node.embedding = vectors[node.node_id]
@@ -121,5 +124,5 @@ def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str,
     store = index.vector_store
     if not isinstance(store, SimpleVectorStore):
         return {}
-    known = store.data.embedding_dict
-    return {_read(node): known[node.node_id] for node in nodes if node.node_id in known}
+    by_id = store.data.embedding_dict
+    return {_read(node): by_id[node.node_id] for node in nodes if node.node_id in by_id}

@@ -38,8 +38,8 @@ class ChunkcoreDocumentEmbedder(Serialized):
             ModelError: the model failed, or gave a wrong answer, twice.
         """
         check_documents(self, documents)
-        rows = embed(self._embedder, [self._text(each) for each in documents]).tolist()
-        return {"documents": [replace(each, embedding=row) for each, row in zip(documents, rows, strict=True)]}
+        rows = embed(self._embedder, [self._text(document) for document in documents]).tolist()
+        return {"documents": [replace(document, embedding=row) for document, row in zip(documents, rows, strict=True)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:

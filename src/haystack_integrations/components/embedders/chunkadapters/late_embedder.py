@@ -44,9 +44,11 @@ class ChunkcoreLateEmbedder(Serialized):
         """
         check_documents(self, documents, "documents")
         check_documents(self, sources, "sources")
-        texts = {each.id: each.content or "" for each in sources}
+        texts = {source.id: source.content or "" for source in sources}
         vectors = late_vectors(list(map(hit_of, documents)), texts, self._late)
-        return {"documents": [replace(each, embedding=row) for each, row in zip(documents, vectors, strict=True)]}
+        return {
+            "documents": [replace(document, embedding=row) for document, row in zip(documents, vectors, strict=True)]
+        }
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document], sources: list[Document]) -> dict[str, list[Document]]:

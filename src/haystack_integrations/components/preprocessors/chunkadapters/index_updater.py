@@ -10,11 +10,11 @@ from haystack import Document, component
 from haystack.document_stores.types import DocumentStore
 
 from chunkadapters._haystack import KEYS, ROOT, Serialized, check_documents
-from chunkadapters.places import SEGMENTS
+from chunkadapters.places import SEGMENTS, WHITE_SPACE
 
 # Metadata of a chunk's place, which its vector does not depend on.
 _PLACES = frozenset(
-    [SEGMENTS, "split_id", "page_number", "_split_overlap"]
+    [SEGMENTS, WHITE_SPACE, "split_id", "page_number", "_split_overlap"]
     + [name for keys in (KEYS, ROOT) for name in (keys.start, keys.end, keys.spans)]
 )
 
@@ -42,8 +42,8 @@ class ChunkcoreIndexUpdater(Serialized):
     >>> old, new = (Document(id=text, content=text, meta={"source_id": "a"}) for text in ("tea", "sea"))
     >>> store.write_documents([old])
     1
-    >>> found = ChunkcoreIndexUpdater(store).run([new])
-    >>> [each.content for each in found["documents"]], found["stale"], store.count_documents()
+    >>> update = ChunkcoreIndexUpdater(store).run([new])
+    >>> [chunk.content for chunk in update["documents"]], update["stale"], store.count_documents()
     (['sea'], ['tea'], 1)
     """
 
@@ -66,31 +66,30 @@ class ChunkcoreIndexUpdater(Serialized):
             ValueError: a document has no ``source_id``.
         """
         check_documents(self, documents)
-        for each in documents:
-            if not isinstance(each.meta.get("source_id"), str):
+        for chunk in documents:
+            if not isinstance(chunk.meta.get("source_id"), str):
                 raise ValueError(  # noqa: TRY004  # of the right type, with the wrong value
                     "ChunkcoreIndexUpdater compares chunks by their source, and document ID "
-                    f"{each.id} has no source_id; put it after a splitter"
+                    f"{chunk.id} has no source_id; put it after a splitter"
                 )
-        sources = sorted({each.meta["source_id"] for each in documents} | set(source_ids or ()))
+        sources = sorted({chunk.meta["source_id"] for chunk in documents} | set(source_ids or ()))
         filters = {"field": "meta.source_id", "operator": "in", "value": sources}
-        known = self.document_store.filter_documents(filters=filters) if sources else []
-        by_id = {each.id: each for each in known}
+        stored = self.document_store.filter_documents(filters=filters) if sources else []
+        by_id = {chunk.id: chunk for chunk in stored}
         by_content: defaultdict[Any, list[Document]] = defaultdict(list)
-        for each in known:
-            if each.embedding is not None or each.sparse_embedding is not None:
-                by_content[_content(each)].append(each)
+        for chunk in stored:
+            if chunk.embedding is not None or chunk.sparse_embedding is not None:
+                by_content[_content(chunk)].append(chunk)
         fresh, moved, unchanged = [], [], 0
         for chunk in documents:
-            stored = by_id.get(chunk.id)
-            if stored is not None and _same(stored, chunk):
+            if chunk.id in by_id and _same(by_id[chunk.id], chunk):
                 unchanged += 1
-            elif twins := by_content.get(_content(chunk)):
-                twin = twins[0]
-                moved.append(replace(chunk, embedding=twin.embedding, sparse_embedding=twin.sparse_embedding))
+            elif equals := by_content.get(_content(chunk)):
+                vectors = {"embedding": equals[0].embedding, "sparse_embedding": equals[0].sparse_embedding}
+                moved.append(replace(chunk, **vectors))
             else:
                 fresh.append(chunk)
-        stale = sorted(by_id.keys() - {each.id for each in documents})
+        stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
         return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
 
 
@@ -105,11 +104,11 @@ def _same(stored: Document, chunk: Document) -> bool:
 def _lists(value: Any) -> Any:
     """Lists for tuples, as after a round trip through JSON."""
     if isinstance(value, list | tuple):
-        return [_lists(each) for each in value]
-    return {key: _lists(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [_lists(item) for item in value]
+    return {key: _lists(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _content(chunk: Document) -> str:
     """What the vector may depend on: text and metadata, without the place."""
-    kept = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
-    return repr([chunk.content, sorted(kept.items(), key=lambda item: item[0])])
+    meta = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
+    return repr([chunk.content, sorted(meta.items(), key=lambda item: item[0])])
