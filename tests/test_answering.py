@@ -8,7 +8,6 @@ import math
 import signal
 import subprocess
 import sys
-import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,10 +30,9 @@ from chunkcore import (
     Span,
     compare,
     get_measure,
-    score,
 )
 from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answers.answering import LONGEST, answer_question, references_of
+from chunkcore.answers.answering import answer_question, references_of
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
@@ -130,19 +128,6 @@ def test_a_piece_without_its_text_is_read_from_the_document():
         answer_questions(benchmark(query()), Run("mine", {"q1": [wrong]}), llm)
 
 
-def test_a_query_that_the_run_lacks_is_asked_without_passages():
-    llm = ScriptedLLM('{"answer": "a guess"}')
-    found = answer_questions(benchmark(query()), Run("mine", {}), llm)
-    assert shown(told(llm)) == []
-    assert found.answers["q1"].text == "a guess"
-
-
-@pytest.mark.parametrize("k", [0, -1, "min", "5", "tok"])
-def test_a_depth_that_is_none_is_told(k):
-    with pytest.raises(OptionError, match="k is a number of pieces"):
-        answer_questions(benchmark(query()), run("one"), ScriptedLLM("{}"), k)
-
-
 # --- What becomes of what it says -------------------------------------------------------------------------------
 
 
@@ -152,12 +137,6 @@ def test_a_bad_answer_is_told_to_the_model():
     assert found.answers["q1"].text == "the fox"
     assert "expected a JSON object" in told(llm, 1)
     assert "expected 'answer' to be a string" in told(llm, 2)
-
-
-def test_an_answer_without_end_is_refused():
-    llm = ScriptedLLM(json.dumps({"answer": "x" * (LONGEST + 1)}))
-    found = answer_questions(benchmark(query()), run("one"), llm, retries=0)
-    assert "at most 20,000 characters" in found.answers["q1"].failure
 
 
 def test_one_question_fails_alone():
@@ -198,19 +177,6 @@ def test_a_model_that_never_answers_is_not_asked_for_ever():
     late = ScriptedLLM(*["no"] * 19, '{"answer": "yes"}', "no")
     found = answer_questions(benchmark(*map(query, range(100))), Run("mine", {}), late, retries=0)
     assert sum(bool(each.failure) for each in found.answers.values()) == 99
-
-
-def test_as_many_questions_are_under_way_as_the_model_takes():
-    together = threading.Barrier(3, timeout=60)
-
-    def answer(messages, schema):
-        together.wait()
-        return '{"answer": "x"}'
-
-    llm = CallableLLM(answer, name="three at once", concurrency=3)
-    done: list[tuple[str, int, int]] = []
-    answer_questions(benchmark(*map(query, range(6))), Run("mine", {}), llm, progress=lambda *each: done.append(each))
-    assert done == [("answers", number, 6) for number in range(1, 7)]
 
 
 def test_what_is_kept_is_not_asked_again():
@@ -255,19 +221,6 @@ def test_reports_of_answers_are_compared_and_kept_like_others(tmp_path):
     assert again.mean(get_measure("SquadF1", 5)) == 0
 
 
-def test_measures_of_answers_have_no_unit_and_no_minimum():
-    assert get_measure("RougeL", 5).unit == "answer"
-    assert get_measure("RougeL", 5) == get_measure("RougeL", 5, "answer")
-    for wrong in [("RougeL", 5, "document"), ("Recall", 5, "answer"), ("RougeL", "min"), ("RougeL", None)]:
-        with pytest.raises(OptionError):
-            get_measure(*wrong)
-
-
-def test_a_run_without_answers_is_not_scored_by_them():
-    with pytest.raises(OptionError, match="SquadF1@5 is of answers"):
-        score(run("one"), benchmark(query()), ["Recall@5", "SquadF1@5"])
-
-
 @pytest.mark.parametrize(
     ("measures", "answers", "error", "message"),
     [
@@ -280,11 +233,6 @@ def test_a_run_without_answers_is_not_scored_by_them():
 def test_what_cannot_be_scored_is_told(measures, answers, error, message):
     with pytest.raises(error, match=message):
         score_answers(benchmark(query()), AnswerRun("mine", answers), measures)
-
-
-def test_right_answers_of_another_kind_are_told():
-    with pytest.raises(DataError, match="query 'q1': expected \"answers\" to be a list of texts, got '5'"):
-        score_answers(benchmark(query(answers=5)), AnswerRun("mine", {}), ["SquadF1"])
 
 
 @pytest.mark.parametrize(
@@ -415,16 +363,6 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
 
 
 @needs_openai
-def test_what_an_earlier_run_wrote_is_no_document(server, files, tmp_path, capsys):
-    """It quotes the evidence, which would then stand at two places."""
-    inside = [*files, "--output", str(tmp_path / "docs" / "out"), "--llm", f"openai:ok@{server.url}"]
-    for _ in range(2):
-        assert main(inside) == 0
-        rows = (tmp_path / "docs" / "out" / "answers.jsonl").read_text().splitlines()
-        assert len(rows) == 6
-
-
-@needs_openai
 def test_a_dry_run_tells_what_it_takes_and_asks_nothing(server, files, tmp_path, capsys):
     arguments = [*files, "--llm", f"openai:ok@{server.url}", "--measure", "ExactMatch", "--measure", "Faithfulness"]
     assert main([*arguments, "--dry-run", "--input-price", "2", "--output-price", "8"]) == 0
@@ -455,22 +393,6 @@ def test_an_endpoint_that_never_answers_is_scored_0_and_told(server, files, caps
     assert "0.0" in printed
 
 
-@needs_openai
-@pytest.mark.parametrize("fault", ["fenced", "no_usage", "without_schema", "refusal*1"])
-def test_an_endpoint_with_its_own_ways_is_understood(server, files, capsys, fault):
-    assert main([*files, "--llm", f"openai:{fault}@{server.url}"]) == 0
-    printed = capsys.readouterr().out
-    assert ("no valid answer" in printed) == (fault == "without_schema")  # without a schema this server answers others
-
-
-@needs_openai
-@pytest.mark.parametrize("fault", ["http_401", "http_404", "quota", "close"])
-def test_an_endpoint_that_no_question_gets_past_ends_the_command(server, files, capsys, fault):
-    assert main([*files, "--llm", f"openai:{fault}@{server.url}#tries=1"]) == 2
-    told = capsys.readouterr().err.strip().splitlines()[-1]
-    assert told.startswith("chunkcore: the model")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -488,25 +410,6 @@ def test_what_cannot_be_is_one_sentence_before_anything_is_asked(files, capsys, 
     told = capsys.readouterr().err
     assert message in told
     assert "Traceback" not in told
-
-
-@needs_openai
-def test_the_collection_that_ships_has_right_answers(server, files, capsys):
-    own = files.index("--docs"), files.index("-k")
-    shipped = [*files[: own[0]], *files[own[1] :], "--llm", f"openai:ok@{server.url}", "--limit", "2"]
-    assert main(shipped) == 0
-    printed = capsys.readouterr().out
-    assert "SquadF1@2" in printed
-    assert "ExactMatch" in printed
-    assert main([*shipped, "--layout", "squad"]) == 2
-    assert "without --docs" in capsys.readouterr().err
-
-
-def test_questions_without_right_answers_need_another_measure(files, tmp_path, capsys):
-    path = tmp_path / "questions.jsonl"
-    path.write_text('{"question": "Which?", "evidence": ["Buoy number 1 is painted in colour 1."]}')
-    assert main([*files, "--llm", "openai:m@http://127.0.0.1:1/v1"]) == 2
-    assert 'has "answers"' in capsys.readouterr().err
 
 
 PROGRAM = """

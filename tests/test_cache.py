@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from chunkcore.cli import main
 from chunkcore.errors import ModelError, OptionError
-from chunkcore.models import CachedEmbedder, CacheWarning, Embedder, EmbeddingCache, TokenCountingEmbedder
+from chunkcore.models import CachedEmbedder, CacheWarning, EmbeddingCache
 from chunkcore.models import cache as cache_module
 from chunkcore.models.cache import Cache, LLMCache, text_key
 from tests.fakes import BROKEN, ChangingEmbedder, FakeEmbedder, RaisingEmbedder
@@ -57,14 +57,6 @@ def test_vectors_come_back_to_the_last_bit_after_reopening(path):
     assert found.tolist() == [True] * 1200 + [False]
     assert again[:-1].tobytes() == vectors[::-1].tobytes()
     assert not again[-1].any()
-
-
-def test_models_roles_and_texts_are_told_apart(path):
-    cache = EmbeddingCache(path)
-    cache.store("m", keys("a"), rows(1.0))
-    assert cache.fetch("n", keys("a"))[0].tolist() == [False]
-    assert text_key("a", "query") != text_key("a", "document") != text_key("a")
-    assert text_key("\ud800") != text_key("\udc00") != text_key("\ufffd")
 
 
 @pytest.mark.parametrize("where", ["disk", "memory"])
@@ -143,18 +135,6 @@ def test_no_flipped_bit_and_no_cut_gives_another_texts_vector_or_answer(path, tm
     assert refused < 40
 
 
-def test_vectors_and_answers_share_a_file(path):
-    vectors = EmbeddingCache(path)
-    answers = LLMCache(path)
-    vectors.store("m", keys("a"), rows(1.0))
-    answers.store("m", *keys("a"), "an answer")
-    assert (len(vectors), len(answers)) == (1, 1)
-    vectors = EmbeddingCache(path)
-    answers = LLMCache(path)
-    assert vectors.fetch("m", keys("a"))[1].tolist() == [[1.0] * 3]
-    assert answers.fetch("m", *keys("a")) == "an answer"
-
-
 # --- files that are no cache ----------------------------------------------------------------------------------
 
 
@@ -227,15 +207,6 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(path, make):
         EmbeddingCache(path)
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]
-
-
-def test_an_empty_file_becomes_a_cache(path):
-    path.parent.mkdir()
-    path.touch()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        EmbeddingCache(path).store("m", keys("a"), rows(1.0))
-    assert EmbeddingCache(path).fetch("m", keys("a"))[0].tolist() == [True]
 
 
 @pytest.mark.parametrize("place", ["under a file", "a folder", "no name"])
@@ -394,16 +365,6 @@ def test_each_distinct_text_is_embedded_once_in_a_call_across_calls_and_across_r
     assert second.texts == ["d"]
 
 
-def test_queries_are_told_apart_only_where_the_model_does():
-    asymmetric, symmetric = FakeEmbedder(), FakeEmbedder()
-    symmetric.symmetric = True
-    for model in (asymmetric, symmetric):
-        cached = CachedEmbedder(model)
-        cached.embed_documents(["a"])
-        cached.embed_queries(["a"])
-    assert (len(asymmetric.texts), len(symmetric.texts)) == (2, 1)
-
-
 def test_a_run_that_was_interrupted_goes_on_where_it_stopped(path):
     texts = [f"text {i}" for i in range(10)]
     failing = RaisingEmbedder(allowed=3)
@@ -450,17 +411,6 @@ def test_what_is_no_answer_is_told_and_not_kept(broken):
 def test_a_model_that_changes_its_mind_about_dimensions_is_told():
     with pytest.raises(ModelError, match="33 dimensions"):
         CachedEmbedder(ChangingEmbedder(), batch_size=1).embed_documents(["a", "b"])
-
-
-def test_it_stands_for_the_model():
-    model = FakeEmbedder(name="bag", max_tokens=9)
-    cached = CachedEmbedder(model)
-    assert isinstance(cached, Embedder)
-    assert isinstance(cached, TokenCountingEmbedder)
-    assert (cached.name, cached.fingerprint, cached.max_tokens) == ("bag", model.fingerprint, 9)
-    assert cached.count_tokens(["a b"]).tolist() == [4]
-    with pytest.raises(OptionError, match="batch_size is at least 1, got 0"):
-        CachedEmbedder(model, batch_size=0)
 
 
 # --- the command ----------------------------------------------------------------------------------------------

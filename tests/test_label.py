@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
-from chunkcore.document import Document, Mark, Span
+from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.questions.label import LabelledQuestions, LabelServer, StaleError, read_listed
 from chunkcore.retrieval import chunk_corpus, get_retriever
-from tests.fakes import FakeEmbedder
 from tests.processes import started
 
 DOCUMENTS = [
@@ -169,11 +168,6 @@ def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> 
     assert (tmp_path / "q.jsonl").read_text("utf-8") == "half a li"
 
 
-def test_two_sessions_of_one_output_are_refused(tmp_path: Path) -> None:
-    with opened(tmp_path), pytest.raises(OptionError, match="another process"):
-        opened(tmp_path)
-
-
 def test_a_kill_between_file_and_log_loses_no_click(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, "Who naps?") as kept:
         monkeypatch.setattr(kept._log, "append", lambda entry: (_ for _ in ()).throw(DataError("the disk is full")))
@@ -297,10 +291,6 @@ def test_an_odd_address_is_an_error_without_a_traceback(server: LabelServer, cap
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_body_over_the_limit_is_not_read(server: LabelServer) -> None:
-    assert ask(server, "mark", b"{}", **{"Content-Length": "99999999"})[0] == 400
-
-
 def test_a_document_comes_in_parts_that_join_to_its_text(server: LabelServer) -> None:
     text = "One sentence stands here. " * 8_000 + "x" * 50_000
     server.questions.documents = [Document("long.txt", text)]
@@ -337,14 +327,6 @@ def test_candidates_are_whole_sentences_each_once_the_best_part_first(tmp_path: 
     assert found[0] == "The crow steals the spoon."
     assert found.count("The fox naps at noon in the old red barn.") == 1
     assert len(set(found)) == len(found)
-
-
-def test_a_candidate_names_the_page_it_is_on(tmp_path: Path) -> None:
-    marks = (Mark("page", Span(0, 14), {"number": 3}), Mark("page", Span(14, 30), {"number": 4}))
-    documents = [Document("a.pdf", "The fox naps.\nThe crow steals.", marks=marks)]
-    index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("fixed_token:size=14,counter=characters")))
-    with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
-        assert [each["pages"] for each in server.search("crow")["candidates"]] == [(4,)]
 
 
 # The command.
@@ -396,24 +378,6 @@ def test_an_output_among_the_documents_is_refused(tmp_path: Path, capsys: pytest
     assert "write it elsewhere" in capsys.readouterr().err
     assert main(["questions", "label", str(tmp_path), "-o", "q.txt", "--no-browser"]) == 2
     assert "ends in .jsonl" in capsys.readouterr().err
-
-
-def test_the_embedder_of_the_retriever_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "fox.txt").write_text("The fox naps. The crow sings.", "utf-8")
-    asked: list[str] = []
-    monkeypatch.setattr("chunkcore.cli.options.cached_embedder", lambda name: asked.append(name) or FakeEmbedder())
-
-    def served(server: LabelServer) -> None:
-        assert server.search("crow")["candidates"]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(LabelServer, "serve_forever", served)
-    wanted = ["questions", "label", str(tmp_path / "docs"), "--no-browser", "-o", str(tmp_path / "q.jsonl")]
-    assert main(wanted) == 0
-    assert not asked
-    assert main([*wanted, "-r", "passages", "-e", "mine"]) == 0
-    assert asked == ["mine"]
 
 
 def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -> None:

@@ -105,15 +105,6 @@ def test_a_token_counts_with_every_chunk_that_has_a_character_of_it() -> None:
     np.testing.assert_allclose(split, whole, rtol=1e-6)
 
 
-def test_a_chunk_without_a_token_is_similar_to_nothing() -> None:
-    late = LateEmbedder(FakeTokenEmbedder())
-    gap, word = late.embed_spans("one   two", [(Span(4, 5),), (Span(0, 3),)])
-    assert not gap.any()
-    assert word.any()
-    assert late.embed_spans(" \n ", [(Span(0, 3),)]).tolist() == [[0.0] * 16]
-    assert late.embed_spans("one", []).shape == (0, 0)
-
-
 def reference(late: LateEmbedder, model: FakeTokenEmbedder, text: str, span: Span) -> np.ndarray:
     """The definition, token by token: each vector from the window in which the token is farthest from an edge."""
     tokens = model.tokenize(text)
@@ -186,25 +177,6 @@ def test_chunks_of_any_strategy_have_vectors(text: str) -> None:
         np.testing.assert_allclose(found, apart, rtol=1e-5)
 
 
-def test_chunks_come_in_any_order_and_each_document_is_read_once() -> None:
-    model = FakeTokenEmbedder(max_tokens=None)
-    late = LateEmbedder(model)
-    model.windows.clear()
-    documents = [Document("a", "one two"), Document("unused", "zero"), Document("b", "three four")]
-    chunks = [
-        chunk("four", (6, 10), document="b"),
-        chunk("one", (0, 3), document="a"),
-        chunk("t", (4, 7), document="a"),
-    ]
-    told: list[tuple[int, int]] = []
-    found = late.embed_chunks(documents, chunks, progress=lambda done, total: told.append((done, total)))
-    assert model.windows == [["<", "one", "two", ">"], ["<", "three", "four", ">"]]
-    np.testing.assert_allclose(found[0], late.embed_spans("three four", [(Span(6, 10),)])[0])
-    np.testing.assert_allclose(found[2], late.embed_spans("one two", [(Span(4, 7),)])[0])
-    assert told == [(2, 3), (3, 3)]
-    assert late.embed_chunks(documents, []).shape == (0, 0)
-
-
 def test_an_index_of_late_vectors_finds_what_its_context_is_about() -> None:
     model = FakeTokenEmbedder(64, max_tokens=None, context=0.3)
     documents = [Document("a", "Berlin is large. It has canals."), Document("b", "Oslo is cold. It has hills.")]
@@ -222,14 +194,6 @@ def test_memory_stays_bounded_because_the_model_is_given_a_part_at_a_time() -> N
     late.embed_spans(text, [(Span(0, 100),)])
     assert max(model.token_calls) <= 8192
     assert sum(model.token_calls) < 30_000 * 500 / 498 + 1000
-
-
-def test_half_a_window_of_overlap_reads_each_token_twice() -> None:
-    model = FakeTokenEmbedder(4, max_tokens=102)
-    late = LateEmbedder(model)
-    model.token_calls.clear()
-    late.embed_spans("word " * 5000, [(Span(0, 100),)])
-    assert sum(model.token_calls) == pytest.approx(2 * 5000, rel=0.05)
 
 
 def test_what_is_known_of_a_document_is_not_asked_for_again() -> None:
@@ -335,14 +299,6 @@ def test_a_model_that_answers_garbage_is_asked_once_more(said: str, spoil: objec
                 late.embed_spans("one two three", [(Span(0, 3),)])
 
 
-def test_windows_of_different_widths_are_garbage() -> None:
-    model = Sometimes(lambda rows: [row[:, : 16 - place] for place, row in enumerate(rows)], 9)
-    late = LateEmbedder(model)
-    model.ready = True
-    with pytest.raises(ModelError, match="15 and 16 dimensions"):
-        late.embed_spans("word " * 15, [(Span(0, 3),)])
-
-
 def test_tokens_stand_at_places_of_the_document_not_of_the_prompt() -> None:
     # [CLS] "query:" " on" "e" [SEP], of which " on" begins in the prompt "query: ".
     offsets = [(0, 0), (0, 6), (6, 9), (9, 10), (0, 0)]
@@ -350,11 +306,6 @@ def test_tokens_stand_at_places_of_the_document_not_of_the_prompt() -> None:
     assert (found.before, found.after) == (2, 1)
     assert found.starts.tolist() == [0, 0, 0, 2, 3]
     assert found.ends.tolist() == [0, 0, 2, 3, 3]
-
-
-def test_a_document_without_a_token_of_its_own_has_only_those_around_it() -> None:
-    found = text_tokens("  ", [1, 2], [(0, 0), (0, 0)], [1, 1])
-    assert found.before + found.after == 2
 
 
 def test_characters_that_grow_in_lower_case_keep_their_places() -> None:
@@ -416,10 +367,3 @@ def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:
     assert early.chunks.truncated == 2
     assert late.chunks is not None
     assert late.chunks.truncated == 0
-
-
-def test_a_model_without_token_context_is_refused_before_anything_is_cut(benchmark: Benchmark) -> None:
-    model = FakeEmbedder()
-    with pytest.raises(OptionError, match="late chunking needs"):
-        run_experiment(benchmark, [get_chunker("fixed_token")], model, retrievers=["late"])
-    assert model.texts == []

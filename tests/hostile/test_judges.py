@@ -211,12 +211,6 @@ def test_filters_drop_questions_and_change_none(vector: str) -> None:
     assert [row["id"] for row in made.rows if row["document_id"] == "good"] == good
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-def test_a_filters_vector_of_no_numbers_is_an_error_and_no_verdict(number: float) -> None:
-    with pytest.raises(ModelError):
-        generated("its own place", embedder=Bewitched(lambda size: np.full(size, number)))
-
-
 @pytest.mark.parametrize(
     "text",
     [
