@@ -1,6 +1,6 @@
 """Passages behind the retrievers that apps have: each framework's default splitter, its own store, and others' stores.
 
-    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere] [--characters 600000]
+    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere] [--characters 300000]
 
 Writes docs/evidence/data/behind.json: for each collection, framework, store and number of hits the recall at four
 budgets, bare and with passages behind, the paired difference with its 95 % interval, and the time that passages add.
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=COLLECTIONS)
-    parser.add_argument("--characters", type=int, default=600_000, help="about how many of each collection")
+    parser.add_argument("--characters", type=int, default=300_000, help="about how many of each collection")
     parser.add_argument("--cache", type=Path, default=Path("behind.sqlite"), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache))
