@@ -101,26 +101,6 @@ def test_langchains_contextual_compression(langchain: Any) -> None:
     found_all(evaluate_retriever(compressed, BENCHMARK, measures="Recall@5"))
 
 
-def test_langchains_parents(langchain: Any) -> None:
-    retrievers, _, _ = langchain
-    from langchain_core.documents import Document as Page
-    from langchain_core.embeddings import DeterministicFakeEmbedding
-    from langchain_core.stores import InMemoryStore
-    from langchain_core.vectorstores import InMemoryVectorStore
-
-    from chunkadapters.langchain import ChunkcoreTextSplitter, evaluate_retriever
-
-    parents = retrievers.ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(DeterministicFakeEmbedding(size=8)),
-        docstore=InMemoryStore(),
-        parent_splitter=ChunkcoreTextSplitter(strategy="recursive", **{**SIZES, "size": 10}),
-        child_splitter=ChunkcoreTextSplitter(strategy="recursive", **SIZES),
-        search_kwargs={"k": 8},
-    )
-    parents.add_documents([Page(page_content=each.text, metadata={"source": each.id}) for each in BENCHMARK.documents])
-    found_all(evaluate_retriever(parents, BENCHMARK, measures="Recall@5"))
-
-
 # LlamaIndex
 
 
@@ -173,29 +153,6 @@ def test_llamaindexs_recursive_retriever_follows_index_nodes() -> None:
     signs = [IndexNode(text=node.get_content(), index_id=node.node_id) for node in nodes]
     retriever = RecursiveRetriever("root", retriever_dict={"root": made(signs)}, node_dict=named)
     found_all(evaluate_retriever(retriever, BENCHMARK, measures="Recall@5"))
-
-
-def test_llamaindexs_auto_merging_retriever() -> None:
-    llamaindex()
-    from llama_index.core import Document as Source
-    from llama_index.core import StorageContext
-    from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
-    from llama_index.core.retrievers import AutoMergingRetriever
-    from llama_index.core.storage.docstore import SimpleDocumentStore
-
-    from chunkadapters.llamaindex import ChunkcoreNodeParser, evaluate_retriever
-
-    parsers = {
-        "large": ChunkcoreNodeParser(strategy="recursive", **{**SIZES, "size": 10}),
-        "small": ChunkcoreNodeParser(strategy="recursive", **SIZES),
-    }
-    parser = HierarchicalNodeParser.from_defaults(node_parser_ids=list(parsers), node_parser_map=parsers)
-    nodes = parser.get_nodes_from_documents([Source(id_=each.id, text=each.text) for each in BENCHMARK.documents])
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(nodes)
-    leaves = llamaindex_retriever(get_leaf_nodes(nodes), k=4)
-    merging = AutoMergingRetriever(leaves, StorageContext.from_defaults(docstore=docstore))
-    found_all(evaluate_retriever(merging, BENCHMARK, measures="Recall@5"))
 
 
 def test_a_query_engine_is_scored_after_its_post_processors() -> None:

@@ -93,25 +93,6 @@ def test_langchain_late_vectors_need_the_documents_that_were_cut():
         embed_late(chunks, [document], FakeEmbedder())
 
 
-def test_langchain_faiss_holds_the_late_vectors_and_the_places():
-    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
-    stores = pytest.importorskip("langchain_community.vectorstores", reason="langchain-community is not installed")
-    document = langchain()
-    from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, embed_late
-
-    model = FakeTokenEmbedder(max_tokens=64)
-    chunks = ChunkcoreTextSplitter(strategy="recursive", **SIZES).split_documents([document])
-    embedded = embed_late(chunks, [document], model)
-    store = stores.FAISS.from_embeddings(
-        [(chunk.page_content, vector) for chunk, vector in embedded],
-        ChunkcoreEmbeddings(model),
-        metadatas=[chunk.metadata for chunk in chunks],
-        ids=[chunk.id for chunk in chunks],
-    )
-    for chunk, vector in embedded:
-        assert store.similarity_search_by_vector(vector, k=1) == [chunk]
-
-
 def test_langchain_segments_go_to_its_multi_vector_retriever():
     retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
     document = langchain()

@@ -117,17 +117,17 @@ class Passage:
             drop: keys that describe one hit alone.
         """
         document, spans = self.document, self.retrieved.spans
-        known = dict(document.metadata) if document else {}
+        values = dict(document.metadata) if document else {}
         if self.hits:
-            known |= hits[self.hits[0]]
+            values |= hits[self.hits[0]]
         elif self.others:
             first, *rest = (hits[number] for number in self.others)
-            known |= {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
+            values |= {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
         gone = {keys.start, keys.end, keys.spans, SPANS, SEGMENTS, PAGE_MARKS, *drop}
         marks = tuple(page_marks(document.marks)) if document else ()
         if marks:
             gone |= {PAGES, "page", "page_label", "page_number"}
-        kept = {key: value for key, value in known.items() if key not in gone}
+        kept = {key: value for key, value in values.items() if key not in gone}
         return kept | keys.write(spans) | keys.write_pages(marks, spans, {})
 
 
@@ -194,7 +194,7 @@ class LocalIndex:
             index = index.within([name for name in self.documents if name not in self._places.changed])
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         self._warn(hits, [number for number, piece in enumerate(ranked) if not piece.spans], textless)
-        found = index.behind(
+        pieces = index.behind(
             question,
             [piece for number, piece in enumerate(ranked) if number not in textless],
             max_tokens=options.max_tokens,
@@ -206,7 +206,7 @@ class LocalIndex:
         by_document: dict[str, list[int]] = {}
         for number, piece in enumerate(ranked):
             by_document.setdefault(piece.document_id if piece.spans else "", []).append(number)
-        passages = [self._passage(passage, ranked, by_document) for passage in found]
+        passages = [self._passage(passage, ranked, by_document) for passage in pieces]
         for number in textless:
             passages.insert(number, Passage(ranked[number], None, (number,)))
         return passages[: options.k]

@@ -263,11 +263,11 @@ class RetrieverRun:
         return run
 
 
-def _warnings(run: Run, asked: int, misplaced: int) -> Iterator[str]:
+def _warnings(run: Run, questions: int, misplaced: int) -> Iterator[str]:
     if run.failures:
         few = "; ".join(f"{key}: {reason}" for key, reason in list(run.failures.items())[:3])
         yield (
-            f"{len(run.failures)} of {asked} questions went unanswered and score 0 ({few}); "
+            f"{len(run.failures)} of {questions} questions went unanswered and score 0 ({few}); "
             "Run.failures has each with its reason"
         )
     pieces = [piece for results in run.results.values() for piece in results]

@@ -27,16 +27,16 @@ def hit_of(document: Any) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
         raise DataError(f"expected LangChain documents, got a {type(document).__name__} among the answers")
-    known, text = document.metadata, document.page_content
-    score = known.get("score", known.get("relevance_score"))
-    source = known.get("source_id") or known.get("source")
-    part = part_of(str(source), known) if source else ""
+    metadata, text = document.metadata, document.page_content
+    score = metadata.get("score", metadata.get("relevance_score"))
+    source = metadata.get("source_id") or metadata.get("source")
+    part = part_of(str(source), metadata) if source else ""
     return Hit(
         text=text,
         score=float(score) if isinstance(score, Real) else 0.0,  # of NumPy, too, as rerankers give
-        document_ids=names(part, known.get("source_id"), known.get("source"), document.id),
-        spans=KEYS.spans_of(known, text),
-        derived=known.get(DERIVED) is True,
+        document_ids=names(part, metadata.get("source_id"), metadata.get("source"), document.id),
+        spans=KEYS.spans_of(metadata, text),
+        derived=metadata.get(DERIVED) is True,
         document=part,
     )
 
@@ -59,7 +59,7 @@ def _hits(answer: Any) -> list[Hit]:
     if isinstance(answer, list | tuple):
         pairs = [(hit_of(document), document.metadata) for document in answer]
         # A place in an unknown part of a source is no place in the source.
-        return [replace(hit, spans=()) if SOURCE_PART in known else hit for hit, known in pairs]
+        return [replace(hit, spans=()) if SOURCE_PART in metadata else hit for hit, metadata in pairs]
     keys = isinstance(answer, dict) and ", ".join(map(str, answer))
     hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
     raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")
@@ -98,7 +98,7 @@ def langsmith_evaluator(
     Raises:
         OptionError: an unknown collection, measure or counter.
     """
-    wanted = measures_of(measures)
+    parsed = measures_of(measures)
     scorer = QuestionScorer(benchmark, counter)
 
     def score_spans(inputs: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def langsmith_evaluator(
                 f"expected a question's text and a list of documents, got {type(question).__name__} and "
                 f"{type(documents).__name__}"
             )
-        values = scorer.scores(question, _hits(documents), wanted)
-        return {"results": [{"key": str(key), "score": value} for key, value in zip(wanted, values, strict=True)]}
+        values = scorer.scores(question, _hits(documents), parsed)
+        return {"results": [{"key": str(key), "score": value} for key, value in zip(parsed, values, strict=True)]}
 
     return score_spans
 
@@ -144,10 +144,10 @@ def embed_late(
         ModelError: the model failed, or gave a wrong answer, twice.
     """
     texts: dict[str, str] = {}
-    for each in documents:
-        source, _ = source_of(each.id, each.page_content, each.metadata)
-        key = part_of(source, each.metadata)
-        if texts.setdefault(key, each.page_content) != each.page_content:
+    for document in documents:
+        source, _ = source_of(document.id, document.page_content, document.metadata)
+        key = part_of(source, document.metadata)
+        if texts.setdefault(key, document.page_content) != document.page_content:
             raise DataError(f"two documents are called {key!r}: give each an id or a metadata source of its own")
     vectors = late_vectors(list(map(hit_of, chunks)), texts, model)
     return list(zip(chunks, vectors, strict=True))
@@ -168,14 +168,14 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
     Raises:
         DataError: a chunk has no id.
     """
-    found: list[Document] = []
+    segments: list[Document] = []
     taken: set[str] = set()
     for chunk in chunks:
         if not chunk.id:
             raise DataError("a chunk has no id for its segments to refer to: cut it with ChunkcoreTextSplitter")
-        known = {key: value for key, value in chunk.metadata.items() if key not in (SEGMENTS, SPANS)}
+        inherited = {key: value for key, value in chunk.metadata.items() if key not in (SEGMENTS, SPANS)}
         for spans, text in segments_of(hit_of(chunk), chunk.metadata):
-            metadata = copy.deepcopy(known) | (KEYS.write(spans) or UNKNOWN) | {id_key: chunk.id}
+            metadata = copy.deepcopy(inherited) | (KEYS.write(spans) or UNKNOWN) | {id_key: chunk.id}
             name = unused_id(digest(f"{chunk.id}{spans}"), taken)
-            found.append(Document(page_content=text, metadata=metadata, id=name))
-    return found
+            segments.append(Document(page_content=text, metadata=metadata, id=name))
+    return segments

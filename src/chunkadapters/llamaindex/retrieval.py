@@ -24,22 +24,23 @@ from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 
+# Where readers and users write a document's name.
+_NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
 
-def hit_of(found: Any) -> Hit:
+
+def hit_of(node_or_hit: Any) -> Hit:
     """A node, with a score or without, as a hit. Raises `DataError` for anything else."""
-    node = found.node if isinstance(found, NodeWithScore) else found
+    node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
     if not isinstance(node, BaseNode):
         raise DataError(f"expected nodes with scores, got a {type(node).__name__} among the answers")
-    text, known = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
-    document = node.ref_doc_id or known.get("source_id")
+    text, metadata = node.get_content(metadata_mode=MetadataMode.NONE), node.metadata
+    document = node.ref_doc_id or metadata.get("source_id")
     return Hit(
         text=text,
-        score=float(found.score or 0.0) if isinstance(found, NodeWithScore) else 0.0,
-        document_ids=names(
-            node.ref_doc_id, known.get("source_id"), known.get("file_path"), known.get("file_name"), known.get("source")
-        ),
+        score=float(node_or_hit.score or 0.0) if isinstance(node_or_hit, NodeWithScore) else 0.0,
+        document_ids=names(node.ref_doc_id, *(metadata.get(key) for key in _NAMING_KEYS)),
         spans=KEYS.spans_of(stated_place(node), text),
-        derived=known.get(DERIVED) is True,
+        derived=metadata.get(DERIVED) is True,
         document=document if isinstance(document, str) else "",
     )
 
@@ -112,7 +113,7 @@ def embed_late(
         OptionError: the model gives no token vectors.
         ModelError: the model failed, or gave a wrong answer, twice.
     """
-    texts = {each.node_id: each.get_content(metadata_mode=MetadataMode.NONE) for each in documents}
+    texts = {document.node_id: document.get_content(metadata_mode=MetadataMode.NONE) for document in documents}
     vectors = late_vectors(_hits(nodes), texts, model)
     return [node.model_copy(update={"embedding": vector}) for node, vector in zip(nodes, vectors, strict=True)]
 
@@ -123,10 +124,10 @@ def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
     A retriever over them returns the whole nodes, by ``IndexNode.obj``. To cut nodes again by size, use LlamaIndex'
     ``HierarchicalNodeParser`` with `ChunkcoreNodeParser` in its ``node_parser_map``, and ``AutoMergingRetriever``.
     """
-    found = []
+    segments = []
     taken: set[str] = set()
     for node in nodes:
-        known = {key: value for key, value in node.metadata.items() if key not in (SEGMENTS, SPANS)}
+        metadata = {key: value for key, value in node.metadata.items() if key not in (SEGMENTS, SPANS)}
         for spans, text in segments_of(hit_of(node), node.metadata):
             attributes, several = node_place(spans)
             small = IndexNode(
@@ -134,11 +135,11 @@ def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
                 text=text,
                 index_id=node.node_id,
                 obj=node,
-                extra_info=known | several,
+                extra_info=metadata | several,
                 **attributes,
                 relationships=node.relationships,
                 excluded_embed_metadata_keys=[*node.excluded_embed_metadata_keys, *several],
                 excluded_llm_metadata_keys=[*node.excluded_llm_metadata_keys, *several],
             )
-            found.append(small)
-    return found
+            segments.append(small)
+    return segments
