@@ -273,6 +273,38 @@ def test_pages_and_the_callers_metadata_are_kept(name: str) -> None:
         assert (metadata["score"], metadata["parts"]) == ("A+", 7)
 
 
+TABLE = (
+    "# Trial\n\nSome words on the trial and its methods.\n\n| drug | dose | patients | outcome |\n|---|---|---|---|\n"
+    + "".join(f"| drug{row} | {row * 7 % 90} | {row * 3 % 50} | {row * 11 % 40} |\n" for row in range(80))
+    + "\nThe end of it all, with a last remark on the weather.\n"
+)
+
+
+@every
+def test_a_tables_header_comes_once_however_many_hits_repeat_it(name: str) -> None:
+    cut: dict[str, Callable[[], list[Any]]] = {
+        "LangChain": lambda: langchain.ChunkcoreTextSplitter("markdown:size=120").split_documents(
+            [LangChainDocument(page_content=TABLE, metadata={"source": "t.md"})]
+        ),
+        "LlamaIndex": lambda: llamaindex.ChunkcoreNodeParser("markdown:size=120")(
+            [LlamaDocument(text=TABLE, id_="t.md")]
+        ),
+        "Haystack": lambda: haystack.ChunkcoreDocumentSplitter("markdown:size=120").run(
+            [HaystackDocument(id="t.md", content=TABLE)]
+        )["documents"],
+    }
+    chunks = cut[name]()
+    framework = FRAMEWORKS[name]
+    hits = [chunks[3], chunks[8], chunks[5]]
+    assert framework.text(hits[1] if name != "LlamaIndex" else NodeWithScore(node=hits[1])).count("| outcome |") == 1
+    for budget in (5, 60, 200, 1000):
+        passages = framework.behind(hits, "outcome of drug17", documents=[Document("t.md", TABLE)], max_tokens=budget)
+        texts = [framework.text(passage) for passage in passages]
+        assert all(text in TABLE for text in texts)
+        assert sum(text.count("| outcome |") for text in texts) == (budget > 20)
+        assert any("drug17 |" in text for text in texts) or budget < 200
+
+
 @every
 def test_code_keeps_its_white_space(name: str) -> None:
     code = "def f(x):\n    if x:\n        return 1\n    return 2\n\n\ndef g(y):\n    return f(y)\n"
