@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
+CHECKSUMS = "checksums.json"  # of a benchmark that we wrote
 ANSWERS = "answers.jsonl"
 
 
 # The files of one output: it is there if all of the first are; the others are optional.
 _FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
-    (BENCHMARK_NAMES, ()),
+    (BENCHMARK_NAMES, (CHECKSUMS,)),
 )
 # Endings of one stem: saved runs, and the files beside generated questions.
 _ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import score
+from chunkcore.outputs import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.report import read_reports, write_report
 from chunkcore.run import Retrieved, Run
 
@@ -79,6 +81,30 @@ def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, 
         return
     assert damaged.name in refusal or "no report" in refusal
     assert "\n" not in refusal
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_a_damaged_benchmark_is_the_same_or_is_refused(tmp_path: Path, data: st.DataObject) -> None:
+    write_benchmark(BENCHMARK, tmp_path)
+    file = tmp_path / data.draw(st.sampled_from([*BENCHMARK_NAMES, CHECKSUMS]))
+    content = file.read_bytes()
+    place = data.draw(st.integers(0, len(content) - 1))
+    other = bytes([content[place] ^ data.draw(st.integers(1, 255))])
+    file.write_bytes(content[:place] if data.draw(st.booleans()) else content[:place] + other + content[place + 1 :])
+    with pytest.raises(DataError):
+        load_benchmark(tmp_path)
+    file.write_bytes(content)
+    assert load_benchmark(tmp_path, name="b").queries == BENCHMARK.queries
+
+
+def test_a_benchmark_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_path: Path) -> None:
+    _, questions = write_benchmark(BENCHMARK, tmp_path)
+    questions.write_text(questions.read_text().replace("fees", "costs"))
+    with pytest.raises(DataError, match=r"questions\.jsonl is not what was .* delete checksums\.json to accept"):
+        load_benchmark(tmp_path)
+    (tmp_path / CHECKSUMS).unlink()
+    assert [query.text for query in load_benchmark(tmp_path).queries] == ["sea", "costs"]
 
 
 def test_the_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.layout import question_rows
 from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_line, write_parts
+from chunkcore.outputs import CHECKSUMS
 from chunkcore.report.rendering import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import Retrieved, Retriever
@@ -211,6 +212,7 @@ class LabelledQuestions:
             if kept or self.path.exists():
                 try:
                     write_parts(self.path, map(utf8_line, kept))
+                    (self.path.parent / CHECKSUMS).unlink(missing_ok=True)  # of the questions before they were edited
                 except OSError as error:
                     raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
                 self._stamp = _stamp(self.path)

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -19,7 +20,8 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, check_type, echo
 from chunkcore.evaluation.benchmarks.documents import Row, listed, load_documents
 from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
-from chunkcore.files import csv_rows, json_lines, read_text, text_lines
+from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
+from chunkcore.outputs import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.registry import Registry
 
 Questions = str | Path | Iterable[Mapping[str, Any]]
@@ -113,12 +115,36 @@ class ChunkcoreLayout(Layout):
 
 def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
     """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
+    check_unchanged(root)
     questions_file = root / "questions.jsonl"
     source = questions_file if questions is None else questions
     left_out = [questions_file, *leave_out, *([Path(source)] if isinstance(source, str | Path) else [])]
     folder = root / "documents" if questions_file.is_file() and (root / "documents").is_dir() else root
     unread: dict[str, str] = {}
     return Contents(load_documents(folder, leave_out=left_out, unread=unread), question_rows(source), unread)
+
+
+def check_unchanged(root: Path) -> None:
+    """Compare a benchmark's files with the checksums that `write_benchmark` wrote, if it did. Raises `DataError`."""
+    place = root / CHECKSUMS
+    if not place.is_file():
+        return
+    checksums = read_json(place)
+    for name in BENCHMARK_NAMES:
+        file = root / name
+        written = (
+            checksums.get(name) if isinstance(checksums, dict) and len(checksums) == len(BENCHMARK_NAMES) else None
+        )
+        if not file.is_file() or file_checksum(file) != written:
+            raise DataError(
+                f"{file} is not what was written, by {place}: it was damaged or edited; write the benchmark again, or "
+                f"delete {CHECKSUMS} to accept it"
+            )
+
+
+def file_checksum(file: Path) -> str:
+    """32 hexadecimal digits of a file's bytes."""
+    return blake2b(file.read_bytes(), digest_size=16).hexdigest()
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:

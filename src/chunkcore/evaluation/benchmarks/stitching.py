@@ -15,10 +15,11 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.layout import file_checksum
 from chunkcore.evaluation.benchmarks.questions import QUESTION_KEYS
 from chunkcore.files import write_text
 from chunkcore.options import check_number
-from chunkcore.outputs import BENCHMARK_NAMES
+from chunkcore.outputs import BENCHMARK_NAMES, CHECKSUMS
 
 
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
@@ -146,7 +147,8 @@ _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
     """Write documents and questions as JSON lines, replacing the two files, which are returned.
 
-    `load_benchmark` reads the same documents and queries. Left-out questions are not written.
+    `load_benchmark` reads the same documents and queries. Left-out questions are not written. ``checksums.json`` beside
+    them has the files' checksums, which `load_benchmark` compares: delete it to edit the files.
 
     Raises:
         DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair
@@ -170,8 +172,11 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         documents.append(_line(row, document.text, f"document {document.id!r}"))
     queries = (*benchmark.queries, *benchmark.without_evidence)
     questions = [_line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries]
-    first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
-    return write_text(first, "".join(documents)), write_text(second, "".join(questions))
+    first, second, checksums = (Path(folder) / name for name in (*BENCHMARK_NAMES, CHECKSUMS))
+    checksums.unlink(missing_ok=True)
+    files = write_text(first, "".join(documents)), write_text(second, "".join(questions))
+    write_text(checksums, json.dumps({file.name: file_checksum(file) for file in files}) + "\n")
+    return files
 
 
 def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
