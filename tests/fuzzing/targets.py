@@ -17,6 +17,7 @@ ROOMS = (
     "tests.fuzzing.of_boundaries",
     "tests.fuzzing.of_places",
     "tests.fuzzing.of_files",
+    "tests.fuzzing.of_hostile_files",
     "tests.fuzzing.of_encoders",
     "integration_tests.fuzzing.of_adapters",
     "integration_tests.fuzzing.of_exact",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -65,17 +66,16 @@ def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -
 
 
 def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
-    head = file.read(_HEAD)
-    if not head:
-        raise empty(path)
-    reader = _reader_of(path, head)
-    rest = file.read(LARGEST)
-    if len(rest) == LARGEST:
+    if os.fstat(file.fileno()).st_size > LARGEST:
         raise UnreadError(path, f"has over {LARGEST // 1024**2} MB: split it, or take it out")
-    if reader is None:
-        text, note = decode_text(head + rest, path)
-        return Reading(Document(name, text), (note,) if note else ())
-    return read_guarded(reader, head + rest, path, name)
+    data = file.read()
+    if not data:
+        raise empty(path)
+    reader = _reader_of(path, data[:_HEAD])
+    if reader is not None:
+        return read_guarded(reader, data, path, name)
+    text, note = decode_text(data, path)
+    return Reading(Document(name, text), (note,) if note else ())
 
 
 def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
