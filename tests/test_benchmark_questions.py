@@ -13,7 +13,7 @@ from chunkcore import Document, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder
-from chunkcore.questions.validate import fix_questions, validate_benchmark
+from chunkcore.questions.validate import validate_benchmark
 from tests.files import pdf_bytes
 
 TEXT = "“Black tea”, said Zoë,\nis hot – very hot.\n\nGreen tea is not. The ﬁrst pot was green. Green tea is not!"
@@ -47,7 +47,7 @@ def test_an_excerpt_in_another_spelling_is_accepted_with_a_note(excerpt, there):
         found = finder.find(excerpt, named)
         assert found.span.slice(TEXT) == there
     assert len(finder.notes) == 2
-    with pytest.warns(UserWarning, match=r"1 excerpt stands at one place in another spelling.*--fix writes"):
+    with pytest.warns(UserWarning, match=r"1 excerpt stands at one place in another spelling"):
         load_benchmark([DOCUMENT], [{"question": "What?", "evidence": [excerpt]}])
 
 
@@ -149,79 +149,6 @@ def test_a_question_whose_file_was_not_read_says_so(tmp_path):
         warnings.simplefilter("ignore")
         found = validate_benchmark(docs, file)
     assert [each.kind for each in found if each.query_id in ("q2", "q3")] == ["not-found", "not-found"]
-
-
-# ---- questions check --fix
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "tea.md").write_text(TEXT)
-    lines = [
-        '{"note": "first", "id": "a", "question": "Hot?", "evidence": "is hot - very hot.", "n": 1.50}\n',
-        "\n",
-        '{"question": "Broken", "evidence": \n',
-        '{"question": "Lost?", "evidence": ["nowhere at all"]}\r\n',
-        '{"id": "b", "question": "Pot?", "evidence": [{"text": "Green tea is not", "occurrence": 2, "by": "Ada"}]}\r\n',
-        '{"question": "Kept?", "evidence": [{"document_id": "tea.md", "start": 43, "end": 52, "text": "Green tea"}]}\n',
-        '{"question": "Spans?", "document_id": "tea.md", "spans": [[43, 52]]}\n',
-        '{"query": "\\ud800?", "context": "The first pot", "answer": "pot"}',
-    ]
-    (tmp_path / "questions.jsonl").write_bytes("".join(lines).encode())
-    return tmp_path, lines
-
-
-def rows_of(root):
-    lines = (root / "questions.jsonl").read_text("utf-8").split("\n")
-    return [json.loads(line) for line in lines if line.rstrip().endswith("}")]
-
-
-def test_fix_writes_the_places_and_nothing_else(folder):
-    root, lines = folder
-    before = quiet(root / "tea.md", rows_of(root))
-    assert fix_questions(root) == 3
-    found = (root / "questions.jsonl").read_bytes().decode().splitlines(keepends=True)
-    assert [found[n] for n in (1, 2, 3, 5, 6)] == [lines[n] for n in (1, 2, 3, 5, 6)]
-    place = TEXT.index("is hot")
-    assert json.loads(found[0]) == {
-        "note": "first",
-        "id": "a",
-        "question": "Hot?",
-        "evidence": [{"document_id": "tea.md", "start": place, "end": place + 18, "text": "is hot – very hot."}],
-        "n": 1.5,
-    }
-    assert list(json.loads(found[0])) == ["note", "id", "question", "evidence", "n"]
-    assert json.loads(found[4])["evidence"][0]["by"] == "Ada"
-    assert found[4].endswith("}\r\n")
-    assert json.loads(found[7])["evidence"][0]["text"] == "The ﬁrst pot"
-    assert json.loads(found[7])["query"] == "\ud800?"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        after = load_benchmark(root / "tea.md", rows_of(root))
-    assert [query.evidence for query in after.queries] == [query.evidence for query in before.queries]
-    assert fix_questions(root) == 0
-
-
-def test_fix_keeps_the_file_when_it_cannot_be_written(folder, monkeypatch):
-    root, lines = folder
-    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(OSError, match="No space"):
-        fix_questions(root)
-    assert (root / "questions.jsonl").read_bytes().decode() == "".join(lines)
-    assert len(list(root.iterdir())) == 2
-
-
-def test_the_command_fixes_and_then_checks(tmp_path, capfd):
-    (tmp_path / "tea.md").write_text(TEXT)
-    file = tmp_path / "questions.jsonl"
-    file.write_text('{"question": "Hot?", "evidence": ["is hot - very hot."]}\n')
-    ignored = [part for kind in ("one-chunk", "short") for part in ("--ignore", kind)]
-    command = ["questions", "check", "--docs", str(tmp_path), "-e", "none", *ignored]
-    assert main(command) == 0  # a note is no fault
-    assert "respelled: the excerpt 'is hot - very hot.' is 'is hot – very hot.' at" in capfd.readouterr().out
-    assert main([*command, "--fix"]) == 0
-    out, err = capfd.readouterr()
-    assert (out, err) == ("nothing is wrong\n", "places written into 1 question\n")
 
 
 def test_two_questions_of_one_id_are_an_error_of_their_own(tmp_path, capfd):

@@ -265,7 +265,6 @@ def check(
     ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
     limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many of a kind to list; 0 for all.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="First write the places that were found into FILE.")] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before strategies are compared on them.
 
@@ -274,15 +273,12 @@ def check(
 
       chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
     """
-    from chunkcore.questions.validate import KINDS, ValidationOptions, fix_questions, validate_benchmark
+    from chunkcore.questions.validate import KINDS, ValidationOptions, validate_benchmark
 
     folder = options.required(docs, docs_option)
     for each in ignore or ():
         if each not in KINDS:
             raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(each)}")
-    if fix:
-        count = fix_questions(folder, questions)
-        running.say(f"places written into {count:,} question{'' if count == 1 else 's'}", err=True)
     validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
     model = None
     try:

@@ -169,9 +169,9 @@ class QuestionWriter:
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
         except BudgetError:
-            for question in waiting:  # answered meanwhile
+            for under_way in waiting:  # answered meanwhile
                 try:
-                    self._take(*question)
+                    self._take(*under_way)
                 except UnreachableError:  # calls that were never made reached the cap
                     raise
                 except ModelError:

@@ -476,12 +476,12 @@ class _Requests(BaseHTTPRequestHandler):
         listed = body.get("evidence")
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             raise DataError("expected a list of evidence")
-        spans = [tuple(_whole(entry.get(key)) for key in ("document", "start", "end")) for entry in listed]
+        spans = [
+            (_whole(entry.get("document")), _whole(entry.get("start")), _whole(entry.get("end"))) for entry in listed
+        ]
         without = body.get("without_evidence") is True
         version = _text(body.get("version"))
-        return self.server.questions.mark(  # type: ignore[arg-type]
-            _whole(body.get("number")), spans, without_evidence=without, version=version
-        )
+        return self.server.questions.mark(_whole(body.get("number")), spans, without_evidence=without, version=version)
 
     def _path(self) -> str | None:
         """What is asked for, under the token; None where an error was sent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ from chunkcore.errors import DataError, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import chosen_layout
-from chunkcore.evaluation.benchmarks.questions import QuestionReader, understood
+from chunkcore.evaluation.benchmarks.questions import QuestionReader
 from chunkcore.evaluation.text_search import Searchable, fold
-from chunkcore.files import json_object, text_lines, write_text
+from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder
 from chunkcore.options import check_number
 from chunkcore.questions.filters import directions
@@ -45,7 +44,7 @@ KINDS: dict[Kind, str] = {
     "repeated-id": "questions whose id was given before: no comparison is made until ids are unique",
     "not-found": "evidence that does not stand where it should: the question is left out",
     "ambiguous": "evidence that stands at several places, and does not say which: the question is left out",
-    "respelled": "excerpts that stand at one place in another spelling, and are accepted: --fix writes the places",
+    "respelled": "excerpts that stand at one place in another spelling, and are accepted",
     "duplicate": "questions that were asked before, in these or nearly these words: they count twice",
     "leakage": "questions that stand in a document, or hold their answer: any search finds them",
     "short": "evidence of so few tokens that nearly every chunk holds it whole",
@@ -136,55 +135,6 @@ def validate_benchmark(
     ]
     order = list(KINDS)
     return sorted(findings, key=lambda finding: order.index(finding.kind))
-
-
-def fix_questions(documents: str | Path, questions: str | Path | None = None) -> int:
-    """Write the places of evidence into a ``questions.jsonl``; returns the number of lines that changed.
-
-    Each piece of evidence that is found gets ``document_id``, ``start``, ``end`` and the document's own words as
-    ``text``. Lines keep their order, and their other keys; what is not found, or needs no change, stays as it is. The
-    file is replaced at once.
-
-    Raises:
-        DataError: a file cannot be read, or the questions are no JSON lines.
-        OSError: the file cannot be written.
-    """
-    path = Path(questions) if questions is not None else Path(documents) / "questions.jsonl"
-    if path.suffix.lower() in (".csv", ".tsv"):
-        raise DataError(f"places are written into JSON lines only, and {path} is a table: convert it first")
-    held, _, unread = read_own(Path(documents), path)
-    texts = {document.id: document for document in held}
-    reader = QuestionReader(held, unread=unread)
-    lines: list[str] = []
-    changed = 0
-    for number, line in text_lines(path):
-        lines.append(line)
-        try:
-            row = json_object(line)
-        except DataError:
-            continue  # blank, or damaged
-        count = len(reader.queries)
-        reader.add(f"line {number}", {**row, "id": f"line {number}"})
-        if len(reader.queries) == count or row.get("spans") is not None:
-            continue
-        evidence = understood(row, texts)["evidence"]
-        entries = evidence if isinstance(evidence, list) else [evidence]
-        written = []
-        for entry, piece in zip(entries, reader.queries[-1].evidence, strict=True):
-            row_entry = {} if isinstance(entry, str) else entry
-            others = {key: value for key, value in row_entry.items() if key not in _REPLACED}
-            place = {"document_id": piece.document_id, "start": piece.span.start, "end": piece.span.end}
-            written.append({**place, "text": piece.span.slice(texts[piece.document_id].text), **others})
-        if written != row.get("evidence"):
-            mended = json.dumps({**row, "evidence": written}, ensure_ascii=False)
-            lines[-1] = mended.encode("utf-8", "backslashreplace").decode("utf-8") + line[len(line.rstrip("\r\n")) :]
-            changed += 1
-    if changed:
-        write_text(path, "".join(lines))
-    return changed
-
-
-_REPLACED = ("document", "document_id", "start", "end", "text", "occurrence", "inner", "whole")
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _warn_of_respelled(notes: Sequence[DataProblem]) -> None:
         warnings.warn(
             f"{count:,} excerpt{'s stand' if count > 1 else ' stands'} at one place in another spelling (white space, "
             f"case, quotation marks, Unicode form, tags), and {'were' if count > 1 else 'was'} accepted; the first, of "
-            f"{first.query_id!r}: {first.reason}. chunkcore questions check --fix writes the places",
+            f"{first.query_id!r}: {first.reason}",
             stacklevel=3,
         )
 
