@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -230,14 +229,6 @@ def test_what_the_embedder_cuts_off_is_counted_once_a_distinct_text(benchmark: B
     (unlimited,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert unlimited.chunks is not None
     assert (unlimited.chunks.truncated, unlimited.chunks.tokens_lost) == (0, 0)
-
-
-def test_a_strategy_without_a_chunk_scores_nothing() -> None:
-    blank = Document("blank", " \n ")
-    found = load_benchmark([blank, Document("a", "A fox.")], [{"question": "?", "evidence": ["fox"]}])
-    only_blank = Benchmark("b", [blank], [])
-    assert run_experiment(only_blank, chunkers(SPECS[1]), FakeEmbedder())[0].query_ids == ()
-    assert run_experiment(found, chunkers(SPECS[1]), FakeEmbedder())[0].mean("Recall@5") == 1
 
 
 def test_progress_and_seconds_are_told_for_every_step(benchmark: Benchmark) -> None:
@@ -530,14 +521,6 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
         assert cost.seconds > 0
 
 
-def test_a_text_that_is_a_piece_and_a_chunk_is_one_call(benchmark: Benchmark) -> None:
-    model = FakeEmbedder()
-    alone = "cluster_semantic:counter=words,size=8,piece_size=8"  # every chunk is one of its pieces
-    (report,) = run_experiment(benchmark, chunkers(alone), CachedEmbedder(model, batch_size=1))
-    assert report.cost is not None
-    assert report.cost.embedder_calls == report.cost.embedded_texts == model.calls - len(benchmark.queries)
-
-
 def test_what_a_language_model_was_asked_before_is_in_no_cost(benchmark: Benchmark) -> None:
     llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
     asks = [Contextual(llm=llm, chunker=spec, counter="words") for spec in SPECS[:2]]
@@ -651,20 +634,3 @@ def test_a_text_that_was_there_already_costs_what_it_cost(clock: Clock) -> None:
         meter.embed_documents(["a" * 10, "b" * 5])
     assert (first.embedding, len(first.texts), meter.seconds_of(["a" * 10])) == (10, 1, 10)
     assert (second.embedding, len(second.texts), meter.seconds_of(["a" * 10, "b" * 5])) == (5, 2, 15)
-
-
-def test_calls_from_threads_are_all_measured(clock: Clock) -> None:
-    meter = Meter(CachedEmbedder(clock))
-    with meter.measured() as spent:
-        threads = [threading.Thread(target=meter.embed_documents, args=([str(i) * 7],)) for i in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert (spent.embedding, meter.seconds_of([str(i) * 7 for i in range(8)])) == (56, 56)
-
-
-def test_strategies_may_be_given_by_name(benchmark: Benchmark) -> None:
-    named = run_experiment(benchmark, ["recursive:size=20"], retrievers=["bm25"])
-    made = run_experiment(benchmark, [get_chunker("recursive:size=20")], retrievers=["bm25"])
-    assert [each.name for each in named] == [each.name for each in made] == ["recursive:size=20"]

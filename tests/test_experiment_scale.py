@@ -15,11 +15,9 @@ from chunkcore.columns import blocks
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks import questions as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.counting import CharacterAxis, StartAxis
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.text_search import WindowHashes
 from chunkcore.models.base import Vectors
 from chunkcore.retrieval import ChunkedCorpus, chunk_corpus
 from chunkcore.retrieval import vectors as text_vectors
@@ -146,32 +144,6 @@ def test_a_run_in_blocks_and_files_has_the_same_scores(benchmark: Benchmark, mon
     assert whole[-1]["most"] > apart[-1]["most"] == 20  # the questions: chunks came five at a time
 
 
-def test_the_token_axis_is_held_in_32_bits_and_counts_the_same(benchmark: Benchmark) -> None:
-    documents = [Document(document.id, document.text * 50) for document in benchmark.documents]
-    scorer = Scorer(Benchmark("long", documents, []), counter="words")
-    narrow = scorer.tokens
-    characters = CharacterAxis(documents)
-    characters.size = 2**40  # as of a terabyte
-    wide = StartAxis(characters, documents, scorer.counter.boundaries)
-    ranges = np.array([[0, 30], [5, 6], [200, 900], [characters.bases[3], characters.bases[5]]])
-    np.testing.assert_array_equal(narrow.ranges(ranges), wide.ranges(ranges))
-    assert narrow.size == wide.size > 2**16
-
-
-def test_progress_of_blocks_goes_up_to_all_texts(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_vectors, "blocks", lambda items: blocks(items, 50))
-    told: list[tuple[int, int]] = []
-    run_experiment(
-        Scorer(benchmark, counter="words"),
-        [get_chunker(SPECS[0])],
-        FakeEmbedder(),
-        measures=measures_at((3,)),
-        progress=lambda step, done, total: told.append((done, total)) if step == "embed" else None,
-    )
-    assert told == sorted(told)
-    assert {total for _, total in told} == {told[-1][0]}
-
-
 @given(st.integers(0, 10**6))
 def test_an_excerpt_is_found_by_the_index_where_reading_finds_it(seed: int) -> None:
     """Few letters, so that excerpts repeat and overlap themselves, across documents that end in their middle."""
@@ -205,15 +177,3 @@ def answer(finder: evidence.EvidenceFinder, excerpt: str) -> Evidence | str:
         return finder.find(excerpt)
     except evidence.EvidenceError as error:
         return str(error)
-
-
-def test_an_index_of_windows_keeps_what_its_stride_leaves() -> None:
-    texts = ["The hen sits. The crow watches. " * 300] * 40
-    tracemalloc.start()
-    index = WindowHashes(texts, window=16, stride=16)
-    held, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert [*index.candidates(texts[0][32:96], 1)][:2] == [(1, 0), (1, 32)]
-    size = sum(map(len, texts))
-    assert held < 1.5 * size
-    assert peak < 6 * size  # the hashes of all windows would be 8 bytes a character

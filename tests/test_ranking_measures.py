@@ -69,13 +69,6 @@ def test_mean_chunk_precision_weighs_pieces_alike() -> None:
     assert mean_of("ChunkPrecision@5") == 0
 
 
-def test_what_is_retrieved_twice_brings_nothing_the_second_time() -> None:
-    again = [RANKED[2], RANKED[2]]
-    assert mean_of("DCG@5", *again) == 1
-    assert mean_of("ChunkPrecision@5", *again) == 1 / 2
-    assert mean_of("MAP@5", *again) == pytest.approx(8 * 1 / 10)
-
-
 def test_ndcg_is_one_where_one_piece_brings_all_evidence_of_one_document() -> None:
     assert mean_of("nDCG@5", piece((0, 40))) == 1
     assert mean_of("nDCG@5", *RANKED) == pytest.approx((4 / math.log2(3) + 6 / math.log2(4)) / 10)
@@ -91,13 +84,6 @@ def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> N
     # At a depth of one nothing better than the richest document can be had.
     assert mean_of("nDCG@1", both[0], benchmark=benchmark) == 1
     assert mean_of("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
-
-
-def test_a_piece_of_nothing_has_a_rank_and_no_share() -> None:
-    nothing = Retrieved("", (), 0, "", match="unlocated")
-    assert mean_of("MRR", nothing, piece((10, 20))) == 1 / 2
-    assert mean_of("DCG@5", nothing, piece((10, 20))) == pytest.approx(1 / math.log2(3))
-    assert mean_of("ChunkPrecision@5", nothing, piece((10, 20))) == 1 / 2
 
 
 def test_ranks_are_looked_at_down_to_min() -> None:
@@ -128,24 +114,6 @@ def test_the_last_piece_is_cut_at_the_budget() -> None:
     ]  # fmt: skip
 
 
-def test_every_system_retrieves_the_budget_whatever_its_chunks() -> None:
-    for size in (1, 3, 7, 20):
-        results = [piece((start, min(start + size, 40))) for start in range(0, 40, size)]
-        report = score(Run("r", {"q": results}), ONE, ["Recall@15tok"], counter="characters")
-        assert report.retrieved_tokens["15tok"].tolist() == [15]
-        assert report.mean("Recall@15tok") == 5 / 10
-
-
-def test_repeats_use_up_the_budget() -> None:
-    assert mean_of("Recall@12tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 0
-    assert mean_of("Recall@24tok", piece((0, 10)), piece((0, 10)), piece((10, 20))) == 4 / 10
-
-
-def test_a_piece_of_several_spans_is_cut_in_their_order() -> None:
-    assert mean_of("Recall@14tok", piece((30, 40), (10, 20))) == 4 / 10
-    assert mean_of("Recall@14tok", piece((10, 20), (30, 40))) == 1
-
-
 def test_the_budget_is_of_tokens_in_every_unit() -> None:
     document = Document("d", "alpha beta gamma delta")
     benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 22)),))])
@@ -167,11 +135,6 @@ def test_text_that_stands_nowhere_is_cut_too() -> None:
     assert report.retrieved_tokens == {"20tok": [20], "35tok": [35]}
     assert (report.mean("Recall@20tok"), report.mean("Recall@35tok")) == (0, 0.5)
     assert report.mean("Precision@35tok") == 5 / 35
-
-
-def test_a_budget_that_is_used_up_reaches_no_further_piece() -> None:
-    assert mean_of("ChunkPrecision@10tok", piece((10, 20)), piece((0, 10))) == 1
-    assert mean_of("ChunkPrecision@11tok", piece((10, 20)), piece((0, 10))) == 1 / 2
 
 
 def test_a_piece_that_is_cut_to_nothing_holds_nothing() -> None:
@@ -245,19 +208,6 @@ def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
     assert mean_of("Precision@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
     for other in (Retrieved("", ()), Retrieved("another", ())):
         assert mean_of("Precision@5[document]", *ranking, other, benchmark=DOCUMENTS) == 1 / 4
-
-
-def test_pieces_of_unknown_documents_are_each_querys_own() -> None:
-    queries = [Query(name, "?", (Evidence("d1", Span(0, 4)),)) for name in ("p", "q")]
-    nowhere = Retrieved("", (), 0, "two", match="unlocated")
-    run = Run("r", {"p": of(6, 8), "q": [nowhere, *of(1)]})
-    report = score(run, Benchmark("b", TEN, queries), ["Precision@2[document]", "MRR[document]"])
-    assert report.values("Precision@2[document]").tolist() == report.values("MRR[document]").tolist() == [0, 1 / 2]
-
-
-def test_documents_within_a_budget() -> None:
-    # Four characters a piece: the budget ends inside of the third one, and the fourth is out of it.
-    assert mean_of("Recall@9tok[document]", *of(0, 2, 4, 1), benchmark=DOCUMENTS) == 1 / 2
 
 
 # --- against sets -----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from chunkcore import (
 )
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks.benchmark import Part, parts_of
+from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.benchmarks.stitching import (
     sample_queries,
     stitch,
@@ -95,17 +95,6 @@ def test_every_original_stands_whole_and_every_evidence_text_is_what_it_was(
 
 
 @given(benchmarks(), st.integers(1, 20))
-def test_nothing_stands_between_the_parts_but_blank_lines_and_no_sentence_spans_two(
-    short: Benchmark, sentences: int
-) -> None:
-    for document in stitch(short, sentences=sentences).documents:
-        parts = parts_of(document)
-        assert "\n\n".join(part.span.slice(document.text) for part in parts) == document.text
-        for start, end in sentence_ranges(document.text).tolist():
-            assert sum(part.span.start < end and start < part.span.end for part in parts) == 1
-
-
-@given(benchmarks(), st.integers(1, 20))
 def test_a_document_is_complete_where_one_more_would_take_it_farther_away(short: Benchmark, sentences: int) -> None:
     counts = {each.id: len(sentence_ranges(each.text)) for each in short.documents}
     documents = stitch(short, sentences=sentences).documents
@@ -135,17 +124,6 @@ def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_documents_have_about_a_hundred_sentences() -> None:
-    short = Benchmark("short", [Document(f"d{n}", "It naps. " * (3 + n % 9)) for n in range(400)], [])
-    *full, rest = stitch(short).documents
-    counts = [len(sentence_ranges(each.text)) for each in full]
-    assert min(counts) >= 94
-    assert max(counts) <= 106
-    assert 99 <= sum(counts) / len(counts) <= 101
-    assert len(sentence_ranges(rest.text)) <= 106
-    assert len({each.id for each in full} | {rest.id}) == len(full) + 1
-
-
 def test_questions_without_evidence_are_kept_and_written(tmp_path: Path) -> None:
     """Multiple choice over a whole story marks none, and can be answered of the stitched documents, too."""
     asked = Query("q", "What naps?", (Evidence("a", Span(0, 3)),))
@@ -170,12 +148,6 @@ def test_marks_metadata_and_the_questions_document_move_along() -> None:
     assert sorted(part["id"] for part in long.metadata["parts"]) == ["a", "b"]  # c has no text
     assert next(part for part in long.metadata["parts"] if part["id"] == "a")["metadata"] == {"year": 1990}
     assert benchmark.queries[0].metadata == {"document_id": "stitched-1", "kind": "what"}
-
-
-@pytest.mark.parametrize("options", [{"sentences": 0}, {"seed": -1}])
-def test_impossible_options_are_refused(options: dict[str, int]) -> None:
-    with pytest.raises(OptionError, match=r"got .*-?[01]"):
-        stitch(Benchmark("b", [Document("a", "One.")], []), **options)
 
 
 @pytest.mark.parametrize(
@@ -234,38 +206,11 @@ def test_a_chunk_stands_for_the_originals_that_it_shares_a_character_with(
     assert report.mean("F1@5[part]") == pytest.approx(f1)
 
 
-def test_k_counts_chunks_and_not_originals() -> None:
-    benchmark, run = toy(("long", [(0, 16)]), ("d", [(0, 4)]))
-    report = score(run, benchmark, ["Recall@1[part]", "Recall@2[part]", "Precision@1[part]"])
-    assert [report.mean(f"Recall@{k}[part]") for k in (1, 2)] == [0.5, 1]
-    assert report.mean("Precision@1[part]") == pytest.approx(1 / 3)
-
-
 def test_text_that_stands_nowhere_counts_as_one_irrelevant_part() -> None:
     benchmark, run = toy(("long", [(6, 10)]))
     lost = Retrieved("", (), text="who knows", match="unlocated")
     run = replace(run, results={"q": [*run.results["q"], lost]})
     assert score(run, benchmark, ["Precision@5[part]"]).mean("Precision@5[part]") == pytest.approx(1 / 2)
-
-
-@given(benchmarks().filter(lambda each: bool(each.queries)), st.data())
-def test_parts_of_documents_that_were_never_stitched_are_the_documents(short: Benchmark, data: st.DataObject) -> None:
-    pieces = [
-        Retrieved(each.id, (Span(0, data.draw(st.integers(1, len(each.text)))),))
-        for each in data.draw(st.lists(st.sampled_from(list(short.documents)), max_size=6))
-    ]
-    run = Run("any", {query.id: pieces for query in short.queries})
-    names = ("Recall@3", "Precision@3", "F1@3", "HitRate@3", "MRR", "nDCG@3")
-    report = score(run, short, [f"{name}[{unit}]" for name in names for unit in ("part", "document")])
-    for name in names[:4]:
-        assert report.values(f"{name}[part]").tolist() == report.values(f"{name}[document]").tolist()
-
-
-def test_evidence_is_widened_to_the_sentences_that_it_meets() -> None:
-    text = "One fox. Two dogs bark. Three cats. Four."
-    asked = Query("q", "?", (Evidence("d", Span(13, 29)), Evidence("d", Span(8, 9))))
-    wide = whole_sentences(Benchmark("b", [Document("d", text)], [asked])).queries[0].evidence
-    assert [each.span.slice(text) for each in wide] == ["Two dogs bark. Three cats.", " "]
 
 
 @given(benchmarks())
@@ -358,7 +303,3 @@ def test_the_command_replaces_nothing_that_it_reads(tmp_path: Path, capsys: pyte
         assert "name another folder" in capsys.readouterr().err
     assert (tmp_path / "documents.jsonl").read_text(encoding="utf-8").startswith('{"id": "a"')
     assert main(["datasets", "stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2
-
-
-def test_a_part_is_a_value() -> None:
-    assert parts_of(Document("d", "One.")) == (Part("d", Span(0, 4)),)
