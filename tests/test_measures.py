@@ -119,6 +119,13 @@ def test_the_usual_measures_are_those_of_the_issue() -> None:
     assert {"Recall@5", "Precision@10", "IoU@min[character]", "F1@5", "PrecisionOmega[character]"} <= set(names)
 
 
+def test_an_equal_budget_is_judged_by_first() -> None:
+    toy = Benchmark("toy", [Document("one", "aaaa")], [Query("q", "?", (Evidence("one", Span(0, 4)),))])
+    report = score(Run("r", {}), toy)
+    assert str(next(iter(report.scores))) == "Recall@1000tok"
+    assert str(compare([report]).measure) == "Recall@1000tok"
+
+
 def test_ndcg_of_tokens_is_told_apart_from_that_of_documents() -> None:
     assert str(get_measure("nDCG@10")) == "nDCG@10[token]"
     assert get_measure("nDCG@10") == get_measure("nDCG@10[token]") != get_measure("nDCG@10[document]")

@@ -51,8 +51,8 @@ class FrameList(list[_Item], Frame):
     @overload
     def __getitem__(self, place: slice, /) -> Self: ...
     def __getitem__(self, place: SupportsIndex | slice, /) -> _Item | Self:
-        found: Any = super().__getitem__(place)
-        return type(self)(found) if isinstance(place, slice) else found
+        items: Any = super().__getitem__(place)
+        return type(self)(items) if isinstance(place, slice) else items
 
 
 class Markup(str):

@@ -117,7 +117,7 @@ def _hit(rank: int, piece: Retrieved) -> tuple[Any, ...]:
 
 
 class PieceColumns(LazySequence[int, Retrieved]):
-    """Pieces of one span each as columns; a `Retrieved` is `made` of a piece's number on each read.
+    """Pieces of one span each as columns; `read` makes the `Retrieved` of a piece's number, on each access.
 
     `document` is of each piece its place in `documents`; -1 for a piece of more than one span, which is read where it
     is needed.
@@ -125,13 +125,13 @@ class PieceColumns(LazySequence[int, Retrieved]):
 
     def __init__(
         self,
-        made: Callable[[int], Retrieved],
+        read: Callable[[int], Retrieved],
         documents: Sequence[str],
         document: Numbers,
         starts: Numbers,
         ends: Numbers,
     ) -> None:
-        super().__init__(made, range(len(document)))
+        super().__init__(read, range(len(document)))
         self.documents = documents
         self.document, self.starts, self.ends = document, starts, ends
 

@@ -112,7 +112,7 @@ class Aligner:
         if not matches.places:
             return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
         near = offered[0].start if offered else 0
-        place = min(matches.places, key=lambda each: abs(each[1].start - near)) if offered else matches.places[0]
+        place = min(matches.places, key=lambda option: abs(option[1].start - near)) if offered else matches.places[0]
         return self._retrieved(text, matches, place, len(matches.places), score)
 
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
@@ -142,11 +142,11 @@ class Aligner:
             located.append(self._retrieved(text, sure, match.places[place], equals, 0.0))
         return located
 
-    def _retrieved(self, text: str, found: _Found, place: _Place, equals: int, score: float) -> Retrieved:
+    def _retrieved(self, text: str, located: _Found, place: _Place, equals: int, score: float) -> Retrieved:
         owner, span = place
-        match: MatchKind = "ambiguous" if equals > 1 else found.match
+        match: MatchKind = "ambiguous" if equals > 1 else located.match
         return Retrieved(
-            self._documents[owner].id, (span,), score, text, match=match, certainty=found.similarity / equals
+            self._documents[owner].id, (span,), score, text, match=match, certainty=located.similarity / equals
         )
 
     def _hold(self, source: str, spans: Sequence[Span], text: str) -> bool:
@@ -435,12 +435,12 @@ def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Num
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]
     early, late = values - places, values + places
-    wanted, last = np.searchsorted(places, due), np.searchsorted(places, here)
-    low, high = np.minimum(wanted, last), np.maximum(wanted, last)
+    due_at, last = np.searchsorted(places, due), np.searchsorted(places, here)
+    low, high = np.minimum(due_at, last), np.maximum(due_at, last)
     first = np.concatenate(([_NEVER], np.minimum.accumulate(early)))[low] + due
     end = np.concatenate((np.minimum.accumulate(late[::-1])[::-1], [_NEVER]))[high] - due + _BACKWARDS
-    forward = _range_least(late, wanted, last) - due
-    backward = _range_least(early, last, wanted) + due + _BACKWARDS
+    forward = _range_least(late, due_at, last) - due
+    backward = _range_least(early, last, due_at) + due + _BACKWARDS
     return np.asarray(np.minimum.reduce((first, end, forward, backward)))
 
 

@@ -192,7 +192,7 @@ def _table_rows(path: Path) -> Iterator[Row]:
 def _chroma_rows(path: Path) -> Iterator[Row]:
     for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
         corpus = row["corpus_id"] or ""
-        told: dict[str, Any] = {
+        query: dict[str, Any] = {
             "id": f"{corpus}-{number}",
             "question": row["question"],
             "document_id": corpus,
@@ -201,7 +201,7 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
         }
         with suppress(ValueError, RecursionError):
             if isinstance(references := json.loads(row["references"] or ""), list):
-                told["evidence"] = [
+                query["evidence"] = [
                     {
                         "start": reference.get("start_index"),
                         "end": reference.get("end_index"),
@@ -211,7 +211,7 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
                     else reference
                     for reference in references
                 ]
-        yield f"row {number}", {**{key: value for key, value in row.items() if key not in _COLUMNS}, **told}
+        yield f"row {number}", {**{key: value for key, value in row.items() if key not in _COLUMNS}, **query}
 
 
 # Helpers for layouts.

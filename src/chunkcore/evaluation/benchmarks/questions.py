@@ -224,12 +224,12 @@ class QuestionReader:
     """Collects queries, and a problem for each unusable question.
 
     A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
-    reason. Ids in `given` are reserved: rows without an id do not get them. Rows whose id was given before go to
-    `repeated`, and evidence that was accepted in another spelling is told in `notes`.
+    reason. Rows without an id do not get one of `reserved`. Rows whose id an earlier row has go to `repeated`, and
+    evidence that was accepted in another spelling is named in `notes`.
     """
 
     def __init__(
-        self, documents: Sequence[Document], given: Iterable[str] = (), unread: Mapping[str, str] | None = None
+        self, documents: Sequence[Document], reserved: Iterable[str] = (), unread: Mapping[str, str] | None = None
     ) -> None:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
@@ -240,7 +240,7 @@ class QuestionReader:
         self._collections = {document.id: _collection(document) for document in documents}
         self._named = self._collections.keys() | (unread or {}).keys()
         self._seen: dict[str, str] = {}
-        self._given = frozenset(given)
+        self._given = frozenset(reserved)
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` names it in messages."""
@@ -304,13 +304,13 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
     ... ]
     [{'text': 'Tea is hot.', 'inner': (7, 'hot')}]
     """
-    found: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     if "question" not in row:
         named = next((key for key in QUESTION_NAMES if isinstance(row.get(key), str)), None)
-        found |= {"question": row[named]} if named else {}
+        renamed |= {"question": row[named]} if named else {}
     if row.get("document_id") is None:
         key = next((key for key in _DOCUMENT if isinstance(row.get(key), str) and row[key] in documents), None)
-        found |= {"document_id": row[key]} if key else {}
+        renamed |= {"document_id": row[key]} if key else {}
     if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
         key = next((key for key in _EVIDENCE if row.get(key)), None)
         evidence = _read_list(row[key]) if key else None
@@ -322,8 +322,8 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
                 else {"text": evidence, "inner": (start, text)}
                 for start, text in answers
             ]
-        found |= {} if evidence is None else {"evidence": evidence}
-    return {**row, **found} if found else row
+        renamed |= {} if evidence is None else {"evidence": evidence}
+    return {**row, **renamed} if renamed else row
 
 
 def _read_list(value: Any) -> Any:

@@ -198,8 +198,8 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _line(row: Mapping[str, Any], text: str, what: str) -> str:
-    if found := _TWO_HALVES.search(text):
-        raise DataError(f"{what} has a split character (two surrogates) at {found.start()}: join or replace them")
+    if pair := _TWO_HALVES.search(text):
+        raise DataError(f"{what} has a split character (two surrogates) at {pair.start()}: join or replace them")
     try:
         # ASCII, because UTF-8 cannot encode unpaired surrogates.
         return json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n"

@@ -399,12 +399,12 @@ def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
             windows.append(np.concatenate((tokens.ids[: tokens.before], part, tokens.ids[stop:])))
             owners.append(number)
     rows: list[list[Vectors]] = [[] for _ in texts]
-    own: list[list[Vectors]] = [[] for _ in texts]
+    inner: list[list[Vectors]] = [[] for _ in texts]
     for number, vectors in zip(owners, embed_tokens(model, windows), strict=True):
         vectors = _unit(vectors)
         rows[number].append(vectors)
-        own[number].append(vectors[read[number].before : len(vectors) - read[number].after])
-    return [_Tokens(np.concatenate(mine), np.concatenate(every)) for mine, every in zip(own, rows, strict=True)]
+        inner[number].append(vectors[read[number].before : len(vectors) - read[number].after])
+    return [_Tokens(np.concatenate(mine), np.concatenate(every)) for mine, every in zip(inner, rows, strict=True)]
 
 
 def _greedy(answer: _Tokens, reference: _Tokens) -> BertScore:

@@ -284,15 +284,15 @@ def compare(
     both = np.column_stack([columns, apart])
     means = resampled_means(both, resamples=resamples, seed=seed, clusters=labels)
     units = units_of(both, labels)
-    own, pair = means[:, : len(names)], means[:, len(names) :]
+    singles, pair = means[:, : len(names)], means[:, len(names) :]
     flips = max(resamples, math.ceil(_PER_PAIR * len(pairs) / (1 - confidence)))
     p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
     if measure.is_share:
-        low, high = share_intervals(columns, own, confidence, labels)
+        low, high = share_intervals(columns, singles, confidence, labels)
     else:
-        low, high = intervals(own, units[: len(names)], confidence)
-    signed = np.where(np.isnan(own), -np.inf, _sign(measure) * own)
-    first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(own)
+        low, high = intervals(singles, units[: len(names)], confidence)
+    signed = np.where(np.isnan(singles), -np.inf, _sign(measure) * singles)
+    first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(singles)
     shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
     return Comparison(
         reports=tuple(reports),
