@@ -178,6 +178,20 @@ def test_a_kill_between_file_and_log_loses_no_click(tmp_path: Path, monkeypatch:
         assert len(kept) == 1
 
 
+def test_an_unfinished_last_line_of_the_log_is_cut_off_and_a_damaged_one_before_it_is_told(tmp_path: Path) -> None:
+    with opened(tmp_path, "Who naps?", "Who steals?"):
+        pass
+    log = tmp_path / "q.labels.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-5])
+    with opened(tmp_path) as kept:
+        assert [state["question"] for state in kept.states()] == ["Who naps?"]
+    lines = whole.splitlines(keepends=True)
+    log.write_bytes(lines[0] + b"{torn\n" + lines[2])
+    with pytest.raises(DataError, match=r"q\.labels\.jsonl, line 2: damaged"):
+        opened(tmp_path)
+
+
 def test_lists_of_questions(tmp_path: Path) -> None:
     lines = tmp_path / "asked.txt"
     lines.write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")

@@ -227,17 +227,7 @@ def score_answers(
             f"benchmark {echo(next(iter(ids), 'none'))}"
         )
     missing = Answer("", failure="the query is not among the answers")
-    cases = [
-        AnsweredQuestion(
-            question=query.text,
-            answer=answer.text,
-            passages=tuple(answer.passages),
-            references=references_of(query),
-            failed=bool(answer.failure),
-        )
-        for query in benchmark.queries
-        for answer in [answered.answers.get(query.id, missing)]
-    ]
+    cases = [_case(query, answered.answers.get(query.id, missing)) for query in benchmark.queries]
     return Report(
         name=answered.name,
         benchmark=benchmark.name,
@@ -246,6 +236,16 @@ def score_answers(
         scores={measure: np.array(measure.compute(cases, models), dtype=np.float64) for measure in scored},
         unanswered=tuple(query.id for query, case in zip(benchmark.queries, cases, strict=True) if case.failed),
         documents_digest=benchmark.documents_digest,
+    )
+
+
+def _case(query: Query, answer: Answer) -> AnsweredQuestion:
+    return AnsweredQuestion(
+        question=query.text,
+        answer=answer.text,
+        passages=tuple(answer.passages),
+        references=references_of(query),
+        failed=bool(answer.failure),
     )
 
 

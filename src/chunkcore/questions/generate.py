@@ -294,23 +294,14 @@ def generate_benchmark(
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
-    is_cached = isinstance(model, CachedLLM)
-    capped = CappedLLM(model.llm if isinstance(model, CachedLLM) else model, budget or CallBudget())
-    cached = CachedLLM(capped, model.cache) if isinstance(model, CachedLLM) else None
+    capped: CappedLLM | CachedLLM
+    if isinstance(model, CachedLLM):
+        capped = CachedLLM(CappedLLM(model.llm, budget or CallBudget()), model.cache)
+    else:
+        capped = CappedLLM(model, budget or CallBudget())
     writer = QuestionWriter(documents, options)
-    stopped, unfinished = "", False
-    try:
-        writer.run(cached or capped, capped.concurrency, progress)
-    except BudgetError as error:
-        stopped, unfinished = str(error), True
-    except KeyboardInterrupt:
-        if not writer.kept:
-            raise
-        stopped, unfinished = INTERRUPTED, True
-    except ModelError as error:
-        if not is_cached:
-            raise
-        raise ModelError(f"{error}. What was answered is in the cache: do the same again to go on") from error
+    reason = _asked(writer, capped, progress)
+    stopped = reason
     if not stopped and len(writer.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
     filtered = _filtered(writer.kept, embedder, thresholds) if embedder is not None and writer.kept else None
@@ -320,12 +311,29 @@ def generate_benchmark(
         documents=documents,
         rows=tuple(_row(kept, options.mode) for at, kept in enumerate(writer.kept) if at not in dropped),
         rejections=tuple(sorted(rejections, key=lambda rejection: int(rejection.id[1:]))),
-        usage=(cached or capped).usage,
+        usage=capped.usage,
         filtered=filtered,
         stopped=stopped,
-        unfinished=unfinished,
+        unfinished=bool(reason),
         info=_info(documents, model, writer, filtered, embedder),
     )
+
+
+def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progress | None) -> str:
+    """Let the writer ask; why it stopped before the end, or ""."""
+    try:
+        writer.run(llm, llm.concurrency, progress)
+    except BudgetError as error:
+        return str(error)
+    except KeyboardInterrupt:
+        if not writer.kept:
+            raise
+        return INTERRUPTED
+    except ModelError as error:
+        if not isinstance(llm, CachedLLM):
+            raise
+        raise ModelError(f"{error}. What was answered is in the cache: do the same again to go on") from error
+    return ""
 
 
 def _filtered(kept: Sequence[Kept], embedder: Embedder, thresholds: FilterThresholds | None) -> Filtered:
