@@ -116,7 +116,7 @@ class Document:
         True
         """
         check_type("pieces", pieces, Iterable, "several chunks or hits")
-        found = []
+        shares = []
         for piece in pieces:
             if getattr(piece, "document_id", None) != self.id:
                 continue
@@ -124,9 +124,9 @@ class Document:
             most = max((getattr(part, "score", 1.0) for part in parts), default=1.0)
             for part in parts:
                 share = getattr(part, "score", 1.0) / most if len(parts) > 1 and most > 0 else 0.5
-                found += [(span.start, span.end, min(1.0, max(0.0, share))) for span in part.spans]
+                shares += [(span.start, span.end, min(1.0, max(0.0, share))) for span in part.spans]
         disjoint: list[tuple[int, int, float]] = []
-        for start, end, share in sorted(found):
+        for start, end, share in sorted(shares):
             start = max(start, disjoint[-1][1] if disjoint else 0)
             if end > start:
                 disjoint.append((start, end, share))
@@ -178,13 +178,13 @@ def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Ite
     starts, ends = [page.span.start for page in pages], [page.span.end for page in pages]
     latest = list(accumulate(ends, max))  # pages of a file do not overlap, those of a stranger's marks may
     for spans in places:
-        found = {
+        numbers = {
             number: pages[number].data["number"]
             for span in spans
             for number in range(bisect_right(latest, span.start), bisect_left(starts, span.end))
             if ends[number] > span.start
         }
-        yield tuple(dict.fromkeys(found[number] for number in sorted(found)))
+        yield tuple(dict.fromkeys(numbers[number] for number in sorted(numbers)))
 
 
 def _spans(place: Span | Iterable[Span]) -> Sequence[Span]:
@@ -271,12 +271,12 @@ class Chunk:
     @property
     def id(self) -> str:
         """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
-        found = _begun(self.document_id, self.fingerprint).copy()
+        digest = _begun(self.document_id, self.fingerprint).copy()
         places = ",".join([f"{span.start}-{span.end}" for span in self.spans]).encode()
-        found.update(len(places).to_bytes(8, "little") + places)
+        digest.update(len(places).to_bytes(8, "little") + places)
         if self.derived:  # a model can write several texts from one passage
-            found.update(_framed(self.text))
-        return found.hexdigest()
+            digest.update(_framed(self.text))
+        return digest.hexdigest()
 
     @property
     def embedded_text(self) -> str:
@@ -286,9 +286,9 @@ class Chunk:
     @property
     def content_hash(self) -> str:
         """32 hexadecimal digits of context and text. Chunks of equal hash have equal embeddings."""
-        found = blake2b(_framed(self.context), digest_size=16)
-        found.update(_framed(self.text))
-        return found.hexdigest()
+        digest = blake2b(_framed(self.context), digest_size=16)
+        digest.update(_framed(self.text))
+        return digest.hexdigest()
 
 
 class Chunks(FrameList[Chunk]):
@@ -308,9 +308,9 @@ class Chunks(FrameList[Chunk]):
 def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     """`Chunks.tidy` of any chunks."""
     names, held = ("document", "index", "start", "end", "tokens", "text"), list(chunks)
-    rows = [(each.document_id, each.index, each.start, each.end, each.token_count, each.text) for each in held]
-    more = [name for name in ("headings", "pages") if any(each.metadata.get(name) for each in held)]
-    return columns_of(names, rows) | {name: [each.metadata.get(name, []) for each in held] for name in more}
+    rows = [(chunk.document_id, chunk.index, chunk.start, chunk.end, chunk.token_count, chunk.text) for chunk in held]
+    more = [name for name in ("headings", "pages") if any(chunk.metadata.get(name) for chunk in held)]
+    return columns_of(names, rows) | {name: [chunk.metadata.get(name, []) for chunk in held] for name in more}
 
 
 class ContiguousChunks(Sequence[Chunk]):
@@ -358,9 +358,9 @@ class ContiguousChunks(Sequence[Chunk]):
         """Each `Chunk.id`."""
         begun = _begun(self.document.id, self.fingerprint)
         for start, end in self.ranges:
-            found, places = begun.copy(), f"{start}-{end}".encode()
-            found.update(len(places).to_bytes(8, "little") + places)
-            yield found.hexdigest()
+            digest, places = begun.copy(), f"{start}-{end}".encode()
+            digest.update(len(places).to_bytes(8, "little") + places)
+            yield digest.hexdigest()
 
 
 @lru_cache(maxsize=64)  # the chunks of a document share them

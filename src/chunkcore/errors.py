@@ -61,12 +61,12 @@ def _readable(text: str) -> str:
     """`text` with what turns it around escaped, and combining marks from the third in a row on, which cover lines."""
     if text.isascii():
         return text
-    found, marks = [], 0
-    for each in text:
-        marks = marks + 1 if unicodedata.category(each) in ("Mn", "Me", "Mc") else 0
-        turns = unicodedata.bidirectional(each) in _TURNING
-        found.append(ascii(each)[1:-1] if turns or marks > 2 else each)
-    return "".join(found)
+    letters, marks = [], 0
+    for letter in text:
+        marks = marks + 1 if unicodedata.category(letter) in ("Mn", "Me", "Mc") else 0
+        turns = unicodedata.bidirectional(letter) in _TURNING
+        letters.append(ascii(letter)[1:-1] if turns or marks > 2 else letter)
+    return "".join(letters)
 
 
 def quote(value: object, most: int = 60) -> str:
@@ -79,7 +79,7 @@ class ChunkcoreError(Exception):
     """The root: catch this to catch everything that chunkcore raises on purpose. A long message loses its middle."""
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(shortened(each) if isinstance(each, str) else each for each in arguments))
+        super().__init__(*(shortened(argument) if isinstance(argument, str) else argument for argument in arguments))
 
 
 def shortened(message: str, most: int = _LONGEST) -> str:

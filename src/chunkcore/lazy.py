@@ -26,17 +26,19 @@ def on_first_use(package: str) -> bool:
     source = get_source(package) if get_source else None
     if source is None:
         return True
-    branches = (each.body for each in ast.parse(source).body if isinstance(each, ast.If))
-    imports = (each for branch in branches for each in branch if isinstance(each, ast.ImportFrom))
-    homes = {alias.name: str(each.module) for each in imports for alias in each.names}
-    own = {home.removeprefix(f"{package}.").split(".")[0] for home in homes.values() if home.startswith(f"{package}.")}
+    branches = (node.body for node in ast.parse(source).body if isinstance(node, ast.If))
+    imports = (node for branch in branches for node in branch if isinstance(node, ast.ImportFrom))
+    homes = {alias.name: str(node.module) for node in imports for alias in node.names}
+    modules = {
+        home.removeprefix(f"{package}.").split(".")[0] for home in homes.values() if home.startswith(f"{package}.")
+    }
 
     def get(name: str) -> Any:
         if name in homes:
-            found = getattr(import_module(homes[name]), name)
-            setattr(module, name, found)
-            return found
-        if name in own:
+            value = getattr(import_module(homes[name]), name)
+            setattr(module, name, value)
+            return value
+        if name in modules:
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
@@ -60,5 +62,5 @@ def needed(module: str, extra: str, purpose: str, package: str = "") -> Any:
         name = package or module.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
             raise MissingExtraError.of(name, extra, purpose) from error
-        told = f"its import failed ({shortened(' '.join(str(error).split()))})"
-        raise MissingExtraError.of(name, extra, purpose, told) from error
+        problem = f"its import failed ({shortened(' '.join(str(error).split()))})"
+        raise MissingExtraError.of(name, extra, purpose, problem) from error

@@ -60,8 +60,8 @@ def options_of(cls: type) -> tuple[Option, ...]:
     if not is_dataclass(cls):
         return ()
     return tuple(
-        Option(each.name, described(_hints(cls)[each.name]), default_of(each), _meaning(cls, each.name))
-        for each in fields(cls)
+        Option(field.name, described(_hints(cls)[field.name]), default_of(field), _meaning(cls, field.name))
+        for field in fields(cls)
     )
 
 
@@ -75,14 +75,14 @@ _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 def _meaning(cls: type, option: str) -> str:
     """The option's entry in the nearest documenting class; "see `Base`" becomes the base's entry."""
-    for each in cls.__mro__:
-        told = _attributes(each).get(option)
-        if told is None:
+    for base_class in cls.__mro__:
+        entry = _attributes(base_class).get(option)
+        if entry is None:
             continue
-        see = _SEE.fullmatch(told)
-        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not each), None)
+        see = _SEE.fullmatch(entry)
+        base = next((base for base in cls.__mro__ if see and base.__name__ == see[1] and base is not base_class), None)
         if see is None or base is None:
-            return told
+            return entry
         more = see[2] or ""
         return f"{_meaning(base, option)} {more[:1].upper()}{more[1:]}".strip()
     return ""
@@ -93,26 +93,26 @@ def _attributes(cls: type) -> dict[str, str]:
     for block in re.split(r"\n{2,}", cleandoc(cls.__dict__.get("__doc__") or "")):
         head, _, rest = block.partition("\n")
         if head == "Attributes:":
-            found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", rest, flags=re.MULTILINE)
-            return {name: " ".join(told.split()) for name, told in found}
+            entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", rest, flags=re.MULTILINE)
+            return {name: " ".join(entry.split()) for name, entry in entries}
     return {}
 
 
-def check_option_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+def check_option_names(owner: str, given: Iterable[str], names: Iterable[str]) -> None:
     """Raise `OptionError` for unknown options.
 
     >>> check_option_names("the strategy blank", ["sise"], ["size"])
     Traceback (most recent call last):
     chunkcore.errors.OptionError: the strategy blank has no option 'sise': expected some of size; did you mean 'size'?
     """
-    known = list(known)
-    unknown = sorted(set(given) - set(known))
+    names = list(names)
+    unknown = sorted(set(given) - set(names))
     if unknown:
-        guesses = {name: repr(each) for name, own in _OPTIONS.items() for each in own[::-1] if each in known}
-        told = (
-            f"expected some of {', '.join(known)}{suggestion(unknown[:3], known, guesses)}" if known else "it has none"
+        guesses = {name: repr(option) for name, ours in _OPTIONS.items() for option in ours[::-1] if option in names}
+        expected = (
+            f"expected some of {', '.join(names)}{suggestion(unknown[:3], names, guesses)}" if names else "it has none"
         )
-        raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {told}")
+        raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {expected}")
 
 
 # Of the numbers in options. Larger ones overflow in arrays of 64 bits.
@@ -149,7 +149,7 @@ def check_option(cls: type, name: str, value: Any) -> Any:
         limit = f" of at most {LARGEST}" if _is_large(value) else ""
         # A strategy's name, or a retriever's kind: its name is an instance property.
         named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
-        called = next((each for each in named if isinstance(each, str) and each), cls.__name__)
+        called = next((label for label in named if isinstance(label, str) and label), cls.__name__)
         raise OptionError(f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
 
 
@@ -185,18 +185,18 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | 
     for name, bounds in ranges.items():
         value = getattr(thing, name)
         limits = bounds if isinstance(bounds, tuple) else (bounds,)
-        numbers = [getattr(thing, each) if isinstance(each, str) else each for each in limits]
+        numbers = [getattr(thing, limit) if isinstance(limit, str) else limit for limit in limits]
         if value is None or numbers[0] <= value <= [*numbers, float("inf")][1]:
             continue
-        told = [
-            f"{each} ({n})" if isinstance(each, str) else f"{each:.15g}"
-            for each, n in zip(limits, numbers, strict=True)
+        shown = [
+            f"{limit} ({n})" if isinstance(limit, str) else f"{limit:.15g}"
+            for limit, n in zip(limits, numbers, strict=True)
         ]
-        if len(told) > 1:
-            told[0] += f" and at most {told[1]}"
+        if len(shown) > 1:
+            shown[0] += f" and at most {shown[1]}"
         elif type(None) in get_args(_hints(cls).get(name)):
-            told[0] += ", or null for none"
-        raise OptionError(f"{name} is at least {told[0]}, got {value}")
+            shown[0] += ", or null for none"
+        raise OptionError(f"{name} is at least {shown[0]}, got {value}")
 
 
 @lru_cache(maxsize=256)

@@ -72,8 +72,8 @@ def pack(
         ranges.append((begin, end))
         if end < stop:
             needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
-            wanted = overlap if isinstance(overlap, int) else int(overlap[end])
-            shared = max(0, min(wanted, size - needed))
+            most_shared = overlap if isinstance(overlap, int) else int(overlap[end])
+            shared = max(0, min(most_shared, size - needed))
             begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
 
@@ -200,8 +200,8 @@ def split_to_maximum(
         cut = _last_cut(source, start, end, maximum, strip=strip)
         parts.append(trim(text, start, cut) if strip else (start, cut))
         start = cut
-        if strip and (found := _NO_SPACE.search(text, cut, end)):
-            start = found.start()
+        if strip and (letter := _NO_SPACE.search(text, cut, end)):
+            start = letter.start()
     return parts
 
 

@@ -85,14 +85,14 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""
-        found = self.find(name)
-        if found is None:
-            known = list(self)
-            listed = f"expected one of {', '.join(known)}{self._note}"
-            if len(known) > _LISTED:
-                listed = f"chunkcore list {self.group.rpartition('.')[2]} shows all {len(known)}"
-            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, known, self._guesses)}")
-        return found
+        thing = self.find(name)
+        if thing is None:
+            names = list(self)
+            listed = f"expected one of {', '.join(names)}{self._note}"
+            if len(names) > _LISTED:
+                listed = f"chunkcore list {self.group.rpartition('.')[2]} shows all {len(names)}"
+            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, names, self._guesses)}")
+        return thing
 
     __getitem__ = get
 
@@ -101,9 +101,9 @@ class Registry(Generic[T]):
         if not isinstance(name, str):
             return None
         if name not in self._known and name.isidentifier() and name[0] != "_":
-            for each in self._modules:
+            for package in self._modules:
                 with suppress(ModuleNotFoundError):  # most things have a module of their name
-                    import_module(f"{each}.{name}")
+                    import_module(f"{package}.{name}")
         if name not in self._known:
             self._import()
         if name not in self._known and packages:
@@ -120,8 +120,8 @@ class Registry(Generic[T]):
     def _import(self) -> None:
         with self._importing:  # another thread waits until all are known
             modules, self._modules = self._modules, ()
-            for each in modules:
-                module = import_module(each)
+            for name_of_module in modules:
+                module = import_module(name_of_module)
                 for name in dir(module):
                     getattr(module, name)  # a package may import its modules on first use
 
@@ -135,17 +135,17 @@ class Registry(Generic[T]):
         try:
             return offer.load()
         except Exception as error:  # a foreign module may raise anything
-            package, told = _package(offer), " ".join(str(error).split())
+            package, problem = _package(offer), " ".join(str(error).split())
             raise OptionError(
                 f"the {self.noun} {echo(name)} of the package {package} cannot be loaded from {offer.value} "
-                f"({type(error).__name__}: {told}): update {package} or uninstall it"
+                f"({type(error).__name__}: {problem}): update {package} or uninstall it"
             ) from error
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
-        found: dict[str, list[EntryPoint]] = {}
-        for each in _entry_points(self.group, tuple(sys.path)):
-            found.setdefault(each.name, []).append(each)
-        return found
+        offers: dict[str, list[EntryPoint]] = {}
+        for offer in _entry_points(self.group, tuple(sys.path)):
+            offers.setdefault(offer.name, []).append(offer)
+        return offers
 
     @property
     def offered(self) -> list[str]:
@@ -158,7 +158,7 @@ class Registry(Generic[T]):
         return iter(sorted({*self._known, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
-        return any(name == each for each in self)
+        return any(name == known_name for known_name in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -178,7 +178,7 @@ class Registry(Generic[T]):
     def build(self, name: str, options: Mapping[str, Any]) -> Any:
         """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
         thing = self.get(name)
-        check_option_names(f"the {self.noun} {name}", options, [each.name for each in fields(cast(Any, thing))])
+        check_option_names(f"the {self.noun} {name}", options, [field.name for field in fields(cast(Any, thing))])
         return cast(Callable[..., Any], thing)(**options)
 
 

@@ -61,7 +61,7 @@ def split_options(
 
 def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
     """The options of a dataclass instance as JSON values; with `changed`, only non-default ones."""
-    found = {}
+    options = {}
     for field in fields(thing):
         value, default = getattr(thing, field.name), default_of(field)
         plain = plain_option(field.name, value)
@@ -69,8 +69,8 @@ def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
             if default is not MISSING and plain == plain_option(field.name, default):
                 continue
             plain = getattr(value, "label", plain)  # a strategy over another one
-        found[field.name] = plain
-    return found
+        options[field.name] = plain
+    return options
 
 
 def plain_option(option: str, value: Any) -> Any:

@@ -113,10 +113,10 @@ def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, Segmentatio
     "every n sentences" cuts at the mean segment length of the other texts. "random" draws boundaries at their rate, 20
     times.
     """
-    known, test = parts.train + parts.dev, parts.test
-    rate = sum(len(text.starts) for text in known) / max(1, sum(len(text.rows) for text in known))
+    others, test = parts.train + parts.dev, parts.test
+    rate = sum(len(text.starts) for text in others) / max(1, sum(len(text.rows) for text in others))
     step = round(1 / rate) if rate else max((len(text.rows) for text in test), default=1)
-    tiling = best_texttiling(known)
+    tiling = best_texttiling(others)
     random = np.random.default_rng(seed)
 
     def drawn(text: Labelled) -> Numbers:
@@ -241,11 +241,11 @@ def whole_texts(texts: Sequence[Labelled], training: Training) -> list[Batch]:
 
 def shortened(texts: Sequence[Labelled], sentences: int, seed: int) -> list[Labelled]:
     """The texts with each segment cut to a run of about so many sentences (log-normal), from a random place in it."""
-    random, found = np.random.default_rng(seed), []
+    random, texts_cut = np.random.default_rng(seed), []
     for text in texts:
         runs = _short(_segments(text), sentences, random)
-        found.append(Labelled(text.id, np.concatenate(runs), np.cumsum([len(run) for run in runs])[:-1]))
-    return found
+        texts_cut.append(Labelled(text.id, np.concatenate(runs), np.cumsum([len(run) for run in runs])[:-1]))
+    return texts_cut
 
 
 def _short(segments: Sequence[Vectors], sentences: int, random: np.random.Generator) -> list[Vectors]:
@@ -310,25 +310,31 @@ def train_tagger(
     with _one_thread(torch):
         tensors = _Course(torch, train, dev, training, progress or (lambda *_: None)).run()
     settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
-    tagger = Tagger({name: each.numpy().astype(np.float16) for name, each in tensors.items()}, settings)
+    tagger = Tagger({name: tensor.numpy().astype(np.float16) for name, tensor in tensors.items()}, settings)
     return Tagger(tagger.tensors, replace(settings, threshold=_threshold(tagger, dev)))
 
 
 def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
-    known = {id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1}
+    probabilities = {id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1}
 
     def ratio(threshold: float) -> float:
-        counts = [(len(peaks(known[id(text)], threshold)), len(text.starts)) for text in texts if id(text) in known]
-        return float(np.exp(np.mean([np.log((found + 1) / (true + 1)) for found, true in counts])))
+        counts = [
+            (len(peaks(probabilities[id(text)], threshold)), len(text.starts))
+            for text in texts
+            if id(text) in probabilities
+        ]
+        return float(np.exp(np.mean([np.log((cut + 1) / (true + 1)) for cut, true in counts])))
 
     near = [each for each in _THRESHOLDS if _FEWEST < ratio(each) < 1 / _FEWEST]
-    return min(near or _THRESHOLDS, key=lambda least: score(texts, lambda text: peaks(known[id(text)], least) + 1).pk)
+    return min(
+        near or _THRESHOLDS, key=lambda least: score(texts, lambda text: peaks(probabilities[id(text)], least) + 1).pk
+    )
 
 
 def save_tagger(tagger: Tagger, path: Path) -> None:
     """Write weights (half precision) and settings as one safetensors file."""
     safetensors = needed("safetensors.numpy", "training", "write weights")
-    tensors = {name: np.ascontiguousarray(each) for name, each in tagger.tensors.items()}
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tagger.tensors.items()}
     write_parts(path, [safetensors.save(tensors, metadata_of(tagger.settings))])
 
 
@@ -401,7 +407,7 @@ class _Course:
         return float(np.mean(losses)), float(np.mean(dev))
 
     def _loss(self, network: Any, batch: Batch) -> Any:
-        inputs, labels, counted = (self.torch.from_numpy(each) for each in batch)
+        inputs, labels, counted = (self.torch.from_numpy(array) for array in batch)
         losses = self.torch.nn.functional.binary_cross_entropy_with_logits(network(inputs), labels, reduction="none")
         return (losses * counted).sum() / counted.sum()
 
@@ -430,4 +436,4 @@ def _network(torch: Any, width: int, training: Training) -> Any:
 
 
 def _weights(network: Any) -> dict[str, Any]:
-    return {name: each.detach().clone() for name, each in network.state_dict().items()}
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}

@@ -94,14 +94,14 @@ class Parsed:
 
     def code_points(self, places: Numbers) -> Numbers:
         """Convert byte offsets into `data` to code-point offsets."""
-        found: Numbers = places - self._continue.searchsorted(places)
-        return found
+        converted: Numbers = places - self._continue.searchsorted(places)
+        return converted
 
 
 def _goes_on(data: bytes) -> bool:
     """Whether a statement has more operators than real code has."""
-    statements = (each for each in _STATEMENT_END.split(data) if len(each) > _OPERATORS)
-    return any(len(_OPERATOR.findall(each)) > _OPERATORS for each in statements)
+    statements = (statement for statement in _STATEMENT_END.split(data) if len(statement) > _OPERATORS)
+    return any(len(_OPERATOR.findall(statement)) > _OPERATORS for statement in statements)
 
 
 def _parse(data: bytes, grammar: Language) -> Tree | None:
@@ -141,9 +141,11 @@ def load_grammar(package: str, function: str = "language") -> Language:
     Raises `MissingExtraError`: the package or tree-sitter is not installed.
     """
     name = f"{package.replace('_', '-')} (with tree-sitter)"
-    tree_sitter, module = (needed(each, "structure", "read its language", name) for each in ("tree_sitter", package))
-    found: Language = tree_sitter.Language(getattr(module, function)())
-    return found
+    tree_sitter, module = (
+        needed(module_name, "structure", "read its language", name) for module_name in ("tree_sitter", package)
+    )
+    language: Language = tree_sitter.Language(getattr(module, function)())
+    return language
 
 
 class _Grammar(NamedTuple):
@@ -295,25 +297,25 @@ class _Reader:
         starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups], dtype=np.int64)).tolist()
         head, *ranges = between(self.text, start, end, [_line_start(self.text, max(start, place)) for place in starts])
         block = partial(Block, whole=True, text="lines")
-        found = []
+        blocks = []
         if head:
             parts = partial(self.lines, *head, own, leads=True)
-            found.append(block(start=head[0], end=head[1], path=own, leads=True, parts=parts))
+            blocks.append(block(start=head[0], end=head[1], path=own, leads=True, parts=parts))
         for n, ((_, place), kept) in enumerate(zip(groups, ranges, strict=True)):
             if kept:
                 path = place.path + self.labels(place.node)
                 inner = partial(self.parts, place.node, *kept, place.path, path)
-                found.append(block(start=kept[0], end=kept[1], path=path, leads=n < leading, parts=inner))
-        return found
+                blocks.append(block(start=kept[0], end=kept[1], path=path, leads=n < leading, parts=inner))
+        return blocks
 
     def lines(self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False) -> list[Block]:
         """The lines of a range. A line that only opens or closes a long string joins its neighbour."""
-        found: list[tuple[int, int]] = []
+        cut: list[tuple[int, int]] = []
         for first, last in lines(self.text, start, end):
-            if found and _first_word(self.text, first) in self.joined:
-                first = found.pop()[0]
-            found.append((first, last))
-        return [Block(start=first, end=last, path=path, leads=leads, text="words") for first, last in found]
+            if cut and _first_word(self.text, first) in self.joined:
+                first = cut.pop()[0]
+            cut.append((first, last))
+        return [Block(start=first, end=last, path=path, leads=leads, text="words") for first, last in cut]
 
     @cached_property
     def joined(self) -> frozenset[int]:
@@ -330,11 +332,11 @@ class _Reader:
         ranges = self.parsed.code_points(places).reshape(-1, 2).tolist()
         found = set()
         for start, end in ranges:
-            own = lines(self.text, start, end)
-            if len(own) > 1 and _OPENING.fullmatch(self.text, *own[0]):
-                found.add(_first_word(self.text, own[1][0]))
-            if len(own) > 1 and _CLOSING.fullmatch(self.text, *own[-1]):
-                found.add(_first_word(self.text, own[-1][0]))
+            rows = lines(self.text, start, end)
+            if len(rows) > 1 and _OPENING.fullmatch(self.text, *rows[0]):
+                found.add(_first_word(self.text, rows[1][0]))
+            if len(rows) > 1 and _CLOSING.fullmatch(self.text, *rows[-1]):
+                found.add(_first_word(self.text, rows[-1][0]))
         return frozenset(found)
 
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
@@ -348,7 +350,7 @@ class _Reader:
             is_open = (goes_on and child.type not in _TEXT_NODES) or child.type in _BODIES
             if is_open and child.children and depth < _SPLICES:
                 inner = path + self.label(child)
-                waiting.extend([(each, inner, depth + 1) for each in reversed(child.children)])
+                waiting.extend([(grandchild, inner, depth + 1) for grandchild in reversed(child.children)])
                 continue
             if child.is_named:
                 yield _Place(child, path, begins)
@@ -380,8 +382,8 @@ class _Reader:
         if kind is None:
             return ()
         if kind == "impl":
-            trait, own = (self.source(node.child_by_field_name(field)) for field in ("trait", "type"))
-            return (f"impl {trait} for {own}" if trait else f"impl {own}",)
+            trait, type_name = (self.source(node.child_by_field_name(field)) for field in ("trait", "type"))
+            return (f"impl {trait} for {type_name}" if trait else f"impl {type_name}",)
         name = node.child_by_field_name("name") or _declared(node)
         receiver = node.child_by_field_name("receiver")
         words = [kind, self.source(receiver), self.source(name)]
@@ -396,13 +398,13 @@ class _Reader:
 
 def _declared(node: Node) -> Node | None:
     """The name inside C's declarators, as in ``int *(*f)(void)``."""
-    found = node.child_by_field_name("declarator")
+    declarator = node.child_by_field_name("declarator")
     for _ in range(10):
-        inner = found and found.child_by_field_name("declarator")
+        inner = declarator and declarator.child_by_field_name("declarator")
         if not inner:
             break
-        found = inner
-    return found
+        declarator = inner
+    return declarator
 
 
 def _line_start(text: str, place: int) -> int:
@@ -430,19 +432,19 @@ def _last_row(node: Node) -> int:
 
 def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
     """Each definition or statement with its first node: that of the comments and attributes above it."""
-    found: list[tuple[Node, _Place]] = []
+    groups: list[tuple[Node, _Place]] = []
     waiting: list[Node] = []
     for place in places:
         if waiting and place.node.start_point.row > _last_row(waiting[-1]) + 1:
-            found.append((waiting[0], _Place(waiting[-1], place.path, True)))
+            groups.append((waiting[0], _Place(waiting[-1], place.path, True)))
             waiting = []
         waiting.append(place.node)
         if place.node.type not in _ATTACHED:
-            found.append((waiting[0], place))
+            groups.append((waiting[0], place))
             waiting = []
     if waiting:
-        found.append((waiting[0], places[-1]))
-    return found
+        groups.append((waiting[0], places[-1]))
+    return groups
 
 
 def _between_blank_lines(text: str) -> list[Block]:

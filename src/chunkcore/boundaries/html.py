@@ -50,11 +50,11 @@ class _Element:
 
     def in_order(self) -> list[_Element]:
         """The children in source order. Nodes that the parser moved out of a table stay in the table."""
-        found: list[_Element] = []
+        elements: list[_Element] = []
         for child in sorted(self.children, key=lambda child: child.start):
-            if not found or child.start > max(found[-1].start, found[-1].last):
-                found.append(child)
-        return found
+            if not elements or child.start > max(elements[-1].start, elements[-1].last):
+                elements.append(child)
+        return elements
 
 
 # The element that owns the nodes, the remaining nodes, and the parent's name.
@@ -127,14 +127,14 @@ class _Reader:
     def top(self, root: _Element) -> list[Block]:
         rows = list(_without_holders(root)) or [(root, 0)]  # a text of end tags alone has no elements
         headings: list[_Element] = []
-        found: list[Block] = []
+        blocks: list[Block] = []
         for element, kept in zip([element for element, _ in rows], self.ranges(rows, 0, len(self.text)), strict=False):
             level = _HEADINGS.get(element.tag, 0)
             if level:
                 headings = [heading for heading in headings if heading.tag < element.tag] + [element]
             if kept:
-                found.append(self.block(element, kept, tuple([heading.title for heading in headings]), level))
-        return found
+                blocks.append(self.block(element, kept, tuple([heading.title for heading in headings]), level))
+        return blocks
 
     def ranges(self, rows: Sequence[tuple[_Element, int]], start: int, end: int) -> list[tuple[int, int] | None]:
         return between(self.text, start, end, [min(self.place(place), end) for _, place in rows[1:]])
@@ -171,13 +171,13 @@ class _Reader:
         if first is None:
             return self.blocks([row.element for row in body], start, end, path)
         header = between(self.text, self.place(rows[0].start), first[1], [])[0] or first
-        found = [Block(*first, path, whole=True, leads=True)]
+        blocks = [Block(*first, path, whole=True, leads=True)]
         for row, kept in zip(body, ranges, strict=True):
             if kept:
                 cells = partial(self.blocks, row.element.in_order(), *kept, path)
                 parts = cells if len(row.element.children) > 1 else None
-                found.append(Block(*kept, path, whole=True, header=header, parts=parts))
-        return found
+                blocks.append(Block(*kept, path, whole=True, header=header, parts=parts))
+        return blocks
 
 
 def _without_holders(root: _Element) -> Iterator[tuple[_Element, int]]:
@@ -257,16 +257,16 @@ def _enter(owner: _Element, node: Any) -> _Element:
 
 
 def _title(heading: Any) -> str:
-    found, waiting = [], [heading]
+    words, waiting = [], [heading]
     for _ in range(_TITLE):
         if not waiting:
             break
         node = waiting.pop()
         if node.name == "#text":
-            found.append(node.data)
+            words.append(node.data)
         else:
             waiting.extend(reversed(getattr(node, "children", None) or []))
-    return " ".join("".join(found).split())
+    return " ".join("".join(words).split())
 
 
 def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tuple[int, int]]:
@@ -276,8 +276,8 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
             continue
         pattern = _END_TAG if seen[start] else _MARKUP
         edges = [start]
-        for found in pattern.finditer(text, start, min(end, last)):
-            edges += found.span()
+        for match in pattern.finditer(text, start, min(end, last)):
+            edges += match.span()
         edges.append(end)
         for low, high in zip(edges[::2], edges[1::2], strict=True):
             piece = text[low:high]

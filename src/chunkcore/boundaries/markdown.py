@@ -47,7 +47,7 @@ def markdown_blocks(text: str) -> list[Block]:
     front_end = _FRONT_END.search(text, front.end()) if front else None
     begin = front_end.end() if front_end else 0
     body = text[begin:]
-    starts = [begin, *[begin + found.end() for found in _LINE_END.finditer(body)]]
+    starts = [begin, *[begin + ending.end() for ending in _LINE_END.finditer(body)]]
     blocks = _Reader(text, starts).blocks(_nodes(body), begin, len(text))
     if front_end and (kept := between(text, 0, begin, [])[0]):
         return [Block(*kept, whole=True, text="lines"), *blocks]
@@ -71,8 +71,8 @@ class _Reader:
             if path is None and node.level:
                 headings = [heading for heading in headings if heading.level < node.level] + [node]
             if kept:
-                own = tuple([heading.title for heading in headings]) if path is None else path
-                found.append(self.block(node, kept, own, level=node.level if path is None else 0))
+                titles = tuple([heading.title for heading in headings]) if path is None else path
+                found.append(self.block(node, kept, titles, level=node.level if path is None else 0))
         return found
 
     def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int) -> Block:
@@ -95,8 +95,8 @@ class _Reader:
 
 
 def _nodes(text: str) -> list[_Node]:
-    found: list[_Node] = []
-    inside = [found]
+    nodes: list[_Node] = []
+    inside = [nodes]
     for token in _tokens(text):
         if token.nesting < 0:
             inside.pop()
@@ -109,7 +109,7 @@ def _nodes(text: str) -> list[_Node]:
             inside[-1].append(node)
             if kind in _CONTAINERS:
                 inside.append(node.children)
-    return found
+    return nodes
 
 
 _CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}

@@ -102,8 +102,8 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
     """Raise `OptionError` unless this is a splitter; with `named`, a callable must have a `name`."""
     kind, _, rest = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
-    known = splitter in ("default", "spacy") or (kind in ("spacy", "regex") and rest)
-    if not (known if isinstance(splitter, str) else callable(splitter)):
+    is_known = splitter in ("default", "spacy") or (kind in ("spacy", "regex") and rest)
+    if not (is_known if isinstance(splitter, str) else callable(splitter)):
         raise OptionError(
             f'unknown sentence splitter {echo(splitter)}: expected "default", "spacy", "spacy:<pipeline>", '
             '"regex:<pattern>" or a callable that takes a text and answers with (start, end) pairs'
@@ -139,25 +139,25 @@ def _cuts(text: str) -> Iterator[int]:
 
 def _cuts_at_marks(text: str) -> Iterator[int]:
     line, length = 0, len(text)
-    for found in _CANDIDATE.finditer(text):
-        kind = found.lastgroup
+    for candidate in _CANDIDATE.finditer(text):
+        kind = candidate.lastgroup
         if kind == "line":
-            if _line_ends(text, found, line):
-                yield found.end()
-            line = found.end()
+            if _line_ends(text, candidate, line):
+                yield candidate.end()
+            line = candidate.end()
         elif kind == "full":
             # Japanese sentences go on after some quotes.
-            end = found.end()
+            end = candidate.end()
             if text[end - 1] not in "」』" or text[end : end + 1] not in _JAPANESE_GOES_ON:
                 yield end
         else:
-            following = found.end("next")
+            following = candidate.end("next")
             # Inside a word (3.14, a.b/c, v1.2), at the end of the text, or before a small letter.
             if following < 0 or following == length or text[following].islower():
                 continue
-            stop = found.start()
+            stop = candidate.start()
             if text[stop] != "." or text[stop + 1] == "." or _period_ends(text, stop, following, line):
-                yield found.end()
+                yield candidate.end()
 
 
 def _period_ends(text: str, stop: int, following: int, line: int) -> bool:

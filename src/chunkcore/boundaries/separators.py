@@ -161,8 +161,8 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
             places = places[source.code_points[places + shift] == ord(character)]
         first = np.searchsorted(places, texts[:, 0])
         per_text = np.maximum(np.searchsorted(places, texts[:, 1] - width, side="right") - first, 0)
-        found = places[np.repeat(first, per_text) + _count_up(per_text)]
-        return Places(found, found + width, np.repeat(np.arange(len(texts)), per_text))
+        places_in_texts = places[np.repeat(first, per_text) + _count_up(per_text)]
+        return Places(places_in_texts, places_in_texts + width, np.repeat(np.arange(len(texts)), per_text))
     pattern = re.compile(re.escape(separator))
     starts: list[int] = []
     counts = []
@@ -170,8 +170,8 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
         before = len(starts)
         starts.extend([match.start() for match in pattern.finditer(source.text, begin, end)])
         counts.append(len(starts) - before)
-    found = np.array(starts, dtype=np.int64)
-    return Places(found, found + width, np.repeat(np.arange(len(texts)), counts))
+    places_in_texts = np.array(starts, dtype=np.int64)
+    return Places(places_in_texts, places_in_texts + width, np.repeat(np.arange(len(texts)), counts))
 
 
 def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:

@@ -82,9 +82,9 @@ class Chunker:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        own = type(self)
-        if (own.ranges, own.split, own.draft) == (Chunker.ranges, Chunker.split, Chunker.draft):
-            raise TypeError(f"{own.__name__} implements neither ranges, split nor draft")
+        cls = type(self)
+        if (cls.ranges, cls.split, cls.draft) == (Chunker.ranges, Chunker.split, Chunker.draft):
+            raise TypeError(f"{cls.__name__} implements neither ranges, split nor draft")
         check_options(self)
         object.__setattr__(self, "counter", get_counter(self.counter))
         self.validate()
@@ -192,33 +192,33 @@ class Chunker:
         if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
             return self._build_ranges(documents, source)
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
-        found = [_merge(draft.spans) for draft in drafts]
+        merged = [_merge(draft.spans) for draft in drafts]
         texts = [
             self._text(source.text, spans) if draft.derived is None else draft.derived
-            for spans, draft in zip(found, drafts, strict=True)
+            for spans, draft in zip(merged, drafts, strict=True)
         ]
         # Tokens of each chunk's own text; a chunk of one span needs no second pass.
-        starts, ends = np.array([(spans[0].start, spans[0].end) for spans in found], dtype=np.int64).reshape(-1, 2).T
+        starts, ends = np.array([(spans[0].start, spans[0].end) for spans in merged], dtype=np.int64).reshape(-1, 2).T
         counts = source.counts(starts, ends)
-        again = [i for i, spans in enumerate(found) if len(spans) > 1 or drafts[i].derived is not None]
+        again = [i for i, spans in enumerate(merged) if len(spans) > 1 or drafts[i].derived is not None]
         if again:
             counts[again] = self.token_counter.count_many([texts[i] for i in again])
-        edges = [(spans[0].start, spans[-1].end) for spans in found]
+        edges = [(spans[0].start, spans[-1].end) for spans in merged]
         parts = grapheme_parts(source, np.array(edges, dtype=np.int64).reshape(-1, 2))
         odd = parts or counts.max(initial=0) > (self.hard_maximum or inf)
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
         offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
-        rows = zip(owners, drafts, found, edges, texts, counts.tolist(), strict=True)
+        rows = zip(owners, drafts, merged, edges, texts, counts.tolist(), strict=True)
         for owner, draft, spans, edge, text, count in rows:
             chunks, offset = built[owner], offsets[owner]
             metadata = dict(draft.metadata)
             if odd:
                 metadata |= self._oddity(parts, edge, count)
-            own = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
+            placed = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
             last = fingerprint, draft.segments, draft.derived is not None
             name = documents[owner].id
-            chunks.append(Chunk(name, len(chunks), own, text, count, draft.context, metadata, *last))
+            chunks.append(Chunk(name, len(chunks), placed, text, count, draft.context, metadata, *last))
         return list(map(_with_pages, documents, built))
 
     def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
@@ -235,10 +235,10 @@ class Chunker:
         ]
         parts = grapheme_parts(source, rows)
         if parts or max(counts, default=0) > (self.hard_maximum or inf):
-            told = [self._oddity(parts, each, count) for each, count in zip(ranges, counts, strict=True)]
+            oddities = [self._oddity(parts, edge, count) for edge, count in zip(ranges, counts, strict=True)]
             for place, (first, last) in enumerate(edges):
-                if any(told[first:last]):
-                    pairs = zip(chunks[place], told[first:last], strict=True)
+                if any(oddities[first:last]):
+                    pairs = zip(chunks[place], oddities[first:last], strict=True)
                     chunks[place] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
         return list(map(_with_pages, documents, chunks))
 
@@ -336,14 +336,14 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> C
             raise OptionError(f"a chunker takes no more options, got {', '.join(options)}; name the strategy instead")
         return spec
     if isinstance(spec, Mapping):
-        given = dict(spec)
-        name = given.pop("strategy", None)
+        settings = dict(spec)
+        name = settings.pop("strategy", None)
     else:
-        name, given = split_spec(spec)
-    twice = sorted(set(given) & set(options))
+        name, settings = split_spec(spec)
+    twice = sorted(set(settings) & set(options))
     if twice:
         raise OptionError(f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one")
-    return strategies.build(name, given | options)  # type: ignore[no-any-return]
+    return strategies.build(name, settings | options)  # type: ignore[no-any-return]
 
 
 def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
@@ -353,10 +353,10 @@ def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 def _with_pages(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     if not any(mark.kind == "page" for mark in document.marks):
         return chunks
-    found = pages_of_all(document.marks, (chunk.spans for chunk in chunks))
+    numbers = pages_of_all(document.marks, (chunk.spans for chunk in chunks))
     return [
         replace(chunk, metadata={**chunk.metadata, "pages": list(pages)}) if pages else chunk
-        for chunk, pages in zip(chunks, found, strict=True)
+        for chunk, pages in zip(chunks, numbers, strict=True)
     ]
 
 

@@ -83,8 +83,8 @@ class Packed(NamedTuple):
     @property
     def spans(self) -> tuple[Span, ...]:
         """The header comes first."""
-        own = Span(self.start, self.end)
-        return (Span(*self.header), own) if self.header else (own,)
+        span = Span(self.start, self.end)
+        return (Span(*self.header), span) if self.header else (span,)
 
 
 class _Unit(NamedTuple):
@@ -233,8 +233,8 @@ class _Packer:
             keep = self._without_leads(max(1, keep - step))
             size, step = self._size(keep), 2 * step
         first, last = self.units[0], self.units[keep - 1].block
-        own = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
-        path = _common(own or [unit.block.path for unit in self.units[:keep]])
+        paths = [unit.block.path for unit in self.units[:keep] if not unit.block.leads]
+        path = _common(paths or [unit.block.path for unit in self.units[:keep]])
         cut = (self.opening + 1 - first.block.level if self._opens(first) else 0, -first.depth)
         self.found.append(Packed(first.block.start, last.end, self.header, path, cut, size))
         self.waiting.extend(self.units[keep:][::-1])
@@ -258,11 +258,11 @@ def _joined(packed: list[Packed], source: TokenizedText, chunker: BlockChunker) 
         return _count(source, chunker, packed[first].start, packed[last - 1].end, packed[first].header)
 
     sizes, cuts = [chunk.size for chunk in packed], [chunk.cut for chunk in packed]
-    found = []
+    joined = []
     for first, last in join_small(sizes, cuts, chunker.minimum, chunker.hard_maximum, together):
         path = _common([chunk.path for chunk in packed[first:last]])
-        found.append(packed[first]._replace(end=packed[last - 1].end, path=path))
-    return found
+        joined.append(packed[first]._replace(end=packed[last - 1].end, path=path))
+    return joined
 
 
 def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, header: tuple[int, int] | None) -> int:

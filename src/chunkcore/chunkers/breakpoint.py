@@ -168,9 +168,9 @@ def group_pieces(
     over = source.counts(whole[:, 0], whole[:, 1]) > (np.inf if maximum is None else maximum)
     if maximum is not None and over.any():
         sums = running_counts(source, pieces)
-        each = zip(rows, gaps, firsts.tolist(), afters.tolist(), over.tolist(), strict=True)
+        chunks = zip(rows, gaps, firsts.tolist(), afters.tolist(), over.tolist(), strict=True)
         rows, gaps = [], []
-        for row, gap, first, after, is_over in each:
+        for row, gap, first, after, is_over in chunks:
             if not is_over:
                 rows.append(row)
                 gaps.append(gap)

@@ -136,14 +136,14 @@ def mean_pair_similarity(vectors: Vectors) -> float:
     count = len(vectors)
     if count < 2:
         return 0.0
-    total, own = np.zeros(vectors.shape[1]), 0
+    total, nonzero = np.zeros(vectors.shape[1]), 0
     for start in range(0, count, _BLOCK_ROWS):
         wide = vectors[start : start + _BLOCK_ROWS].astype(np.float64)
         norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         norms[norms == 0] = 1.0
         total += (1.0 / norms) @ wide
-        own += int(wide.any(axis=1).sum())
-    return (float(total @ total) - own) / (count * (count - 1))
+        nonzero += int(wide.any(axis=1).sum())
+    return (float(total @ total) - nonzero) / (count * (count - 1))
 
 
 def optimal_segmentation(
@@ -187,12 +187,12 @@ def optimal_segmentation(
             sizes.append(size)
             best.insert(0, values[size - 1])
             best.pop()
-        best = [each - best[0] for each in best]
-    found: list[int] = []
+        best = [value - best[0] for value in best]
+    edges: list[int] = []
     while count > 0:  # back from the best last chunk
-        found.append(sizes[count - 1])
-        count -= found[-1]
-    return np.array(found[::-1], dtype=np.int64)
+        edges.append(sizes[count - 1])
+        count -= edges[-1]
+    return np.array(edges[::-1], dtype=np.int64)
 
 
 def _window_sums(vectors: Vectors, width: int, mean: float, block_rows: int) -> Iterator[NDArray[np.float64]]:
@@ -229,5 +229,5 @@ def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> ND
     products = unit[reach:].reshape(groups, step, -1) @ windows
     # A group's row r is column r + reach; its predecessors are to the left of it, the nearest first.
     columns = np.arange(step)[:, None] + np.arange(reach - 1, -1, -1)
-    found: NDArray[np.float64] = np.take_along_axis(products, columns[None], axis=2)
-    return found.reshape(-1, reach)[: end - start]
+    backward: NDArray[np.float64] = np.take_along_axis(products, columns[None], axis=2)
+    return backward.reshape(-1, reach)[: end - start]

@@ -62,9 +62,9 @@ class Code(BlockChunker):
 def draft_code(source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str) -> list[Draft]:
     """The chunks of source code, with more `metadata`."""
     blocks = code_blocks(source.text, language)
-    told: dict[str, Any] = {**metadata, "language": language}
+    details: dict[str, Any] = {**metadata, "language": language}
     if blocks is None:
         blocks = code_blocks(source.text, "other") or []
-        told["fallback"] = "blank lines"
+        details["fallback"] = "blank lines"
     packed = pack_blocks(source, blocks, chunker, apart=True)
-    return [Draft(chunk.spans, {**told, "scope": list(chunk.path)}) for chunk in packed]
+    return [Draft(chunk.spans, {**details, "scope": list(chunk.path)}) for chunk in packed]

@@ -47,11 +47,11 @@ def read_specs(path: Path | str, check: Callable[[str], object] = get_chunker) -
         entries = root.value if isinstance(root, yaml.SequenceNode) else [root] if root else []
         if not entries:
             raise OptionError(f"{path} names no strategy: write one a line, as in - recursive:size=200")
-        found = []
+        specs = []
         for entry in entries:
             with telling_where(path, entry.start_mark.line + 1):
-                found.append(_spec(entry, loader, check))
-        return found
+                specs.append(_spec(entry, loader, check))
+        return specs
 
 
 @contextmanager
@@ -78,8 +78,8 @@ def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
         known[id(node)] = 0  # until it is counted
         inside = node.value if isinstance(node, yaml.SequenceNode) else ()
         if isinstance(node, yaml.MappingNode):
-            inside = [each for pair in node.value for each in pair]
-        known[id(node)] = 1 + sum(_unfolded(each, known) for each in inside)
+            inside = [child for pair in node.value for child in pair]
+        known[id(node)] = 1 + sum(_unfolded(child, known) for child in inside)
     if not 0 < known[id(node)] < _MOST:
         wrong = f"aliases (*name) make {_MOST:,} values or more" if known[id(node)] else "a recursive node"
         raise yaml.MarkedYAMLError(problem=wrong, problem_mark=node.start_mark)
@@ -121,7 +121,7 @@ def _spec(entry: yaml.Node, loader: yaml.SafeLoader, check: Callable[[str], obje
                 f"an entry says which strategy it is, as in {{strategy: recursive, size: 200}}, got {_shown(name)}"
             )
         for option, value in spec.items():
-            if not all(isinstance(each, _PLAIN) for each in (value if isinstance(value, list) else [value])):
+            if not all(isinstance(item, _PLAIN) for item in (value if isinstance(value, list) else [value])):
                 raise OptionError(
                     f"{option} is a string, a number, true, false, null or a list of these, got {_shown(value)}"
                 )
@@ -153,16 +153,16 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     >>> sized_options("recursive", {"counter": "characters"}, SimpleNamespace(max_tokens=256))
     {'counter': 'characters', 'size': 614}
     """
-    found = dict(options)
+    sized = dict(options)
     cls = strategies.find(name)
     defaults = {field.name: field.default for field in fields(cls)} if cls else {}
-    if type(defaults.get("size")) is not int or "size" in found or embedder.max_tokens is None:
-        return found
-    counter = getattr(found.get("counter"), "name", found.get("counter"))
+    if type(defaults.get("size")) is not int or "size" in sized or embedder.max_tokens is None:
+        return sized
+    counter = getattr(sized.get("counter"), "name", sized.get("counter"))
     size = int(SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
     # For short models: a chunk is at least one piece.
-    piece = {**defaults, **found}.get("piece_size")
-    found["size"] = max(1, size, piece if isinstance(piece, int) else 1)
+    piece = {**defaults, **sized}.get("piece_size")
+    sized["size"] = max(1, size, piece if isinstance(piece, int) else 1)
     if counter is None and tokenizing(embedder) is not None:
-        found["counter"] = "embedder"
-    return found
+        sized["counter"] = "embedder"
+    return sized

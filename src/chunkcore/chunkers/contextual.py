@@ -88,8 +88,8 @@ class Contextual(LLMChunker):
         found = []
         for draft, (sentence, problem) in zip(drafts, answers, strict=True):
             if sentence is None:
-                told = {"fallback": "no context", "fallback_reason": problem}
-                found.append(draft._replace(metadata={**draft.metadata, **told}))
+                reasons = {"fallback": "no context", "fallback_reason": problem}
+                found.append(draft._replace(metadata={**draft.metadata, **reasons}))
             else:
                 context = f"{draft.context}\n{sentence}" if draft.context else sentence
                 found.append(draft._replace(context=context))

@@ -51,8 +51,8 @@ class Dbscan(SentenceClusters):
     def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
         cluster = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
         graph = _neighbours(sentences.unit, self.position_weight, self.eps)
-        found = cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
-        labels: NDArray[np.int64] = np.array(found, dtype=np.int64)
+        fitted = cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
+        labels: NDArray[np.int64] = np.array(fitted, dtype=np.int64)
         noise = np.flatnonzero(labels < 0)
         labels[noise] = len(labels) + noise
         return labels
@@ -63,18 +63,18 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
     from scipy.sparse import csr_array  # type: ignore[import-untyped,unused-ignore]
 
     count, pairs = len(unit), 0
-    found = []
+    blocks = []
     for rows in row_blocks(count):
-        found.append(near_pairs(unit, position_weight, eps, rows, np.arange(count), count))
-        pairs += len(found[-1][0])
+        blocks.append(near_pairs(unit, position_weight, eps, rows, np.arange(count), count))
+        pairs += len(blocks[-1][0])
         if pairs > _MOST_PAIRS:
             raise DataError(
                 f"dbscan: of the text's {count} sentences more than {_MOST_PAIRS:,} pairs are within eps={eps}, which "
                 "would take too much memory: lower eps, raise position_weight, or cut the text into documents first"
             )
-    left, right, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    own = np.arange(count)
-    row, column = np.concatenate((left, right, own)), np.concatenate((right, left, own)).astype(np.int32)
+    left, right, distances = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    diagonal = np.arange(count)
+    row, column = np.concatenate((left, right, diagonal)), np.concatenate((right, left, diagonal)).astype(np.int32)
     data = np.concatenate((distances, distances, np.zeros(count)))
     order = np.lexsort((column, data, row))
     ends = np.cumsum(np.bincount(row + 1, minlength=count + 1))

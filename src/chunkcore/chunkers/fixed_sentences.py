@@ -75,7 +75,7 @@ class FixedSentences(Chunker):
             return []
         topics = self.overlap.topics([source.text[start:end] for start, end in rows])
         halves = [(after - first) // 2 for first, after in pairwise(edges)]
-        return [0, *(max(topics[each], each - half) for each, half in zip(edges[1:-1], halves, strict=False))]
+        return [0, *(max(topics[edge], edge - half) for edge, half in zip(edges[1:-1], halves, strict=False))]
 
     def _edges(self, total: int) -> list[int]:
         """The first new sentence of each chunk, then the number of sentences."""

@@ -85,11 +85,11 @@ class Hierarchical(SentenceChunker):
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         segments, sentences = self._segments(source)
-        found = []
+        drafts = []
         for first, end in self._clusters(source, segments, sentences):
             parts = tuple((Span(start, stop),) for start, stop in segments[first:end].tolist())
-            found.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=parts))
-        return found
+            drafts.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=parts))
+        return drafts
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self._most)
@@ -107,7 +107,7 @@ class Hierarchical(SentenceChunker):
 
     def _bounded(self, source: TokenizedText, ranges: Ranges, first: int, end: int) -> list[tuple[int, int]]:
         """A segment's sentences, halved until each part fits."""
-        waiting, found = [(first, end)], []
+        waiting, parts = [(first, end)], []
         while waiting:
             low, high = waiting.pop()
             start, stop = int(ranges[low, 0]), int(ranges[high - 1, 1])
@@ -115,8 +115,8 @@ class Hierarchical(SentenceChunker):
                 middle = (low + high) // 2
                 waiting += [(middle, high), (low, middle)]
             else:
-                found.append((low, high))
-        return found
+                parts.append((low, high))
+        return parts
 
     def _clusters(self, source: TokenizedText, segments: Ranges, sentences: list[int]) -> list[Cluster]:
         if len(segments) < 2:
@@ -149,11 +149,11 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
     count = len(unit)
     if count < 2:
         return 0.0, 0.0
-    own = np.einsum("ij,ij->i", unit, unit)
+    squares = np.einsum("ij,ij->i", unit, unit)
     total, gram = unit.sum(axis=0), unit.T @ unit
     pairs = count * (count - 1)
-    mean = float(total @ total - own.sum()) / pairs
-    variance = float((gram * gram).sum() - (own * own).sum()) / pairs - mean * mean
+    mean = float(total @ total - squares.sum()) / pairs
+    variance = float((gram * gram).sum() - (squares * squares).sum()) / pairs - mean * mean
     return mean, sqrt(variance) if variance > _TIE else 0.0
 
 
@@ -171,14 +171,14 @@ def initial_clusters(count: int, related: Joins, fit_together: Joins) -> list[Cl
 
 def merged_clusters(clusters: Sequence[Cluster], related: Joins, fit_together: Joins) -> list[Cluster]:
     """Step 2, in one pass: join related neighbouring clusters."""
-    found: list[Cluster] = []
+    merged: list[Cluster] = []
     place = 0
     while place < len(clusters):
         pair = clusters[place : place + 2]
         join = len(pair) == 2 and related(*pair) and fit_together(*pair)
-        found.append((pair[0][0], pair[-1][1]) if join else pair[0])
+        merged.append((pair[0][0], pair[-1][1]) if join else pair[0])
         place += 2 if join else 1
-    return found
+    return merged
 
 
 def _without_single(
@@ -193,16 +193,16 @@ def _without_single(
         lengths = sqrt(float(one @ one) * float(other @ other))
         return float(one @ other) / lengths if lengths else 0.0
 
-    found: list[Cluster] = []
+    merged: list[Cluster] = []
     rest = list(zip(clusters, alone, strict=True))[::-1]
     while rest:
         cluster, single = rest.pop()
-        left = found[-1] if single and found and fit_together(found[-1], cluster) else None
+        left = merged[-1] if single and merged and fit_together(merged[-1], cluster) else None
         right = rest[-1][0] if single and rest and fit_together(cluster, rest[-1][0]) else None
         if left and (not right or cosine(left, cluster) >= cosine(cluster, right)):
-            found[-1] = (left[0], cluster[1])
+            merged[-1] = (left[0], cluster[1])
         elif right:
             rest[-1] = (cluster[0], right[1]), False
         else:
-            found.append(cluster)
-    return found
+            merged.append(cluster)
+    return merged

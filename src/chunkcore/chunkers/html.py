@@ -47,8 +47,8 @@ class Html(HeadingChunker):
         if seen is None:
             packed = pack_blocks(source, blocks, self, opening=self.heading_level)
             return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
-        found = []
+        drafts = []
         for chunk in pack_blocks(self.token_counter.tokenize(seen.text), blocks, self, opening=self.heading_level):
             ranges = [pair for span in chunk.spans for pair in seen.spans(span.start, span.end)]
-            found.append(Draft(tuple([Span(*pair) for pair in ranges]), {"headings": list(chunk.path)}))
-        return found
+            drafts.append(Draft(tuple([Span(*pair) for pair in ranges]), {"headings": list(chunk.path)}))
+        return drafts

@@ -130,7 +130,7 @@ class WindowChunker(LLMChunker, ABC):
             end = self._window_end(sums, first)
             sections = self._sections(source, pieces, first, end)
             stop = self._kept(sections, first, end, len(pieces))
-            for section, after in zip(sections, [*(each.first for each in sections[1:]), end], strict=True):
+            for section, after in zip(sections, [*(later.first for later in sections[1:]), end], strict=True):
                 if section.first < stop:
                     rows = self._packed(source, pieces[section.first : after])
                     drafts += [Draft((Span(*row),), section.metadata) for row in rows]
@@ -147,17 +147,17 @@ class WindowChunker(LLMChunker, ABC):
         sections, problem = self._ask(self._question(texts, final=end == len(pieces)))
         if sections is None:
             return [Section(first, {"fallback": "cut by size", "fallback_reason": problem})]
-        return [Section(first + each.first, each.metadata) for each in sections]
+        return [Section(first + section.first, section.metadata) for section in sections]
 
     def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
         """Where the next window begins: at the last section, or at the text's end."""
         return end if end == last or len(sections) == 1 else sections[-1].first
 
     def _packed(self, source: TokenizedText, pieces: Ranges) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
+        rows: list[tuple[int, int]] = []
         for first, last in pack(running_counts(source, pieces), self.size):
-            found += split_to_maximum(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.size)
-        return found
+            rows += split_to_maximum(source, int(pieces[first, 0]), int(pieces[last - 1, 1]), self.size)
+        return rows
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:
         spans = [draft.spans[0] for draft in drafts]
@@ -191,8 +191,8 @@ class PieceChunker(WindowChunker, ABC):
 
 def llms_of(chunker: Chunker) -> list[LLM]:
     """The language models of a strategy, and of those that it wraps, each once."""
-    found = {id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])}
+    llms = {id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])}
     for name in chunker.option_names():
         if isinstance(inner := getattr(chunker, name), Chunker):
-            found |= {id(llm): llm for llm in llms_of(inner)}
-    return list(found.values())
+            llms |= {id(llm): llm for llm in llms_of(inner)}
+    return list(llms.values())

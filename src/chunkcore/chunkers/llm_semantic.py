@@ -138,20 +138,20 @@ class Agentic(PieceChunker):
 
 
 def _sections(text: str, pieces: int) -> list[Section]:
-    given = member(found_json(text), "sections")
-    if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
+    answers = member(found_json(text), "sections")
+    if not isinstance(answers, list) or not answers or not all(isinstance(answer, dict) for answer in answers):
         raise BadAnswerError("expected 'sections' to be a list of at least one object")
-    found: list[Section] = []
-    for each in given:
-        first = whole_number(member(each, "first"), "first", 1, pieces)
-        if first - 1 <= found[-1].first if found else first != 1:
+    sections: list[Section] = []
+    for answer in answers:
+        first = whole_number(member(answer, "first"), "first", 1, pieces)
+        if first - 1 <= sections[-1].first if sections else first != 1:
             raise BadAnswerError(
                 "expected the first section to begin with piece 1 and each other one after the section before it, "
-                f"got 'first': {first} in place {len(found) + 1}"
+                f"got 'first': {first} in place {len(sections) + 1}"
             )
         metadata = {
-            "section_title": text_of(member(each, "title"), "title")[:_LONGEST],
-            "section_reason": text_of(member(each, "reason"), "reason")[:_LONGEST],
+            "section_title": text_of(member(answer, "title"), "title")[:_LONGEST],
+            "section_reason": text_of(member(answer, "reason"), "reason")[:_LONGEST],
         }
-        found.append(Section(first - 1, metadata))
-    return found
+        sections.append(Section(first - 1, metadata))
+    return sections

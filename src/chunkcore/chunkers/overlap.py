@@ -95,8 +95,8 @@ class SemanticOverlap:
         ranges = [sentence_ranges(source.text[start:end]) + start for start, end in parts]
         drops = self.drops([source.text[start:end] for start, end in np.concatenate(ranges).tolist()])
         # A part's first sentence begins with the part, white space included.
-        own = zip(parts, ranges, strict=True)
-        before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in own])
+        pairs = zip(parts, ranges, strict=True)
+        before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in pairs])
         begins: Numbers = np.union1d(before[drops], source.parts[:, 0])
         return begins
 

@@ -78,10 +78,10 @@ class Propositions(LLMChunker):
         passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter).split(source)
 
         def written(spans: tuple[Span, ...]) -> list[Draft]:
-            found, problem = self._ask(self._question(spans[0].slice(source.text)))
-            if found is None:
+            texts, problem = self._ask(self._question(spans[0].slice(source.text)))
+            if texts is None:
                 return [Draft(spans, {"fallback": "the passage itself", "fallback_reason": problem})]
-            return [Draft(spans, derived=each) for each in found]
+            return [Draft(spans, derived=text) for text in texts]
 
         return [draft for drafts in ask_all(get_llm(self.llm), written, passages) for draft in drafts]
 
@@ -94,11 +94,11 @@ class Propositions(LLMChunker):
         )
 
     def _read(self, text: str) -> list[str]:
-        given = member(found_json(text), "propositions")
-        if not isinstance(given, list) or not given:
+        answers = member(found_json(text), "propositions")
+        if not isinstance(answers, list) or not answers:
             raise BadAnswerError("expected 'propositions' to be a list of at least one text")
-        found = list(dict.fromkeys(text_of(each, "propositions") for each in given))
-        longest = int(self.token_counter.count_many(found).max())
+        propositions = list(dict.fromkeys(text_of(answer, "propositions") for answer in answers))
+        longest = int(self.token_counter.count_many(propositions).max())
         if longest > self.size:
             raise BadAnswerError(f"expected short propositions, got one of {longest} tokens; at most {self.size}")
-        return found
+        return propositions

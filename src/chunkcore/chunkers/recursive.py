@@ -130,13 +130,13 @@ class Recursive(Chunker):
             return characters(texts), _NONE
         if self.regex:
             pattern = self._pattern(separator)
-            found = find_regex(source, pattern, texts, keep_groups=self.keep == "drop")
+            matches = find_regex(source, pattern, texts, keep_groups=self.keep == "drop")
         else:
-            found = find_literal(source, separator, texts)
+            matches = find_literal(source, separator, texts)
         if is_last:
-            return pieces_between(texts, found, self.keep), _NONE
-        occurs = np.bincount(found.texts, minlength=len(texts)) > 0
-        renumbered = found._replace(texts=(np.cumsum(occurs) - 1)[found.texts])
+            return pieces_between(texts, matches, self.keep), _NONE
+        occurs = np.bincount(matches.texts, minlength=len(texts)) > 0
+        renumbered = matches._replace(texts=(np.cumsum(occurs) - 1)[matches.texts])
         return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
 
     def _merge(
@@ -155,10 +155,10 @@ class Recursive(Chunker):
         run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
         edges = [0, *(run_ends.nonzero()[0] + 1).tolist(), len(small)]
         shared = overlap(pieces.starts[small])
-        found: list[tuple[int, int]] = []
+        rows: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
-            found.extend(pack(sums, self.size, shared, gap=gap, first=first, last=last))
-        chunks = _table(found)
+            rows.extend(pack(sums, self.size, shared, gap=gap, first=first, last=last))
+        chunks = _table(rows)
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -199,17 +199,17 @@ def near_pairs(
     >>> near_pairs(unit, 0.5, 0.7, slice(0, 1), np.arange(4), 4)
     (array([0, 0]), array([1, 3]), array([0.625, 0.375]))
     """
-    own = places[rows]
+    sentences = places[rows]
     reach = count if weight * count <= stop else int(stop / weight * count) + 1
-    after = int(np.searchsorted(places, own[-1] + reach, side="right"))
+    after = int(np.searchsorted(places, sentences[-1] + reach, side="right"))
     cosines = unit[rows] @ unit[rows.start : after].T
     least = np.full(after - rows.start, -np.inf)
     if weight < 1:
-        apart = weight * np.maximum(places[rows.start : after] - own[-1], 0) / count
+        apart = weight * np.maximum(places[rows.start : after] - sentences[-1], 0) / count
         least = 1.0 - (stop - apart) / (1.0 - weight) - 1e-9  # rounding; the distance decides
         least[least <= 0] = -np.inf
     near = cosines >= least
-    near[:, : len(own)] &= ~np.tri(len(own), dtype=np.bool_)
+    near[:, : len(sentences)] &= ~np.tri(len(sentences), dtype=np.bool_)
     row, column = np.nonzero(near)
     distances = cosines[row, column]
     left, right = row + rows.start, column + rows.start

@@ -82,13 +82,16 @@ class Sentence(Chunker):
         numbers = range(len(sentences))
         if isinstance(self.overlap, SemanticOverlap):
             topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
-            shared = [max(topics[each], bisect_left(sums, sums[each] - self.size // 2, 0, each)) for each in numbers]
+            shared = [
+                max(topics[sentence], bisect_left(sums, sums[sentence] - self.size // 2, 0, sentence))
+                for sentence in numbers
+            ]
         elif self.overlap:
             most = cast("int", self.overlap)
-            shared = [min(each - 1, bisect_left(sums, sums[each] - most, 0, each)) for each in numbers]
+            shared = [min(sentence - 1, bisect_left(sums, sums[sentence] - most, 0, sentence)) for sentence in numbers]
         else:
             shared = list(numbers)
-        return [min(each - self.overlap_sentences, first) for each, first in zip(numbers, shared, strict=True)]
+        return [min(sentence - self.overlap_sentences, first) for sentence, first in zip(numbers, shared, strict=True)]
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
         rows: list[_Row] = []
@@ -107,7 +110,7 @@ class Sentence(Chunker):
         table = np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
         over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > self.hard_maximum).tolist()
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         was_over = False
         reached = 0  # where the last chunk begins: one that shares nothing begins later than it was to
         for (begin, first, end), is_over in zip(rows, over, strict=True):
@@ -118,12 +121,12 @@ class Sentence(Chunker):
                 reached = low
                 start, stop = starts[low], ends[high - 1]
                 if low + 1 == high and is_over:
-                    found.extend(split_to_maximum(source, start, stop, self.hard_maximum))
+                    ranges.extend(split_to_maximum(source, start, stop, self.hard_maximum))
                 elif (is_over or low != begin) and source.count(start, stop) > self.hard_maximum:
                     middle = (low + high) // 2
                     waiting.extend([(middle, high), (low, middle)] if high - low > 1 else [])
                     if high - low == 1:
-                        found.extend(split_to_maximum(source, start, stop, self.hard_maximum))
+                        ranges.extend(split_to_maximum(source, start, stop, self.hard_maximum))
                 else:
-                    found.append((start, stop))
-        return found
+                    ranges.append((start, stop))
+        return ranges

@@ -65,14 +65,14 @@ def check_segmenter(spec: str | Segmenter) -> None:
 def _builder(spec: str | Segmenter) -> Callable[[], Segmenter]:
     if isinstance(spec, str):
         kind, colon, options = spec.partition(":")
-        found = segmenters.find(kind)
-        if found is None or bool(colon) != bool(options):
+        build = segmenters.find(kind)
+        if build is None or bool(colon) != bool(options):
             raise OptionError(
                 f'unknown segmenter {echo(spec)}: expected "tagger", "tagger:<file of weights>", "texttiling", '
-                f'"texttiling:<window>:<deviations>"{"".join(f", {echo(each)}" for each in segmenters.offered)} '
+                f'"texttiling:<window>:<deviations>"{"".join(f", {echo(name)}" for name in segmenters.offered)} '
                 "or a Segmenter"
             )
-        return found(options)
+        return build(options)
     if not isinstance(spec, Segmenter):
         raise OptionError(f"a segmenter has a name, a fingerprint and a method starts; got {type(spec).__name__}")
     return lambda: spec

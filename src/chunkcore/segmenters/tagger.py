@@ -43,15 +43,15 @@ def _direction(inputs: Vectors, weights: Mapping[str, Vectors], name: str) -> Ve
     bias = weights[f"lstm.bias_ih_{name}"] + weights[f"lstm.bias_hh_{name}"]
     entering = inputs @ weights[f"lstm.weight_ih_{name}"].T + bias
     width = len(recurrent)
-    found = np.empty((len(inputs), width), dtype=np.float32)
+    states = np.empty((len(inputs), width), dtype=np.float32)
     hidden, cell = np.zeros(width, dtype=np.float32), np.zeros(width, dtype=np.float32)
     for row, gates in enumerate(entering):
         gates = gates + hidden @ recurrent
         opened = _logistic(gates)
         cell = opened[width : 2 * width] * cell + opened[:width] * np.tanh(gates[2 * width : 3 * width])
         hidden = opened[3 * width :] * np.tanh(cell)
-        found[row] = hidden
-    return found
+        states[row] = hidden
+    return states
 
 
 def _logistic(values: Vectors) -> Vectors:
@@ -85,10 +85,10 @@ def sentence_rows(sentences: Sequence[str], vectors: Vectors) -> Vectors:
     """
     bag = np.zeros((len(sentences), _BAG), dtype=np.float32)
     for row, sentence in zip(bag, sentences, strict=True):
-        for word in {each[:7] for each in _WORD.findall(sentence.lower())}:
+        for word in {item[:7] for item in _WORD.findall(sentence.lower())}:
             hashed = crc32(word.encode("utf-8", "surrogatepass"))
             row[hashed % _BAG] += 1.0 if hashed >> 31 else -1.0
-    cues = np.array([_cues(each) for each in sentences], dtype=np.float32).reshape(-1, _CUES)
+    cues = np.array([_cues(item) for item in sentences], dtype=np.float32).reshape(-1, _CUES)
     return np.hstack(((vectors / row_lengths(vectors)).astype(np.float32), bag, cues))
 
 
@@ -120,8 +120,8 @@ def sentence_features(rows: Vectors, windows: tuple[int, ...]) -> Vectors:
     words = bag * (np.log(count / np.maximum(held, 1)) * (held > 1))
     columns = [4 * vectors, cues, np.full((count, 1), np.log(max(count, 1)) - 4), np.linspace(-1, 1, count)[:, None]]
     for window in windows:
-        for each in (vectors, words):
-            similarities = block_similarities(each, window)
+        for kind in (vectors, words):
+            similarities = block_similarities(kind, window)
             columns += [_standardised(similarities), _standardised(depths(similarities))]
     return np.hstack(columns).astype(np.float32)
 
@@ -185,8 +185,8 @@ class Tagger:
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
         """See `Segmenter`. Loads its own model if `embedder` is another one."""
         trained_for = self.settings.embedder
-        own = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
-        return self.find(sentence_rows(sentences, embed(own, sentences)))
+        model = embedder if embedder.name.rpartition(":")[2] == trained_for else get_embedder(trained_for)
+        return self.find(sentence_rows(sentences, embed(model, sentences)))
 
     def find(self, rows: Vectors) -> Numbers:
         """Which of the `sentence_rows` begin a segment, without the first."""
@@ -198,13 +198,13 @@ class Tagger:
         """The probability that a segment begins at each of the `sentence_rows`, the networks' mean. Raises
         `ModelError` for rows of other vectors, or for bare vectors.
         """
-        expected, found = _dimensions(self.tensors, self.settings), rows.shape[1]
-        if found != expected + EXTRA:
-            made = "make them by sentence_rows(sentences, vectors)"
+        expected, columns = _dimensions(self.tensors, self.settings), rows.shape[1]
+        if columns != expected + EXTRA:
+            remedy = "make them by sentence_rows(sentences, vectors)"
             raise ModelError(
                 f"the segmenter {self.name!r} reads sentence_rows of {expected + EXTRA} columns, which vectors of "
-                f"{expected} dimensions ({self.settings.embedder}) give, and was given {found} columns: "
-                f"{made if found == expected else 'use the model that it was trained for'}"
+                f"{expected} dimensions ({self.settings.embedder}) give, and was given {columns} columns: "
+                f"{remedy if columns == expected else 'use the model that it was trained for'}"
             )
         features = sentence_features(rows, self.settings.windows)
         answers = [boundary_probabilities(features, weights) for weights in self._networks]
@@ -214,11 +214,11 @@ class Tagger:
     @cached_property
     def _networks(self) -> list[dict[str, Vectors]]:
         """The weights of each network, as float32: files hold half precision."""
-        found: list[dict[str, Vectors]] = [{} for _ in range(self.settings.members)]
+        networks: list[dict[str, Vectors]] = [{} for _ in range(self.settings.members)]
         for name, value in self.tensors.items():
-            number, _, own = name.partition(".")
-            found[int(number)][own] = value.astype(np.float32)
-        return found
+            number, _, weight = name.partition(".")
+            networks[int(number)][weight] = value.astype(np.float32)
+        return networks
 
 
 @lru_cache(maxsize=8)
@@ -256,7 +256,7 @@ def _settings(metadata: Mapping[str, str]) -> TaggerSettings:
         raise ValueError(f"its format is {fields.get('format')!r}, expected {_FORMAT!r}")
     return TaggerSettings(
         embedder=str(fields["embedder"]),
-        windows=tuple(int(each) for each in fields["windows"]),
+        windows=tuple(int(window) for window in fields["windows"]),
         threshold=float(fields["threshold"]),
         members=int(fields["members"]),
     )

@@ -57,8 +57,8 @@ class TextTiling:
     def find(self, vectors: Vectors | Floats) -> Numbers:
         if len(vectors) < 2:
             return np.empty(0, dtype=np.int64)
-        found = depths(block_similarities(vectors, self.window))
-        return peaks(found, found.mean() + self.deviations * found.std()) + 1
+        gap_depths = depths(block_similarities(vectors, self.window))
+        return peaks(gap_depths, gap_depths.mean() + self.deviations * gap_depths.std()) + 1
 
 
 @segmenters.register("texttiling")
@@ -73,10 +73,10 @@ def _read(options: str) -> Callable[[], TextTiling]:
             "a number, as in texttiling:10:1.5"
         ) from None
     try:
-        found = TextTiling(window=numbers[0], deviations=numbers[1])
+        tiling = TextTiling(window=numbers[0], deviations=numbers[1])
     except OptionError as error:
         raise OptionError(f"texttiling:{options}: {error}") from error
-    return lambda: found
+    return lambda: tiling
 
 
 def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:

@@ -188,18 +188,18 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     if isinstance(spec, TokenCounter):
         return spec
     kind, _, options = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    found = counters.find(kind, packages=False)
-    if found is None:
+    counter = counters.find(kind, packages=False)
+    if counter is None:
         import tiktoken
 
-        known = tiktoken.list_encoding_names()
-        if spec in known:
+        encodings = tiktoken.list_encoding_names()
+        if spec in encodings:
             return TiktokenCounter(spec)
-        found = counters.find(kind)
-    if found is None:
+        counter = counters.find(kind)
+    if counter is None:
         raise OptionError(
             f"unknown token counter {echo(spec)}: expected characters, words, hf:<name or path of a tokenizer>, "
-            f"embedder, embedder:<name of a model>, or one of {', '.join(sorted([*known, *counters.offered]))}"
-            f"{suggestion(spec, known)}"
+            f"embedder, embedder:<name of a model>, or one of {', '.join(sorted([*encodings, *counters.offered]))}"
+            f"{suggestion(spec, encodings)}"
         )
-    return found.read(options)
+    return counter.read(options)

@@ -45,14 +45,14 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
     >>> np.flatnonzero(context_free_boundaries("cl100k_base", text)).tolist()
     [0, 3, 9, 11, 14]
     """
-    found = np.ones(len(code_points) + 1, dtype=np.bool_)
+    boundaries = np.ones(len(code_points) + 1, dtype=np.bool_)
     if len(code_points) > 1:
         roles = _roles(code_points)
         before = roles[:-1] >> np.uint8(4)
         before &= np.uint8(RULES[encoding])
         before &= roles[1:]
-        np.not_equal(before, 0, out=found[1:-1])
-    return found
+        np.not_equal(before, 0, out=boundaries[1:-1])
+    return boundaries
 
 
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
@@ -328,16 +328,16 @@ class BoundedText(TokenizedText):
             return self._count_alone(self.text[start:end])
         last = self._flags.rfind(1, first, end + 1)
         before = bisect_left(self._starts, first)
-        found = bisect_left(self._starts, last, before) - before
+        tokens = bisect_left(self._starts, last, before) - before
         for begin, stop in ((start, first), (last, end)):
             if begin < stop:
-                found += self._count_alone(self.text[begin:stop])
-        return found
+                tokens += self._count_alone(self.text[begin:stop])
+        return tokens
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         if len(starts) < _FEW:
-            each = zip(starts.tolist(), ends.tolist(), strict=True)
-            return np.array([self.count(start, end) for start, end in each], dtype=np.int64)
+            pieces = zip(starts.tolist(), ends.tolist(), strict=True)
+            return np.array([self.count(start, end) for start, end in pieces], dtype=np.int64)
         # A piece is an encoded head up to its first boundary, whole pre-tokens, and an encoded tail.
         first, last = starts, ends
         ragged = (~(self.is_boundary[starts] & self.is_boundary[ends])).nonzero()[0]
@@ -365,9 +365,9 @@ class BytePairText(BoundedText):
 
     @_Once
     def is_boundary(self) -> NDArray[np.bool_]:
-        found = context_free_boundaries(self.counter.name, self.code_points)
-        found[self.parts] = True
-        return found
+        boundaries = context_free_boundaries(self.counter.name, self.code_points)
+        boundaries[self.parts] = True
+        return boundaries
 
     @_Once
     def _count_alone(self) -> Callable[[str], int]:
@@ -389,12 +389,12 @@ class KnownWords:
 
     def boundaries(self, text: str, code_points: NDArray[np.unsignedinteger], counter: TokenCounter) -> Numbers:
         """The `boundaries` of the counter, which is given only new words, as one text."""
-        known = self._known
+        tokens_by_word = self._known
         white = _is_gap(code_points)
         starts = Runs(~white).starts
         # Python knows more white space, and control characters that these tokenizers leave out.
         words = _WORD.findall(text) if (white != _is_white(code_points)).any() else text.split()
-        new = [word for word in dict.fromkeys(words) if word not in known]
+        new = [word for word in dict.fromkeys(words) if word not in tokens_by_word]
         if new:
             lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
             ends = np.cumsum(lengths)
@@ -402,15 +402,15 @@ class KnownWords:
             edges = tokens.searchsorted(ends).tolist()
             owners = ends.searchsorted(tokens, side="right")
             inside = (tokens - (ends - lengths)[owners]).tolist()
-            known.update(zip(new, [tuple(inside[a:b]) for a, b in pairwise([0, *edges])], strict=True))
+            tokens_by_word.update(zip(new, [tuple(inside[a:b]) for a, b in pairwise([0, *edges])], strict=True))
             self._size += int(ends[-1])
             if self._size > _KNOWN:
                 self._known, self._size = {}, 0
-        rows = list(map(known.__getitem__, words))
+        rows = list(map(tokens_by_word.__getitem__, words))
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        found = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum()))
-        found += np.repeat(starts, counts)
-        return found
+        places = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum()))
+        places += np.repeat(starts, counts)
+        return places
 
 
 class SpacedText(BoundedText):
@@ -424,10 +424,10 @@ class SpacedText(BoundedText):
     @_Once
     def is_boundary(self) -> NDArray[np.bool_]:
         white = _is_gap(self.code_points)
-        found = np.ones(len(white) + 1, dtype=np.bool_)
-        np.logical_or(white[1:], white[:-1], out=found[1:-1])
-        found[self.parts] = True
-        return found
+        boundaries = np.ones(len(white) + 1, dtype=np.bool_)
+        np.logical_or(white[1:], white[:-1], out=boundaries[1:-1])
+        boundaries[self.parts] = True
+        return boundaries
 
 
 def _is_gap(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
