@@ -115,6 +115,24 @@ def page():
     return compare_systems(load_dataset("lochmere"), chunkers, retrievers, cache=cache)
 
 
+@pytest.mark.parametrize("framework", list(EVALUATORS))
+def test_passages_behind_a_pasted_retriever_score_what_the_report_says(
+    framework, benchmark_folder, tmp_path, monkeypatch
+) -> None:
+    module = pytest.importorskip(EVALUATORS[framework])
+    page = compare_systems(load_dataset("lochmere"), ["recursive:size=200"], ["bm25"])
+    alone, behind = sorted(page.reports, key=lambda report: len(report.retriever))
+    assert behind.mean("Recall@1000tok") > alone.mean("Recall@1000tok")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").symlink_to(benchmark_folder / "docs")
+    names = run(snippets(behind.chunker, behind.retriever)[framework])
+    sockets = {"query_socket": ["yours.query", "passages.query"]} if framework == "Haystack" else {}
+    scored = module.evaluate_retriever(
+        names["retriever"], load_dataset("lochmere"), measures="Recall@1000tok", **sockets
+    )
+    assert scored.mean("Recall@1000tok") == pytest.approx(behind.mean("Recall@1000tok"), abs=0.01)
+
+
 @needs_model
 @pytest.mark.parametrize("framework", ["LangChain", "LlamaIndex", "Haystack", "Python"])
 @pytest.mark.parametrize(("chunker", "retriever"), SYSTEMS)

@@ -55,7 +55,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeEmbedder]:
 def compared(given: list[str], output: Path, *more: str) -> dict[str, Any]:
     """The reports of a comparison by name."""
     retriever = [] if "-r" in more else ["-r", "dense"]
-    assert main(["compare", *retriever, *given, "--no-cache", "-o", str(output), *more]) == 0
+    assert main(["compare", "--no-behind", *retriever, *given, "--no-cache", "-o", str(output), *more]) == 0
     return {report.name: report for report in read_reports(output / "report.json")}
 
 
@@ -182,3 +182,23 @@ def test_runs_of_one_name_are_told_apart_by_their_paths(given, tmp_path) -> None
         (tmp_path / folder / "run.trec").write_text("brown Q0 dog.md 1 1 x\n")
     paths = [str(tmp_path / folder / "run.trec") for folder in ("a", "b")]
     assert [*scored(given, tmp_path / "out", "--run", paths[0], "--run", paths[1])] == paths
+
+
+def test_a_run_has_a_row_alone_and_one_with_passages_behind_it(given, tmp_path) -> None:
+    run = tmp_path / "ours.trec"
+    run.write_text("brown Q0 dog.md 1 1 x\n")
+    arguments = [
+        "compare",
+        *given,
+        "--run",
+        str(run),
+        "-s",
+        "sentence:size=20",
+        "-r",
+        "bm25",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    assert main([*arguments, "--resamples", "100"]) == 0
+    names = {report.name for report in read_reports(tmp_path / "out" / "report.json")}
+    assert names == {"sentence:size=20", "ours", "ours · passages behind"}

@@ -203,7 +203,7 @@ def test_compare_takes_strategies_from_a_file_and_the_command_line(
         "--resamples",
         "100",
     ]
-    arguments += ["-o", str(tmp_path / "report"), "--config", str(file), "-s", "fixed_token:size=20"]
+    arguments += ["-o", str(tmp_path / "report"), "--no-behind", "--config", str(file), "-s", "fixed_token:size=20"]
     assert main(arguments) == 0
     reports = read_reports(tmp_path / "report" / "report.json")
     assert [report.name for report in reports] == [

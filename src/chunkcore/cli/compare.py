@@ -35,6 +35,13 @@ def compare(
     embed_price: Annotated[
         float | None, typer.Option(metavar="PRICE", help="Of a million tokens that the embedder reads.")
     ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="What your retriever found: scored alone, and with passages behind it."),
+    ] = None,
+    behind: Annotated[
+        bool, typer.Option("--behind/--no-behind", help="A row of the best retriever with passages behind it.")
+    ] = True,
     save_runs_to: Annotated[
         Path | None, typer.Option("--save-runs", metavar="FOLDER", help="Write what was retrieved, as run files.")
     ] = None,
@@ -53,7 +60,7 @@ def compare(
     """
     from chunkcore.chunkers.configuration import read_specs
     from chunkcore.evaluation.costs import ModelPrices
-    from chunkcore.evaluation.run_files import write_runs
+    from chunkcore.evaluation.run_files import read_run, write_runs
     from chunkcore.models.loading import DEFAULT_MODEL
     from chunkcore.report import write_report
     from chunkcore.report.study import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, NoEmbedder, build_chunkers, compare_systems
@@ -81,6 +88,8 @@ def compare(
             cache=store,
             prepare=partial(running.kept_chunker, kept, costs.answers),
             progress=progress,
+            runs=[read_run(path, benchmark, name=path.stem) for path in run or []],
+            behind=behind,
         )
     page = replace(page, settings={**data.facts(benchmark), **page.settings}, more_questions=data.more_questions)
     html = write_report(page, output).html

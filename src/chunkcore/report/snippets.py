@@ -30,12 +30,40 @@ from chunkcore.retrieval import {names}
 corpus = chunk_corpus(load_documents("docs/"), "{spec}")
 index = get_retriever("{retriever}").index(corpus{vectors})"""
 _DEPLOYED = """
-index.save("index")  # once: later, and in other programs, "index" is all that is needed
+index.save("index")  # once; later the folder is enough
 
 from {module} import {cls}
 
 retriever = {cls}("index", max_tokens=1000)"""
 
+BEHIND = "passages behind"  # of a retriever: its row in a comparison
+UNITS = "sentence:size=50"  # of the words behind a retriever
+_WORDS = f"""
+index.save("index")  # once; later the folder is enough
+words = get_retriever("passages:lexical").index(chunk_corpus(load_documents("docs/"), "{UNITS}"))
+words.save("words")
+"""
+_BEHIND = {
+    "LangChain": """
+from chunkadapters.langchain import IndexRetriever, PassageRetriever
+
+yours = IndexRetriever("index", k=10, max_tokens=100_000)  # or the retriever that you have
+retriever = PassageRetriever(yours, index="words", max_tokens=1000)""",
+    "LlamaIndex": """
+from chunkadapters.llamaindex import IndexRetriever, PassageRetriever
+
+yours = IndexRetriever("index", k=10, max_tokens=100_000)  # or the retriever that you have
+retriever = PassageRetriever(yours, index="words", max_tokens=1000)""",
+    "Haystack": """
+from haystack import Pipeline
+
+from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRanker
+
+retriever = Pipeline()
+retriever.add_component("yours", ChunkcoreIndexRetriever("index", k=10, max_tokens=100_000))  # or yours
+retriever.add_component("passages", ChunkcorePassageRanker(index="words", max_tokens=1000))
+retriever.connect("yours.documents", "passages.documents")""",
+}
 _PLAIN = """
 for passage in index.retrieve("your question", max_tokens=1000):
     print(passage.document_id, passage.text)"""
@@ -69,14 +97,17 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     name, options = split_spec(spec)
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
-    system = _system(spec, retriever, embedder) if retriever else ""
+    inner = retriever.removesuffix(f" · {BEHIND}")
+    system = _system(spec, inner, embedder) if retriever else ""
     blocks = {}
     for framework, (package, module, splitter, variable, retriever_class) in _ADAPTERS.items():
         block = f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
-        if retriever:
+        if inner != retriever:
+            block = system + _WORDS + _BEHIND[framework]
+        elif retriever:
             block = system + _DEPLOYED.format(module=module, cls=retriever_class)
         blocks[framework] = (find_spec(package) is None, block)
-    if retriever:
+    if retriever and inner == retriever:
         blocks["Python"] = (False, f"{system}\n{_PLAIN}")
     ordered = {title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])}
     written: str = yaml.safe_dump([{"strategy": name, **options}], sort_keys=False, width=1_000)

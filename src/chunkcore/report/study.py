@@ -15,8 +15,8 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.costs import ModelPrices
 from chunkcore.evaluation.experiment import run_experiment, with_run_embedder
-from chunkcore.evaluation.measures import DEFAULT_DEPTHS, Depth, Measure, get_measure, measures_at
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.measures import DEFAULT_DEPTHS, Depth, Measure, budget_of, get_measure, measures_at
+from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.evaluation.statistics.gate import Check, Gate, parse_requirement
@@ -24,7 +24,9 @@ from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage
-from chunkcore.retrieval import get_retriever
+from chunkcore.report.snippets import BEHIND, UNITS
+from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.retrieval.passages import MAX_TOKENS, WindowIndex
 from chunkcore.run import Run
 from chunkcore.specs import split_spec
 from chunkcore.tokens import TokenCounter
@@ -105,7 +107,13 @@ class StudySettings:
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not surely worse than the earlier ones."""
+        reports = [report for report in reports if not report.name.endswith(BEHIND)]  # a row of our own
         return self.gate.checks(reports, self.verdict_by, resamples=self.resamples, seed=self.seed)
+
+    def measures_of(self, run: Run) -> list[Measure]:
+        """The measures that a run can have: PrecisionOmega needs its chunks."""
+        known = run.pool is not None
+        return [measure for measure in self.measures if known or measure.k is not None or not measure.needs_pool]
 
     def score_runs(
         self,
@@ -121,9 +129,7 @@ class StudySettings:
             if progress is not None:
                 progress("score", number, len(runs))
             # PrecisionOmega only of a run whose chunks are known.
-            known = run.pool is not None
-            measures = [each for each in self.measures if known or each.k is not None or not each.needs_pool]
-            reports.append(scorer.score(run, measures))
+            reports.append(scorer.score(run, self.measures_of(run)))
         if progress is not None:
             progress("score", len(runs), len(runs))
         return ReportPage(self.compare(reports), benchmark, facts or {}, today())
@@ -139,9 +145,14 @@ def compare_systems(
     cache: EmbeddingCache | None = None,
     prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
     progress: Progress | None = None,
+    runs: Sequence[Run] = (),
+    behind: bool = True,
 ) -> ReportPage:
     """Score every chunker with every retriever and embedder, and compare them.
 
+    The runs of retrievers that are used elsewhere are scored alone and with passages behind them, as `PassageRetriever`
+    deploys them. Without runs, the best of several systems whose retriever makes no
+    passages has a row with passages behind it.
     Stopped by Ctrl-C, it compares the systems that were scored, and the page says so.
 
     Args:
@@ -151,6 +162,8 @@ def compare_systems(
         cache: of embeddings.
         prepare: called with each chunker before it is used, for example to cache its language model.
         progress: called with a step, the count done and the total.
+        runs: what your retrievers found.
+        behind: whether passages are put behind them.
 
     Raises:
         OptionError: a spec or a setting is wrong, or a system is named twice.
@@ -170,11 +183,13 @@ def compare_systems(
     reports: list[Report] = []
     stopped = ""
     store = EmbeddingCache(None) if cache is None else cache
+    cached = [model if isinstance(model, CachedEmbedder) else CachedEmbedder(model, store) for model in models]
+    scorer = settings.scorer(benchmark)
     try:
         run_experiment(
-            settings.scorer(benchmark),
+            scorer,
             lambda model: {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()},
-            [model if isinstance(model, CachedEmbedder) else CachedEmbedder(model, store) for model in models],
+            cached,
             measures=settings.measures,
             retrievers=methods,
             progress=progress,
@@ -185,6 +200,11 @@ def compare_systems(
         if not reports:
             raise
         stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
+    if not stopped and runs:
+        alone = [scorer.score(run, settings.measures_of(run)) for run in runs]
+        reports += [*alone, *(_behind(report, settings, scorer) for report in alone if behind)]
+    elif not stopped and behind and len(reports) > 1:
+        reports += _best_behind(reports, built, cached, settings, scorer)
     facts = {
         "Embedder": "; ".join(map(described, models)),
         "Retrievers": ", ".join(methods),
@@ -199,6 +219,56 @@ def compare_systems(
         stopped=stopped,
         embedders={model.name: _spec(embedder, model) for model, embedder in zip(models, embedders, strict=False)},
     )
+
+
+def _best_behind(
+    reports: Sequence[Report],
+    built: Mapping[str, Chunker],
+    models: Sequence[CachedEmbedder],
+    settings: StudySettings,
+    scorer: Scorer,
+) -> list[Report]:
+    """The best system whose retriever makes no passages, with passages behind its first ten hits."""
+    for report in settings.compare(reports).standing:
+        if not report.retriever.startswith("passages"):
+            model = next((each for each in models if each.name == report.embedder), models[0])
+            chunkers = {report.chunker: built[report.chunker]}
+            (again,) = run_experiment(scorer, chunkers, model, retrievers=[report.retriever], measures=["Recall@10"])
+            return [_behind(replace(report, run=again.run), settings, scorer)]
+    return []
+
+
+def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
+    """The report of a system with passages behind it, which are chosen anew for each budget of the measures."""
+    assert report.run is not None
+    name = system_name(report.name, BEHIND)
+    by_budget: dict[int, list[Measure]] = {}
+    for measure in settings.measures:
+        if not measure.needs_pool:
+            budget = None if measure.k is None else budget_of(measure.k)
+            by_budget.setdefault(budget or MAX_TOKENS, []).append(measure)
+    scored = [
+        scorer.score(passages_behind(report.run, scorer.benchmark, name, max_tokens=budget), measures)
+        for budget, measures in by_budget.items()
+    ]
+    joined = scored[0].joined(scored[1:], [measure for measures in by_budget.values() for measure in measures])
+    retriever = system_name(report.retriever, BEHIND) if report.retriever else ""
+    return replace(joined, chunker=report.chunker, retriever=retriever, embedder=report.embedder)
+
+
+def passages_behind(run: Run, benchmark: Benchmark, name: str, *, hits: int = 10, max_tokens: int = MAX_TOKENS) -> Run:
+    """A run with passages behind it: of each question's first hits, with the words of their documents.
+
+    Args:
+        hits: of each question; what a retriever returns by default.
+        max_tokens: of each question's passages.
+    """
+    index = cast("WindowIndex", get_retriever("passages:lexical").index(chunk_corpus(benchmark.documents, UNITS)))
+    results = {
+        query.id: index.behind(query.text, list(run.results.get(query.id, ()))[:hits], max_tokens=max_tokens)
+        for query in benchmark.queries
+    }
+    return Run(name, results)
 
 
 def today() -> str:
