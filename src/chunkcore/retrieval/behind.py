@@ -2,17 +2,18 @@
 
 A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. Its score of a unit is the mean of
 two scales: the hits as they are, and each hit with as much text again on either side; each is divided by its best unit.
-The words' score is divided by its best unit, too. So the first hit has the same share of what the best words are worth,
-in a small collection and in a large one.
+The words' score is divided by its best unit, too: the first hit has the same share of what the best words are worth,
+in a small collection and in a large one. Where the best words stand out by less than five deviations, they count less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
@@ -25,6 +26,7 @@ from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
 BALANCE = 0.3
+_CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
 Scope = Literal["hits", "all"]
 Rank = int
 
@@ -76,6 +78,13 @@ class UnitPlaces:
                 shares.append((units, shared))
         return shares
 
+    def within(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Whether each unit is of one of these documents."""
+        inside = np.zeros(len(self.starts), dtype=np.bool_)
+        for name in names:
+            inside[slice(*self._ranges[name])] = True
+        return inside
+
     def worth(self, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:
         """What hits, of `count` in all, are worth to each unit, at most 1."""
         lengths = np.maximum(self.ends - self.starts, 1)
@@ -87,11 +96,18 @@ class UnitPlaces:
                     worth[units] += math.log((count + 1) / rank) * shared
                     covered[units] += shared
             # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
-            total += divided(worth / (lengths if wider else np.maximum(covered, lengths)))
+            total += _divided(worth / (lengths if wider else np.maximum(covered, lengths)))
         return total / 2
 
 
-def divided(scores: Scores) -> Scores:
+def word_shares(scores: Scores) -> Scores:
+    """The words' scores, at most 1: divided by the best one, or by what stands out clearly if that is more."""
+    clear = min(_CLEAR, len(scores) / 4)  # among n units, no deviation is greater than the root of n - 1
+    shares: Scores = scores / max(float(scores.max(initial=0.0)), clear, 1e-9)
+    return shares
+
+
+def _divided(scores: Scores) -> Scores:
     """The scores divided by the best one; all 0 where none is above 0."""
     best = float(scores.max(initial=0.0))
     return scores / best if best > 0 else np.zeros(len(scores))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
@@ -23,7 +23,7 @@ from chunkcore.retrieval.assembly import (
     without_table_header,
 )
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.behind import BALANCE, Scope, UnitPlaces, check_behind, divided, kept_alone
+from chunkcore.retrieval.behind import BALANCE, Scope, UnitPlaces, check_behind, kept_alone, word_shares
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.search import best_of
@@ -204,12 +204,6 @@ class WindowIndex(PassageIndex):
         """The lexical kind's score of each unit."""
         return mean_of_squares(self._lexical.scales(query), len(self.units))
 
-    def by_words(self, names: Collection[str]) -> WindowIndex:
-        """The lexical kind alone, over these documents alone."""
-        allowed = self.corpus.numbers_where(names)
-        chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
-        return WindowIndex(self.corpus.selected(chunks), self._vectors, replace(self._options, kinds=("lexical",)))
-
     def behind(
         self,
         question: str,
@@ -225,20 +219,24 @@ class WindowIndex(PassageIndex):
         check_behind(question, words, balance, max_tokens, k)
         tokens = get_counter(self.counter if counter is None else counter)
         ranked = list(enumerate(hits, start=1))
-        places = UnitPlaces(self.units, self.corpus)
-        placed = [(rank, hit) for rank, hit in ranked if places.covered(hit)]
-        alone = [(rank, hit) for rank, hit in ranked if not places.covered(hit)]
+        placed = [(rank, hit) for rank, hit in ranked if self._places.covered(hit)]
+        alone = [(rank, hit) for rank, hit in ranked if not self._places.covered(hit)]
         alone = kept_alone(ranked, alone, max_tokens, self.sources, tokens)
         left = max_tokens - sum(tokens.count(hit.text) for _, hit in alone)
         passages: list[Retrieved] = []
         if left > 0 and (placed or words == "all"):
-            part = self if words == "all" else self.by_words({hit.document_id for _, hit in placed})
-            worth = UnitPlaces(part.units, part.corpus).worth(placed, len(ranked))
-            scores = (1 - balance) * divided(part.word_scores(question)) + balance * worth
-            passages = list(part.assembled(scores, None, left, tokens))
+            scores = (1 - balance) * word_shares(self.word_scores(question))
+            scores += balance * self._places.worth(placed, len(ranked))
+            if words == "hits":
+                scores[~self._places.within({hit.document_id for _, hit in placed})] = -math.inf
+            passages = list(self.assembled(scores, None, left, tokens))
         for rank, hit in alone:
             passages.insert(rank - 1, hit)
         return RankedList(passages[:k])
+
+    @cached_property
+    def _places(self) -> UnitPlaces:
+        return UnitPlaces(self.units, self.corpus)
 
     def passages(
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
@@ -253,16 +251,17 @@ class WindowIndex(PassageIndex):
         return self._dense is not None or self._lexical.knows(query)
 
     def assembled(self, scores: Scores, k: int | None, budget: int, counter: TokenCounter) -> RankedList:
-        """The passages of the best units."""
+        """The passages of the best units; a unit of the score -inf is none of them."""
         best = float(scores.max(initial=0.0))
-        count = 8 + int(1.25 * budget / self._mean_tokens)
+        most = int(np.isfinite(scores).sum())
+        count = min(8 + int(1.25 * budget / self._mean_tokens), most)
         while True:
             units = self.units.with_gaps(scores, count)
             pieces = self._pieces(units, scores[units])
             sizes = counter.count_many([piece.text for piece in pieces])
-            if count >= len(scores) or sizes.sum() > budget:
+            if count >= most or sizes.sum() > budget:
                 break
-            count *= 2
+            count = min(2 * count, most)
         documents = self.units.documents[units]
         joined = [
             bool(other == unit + 1 and same)
