@@ -1,17 +1,16 @@
-"""Places: the algebra of spans, where retrieved text stands, what is scored, and hits that overlap."""
+"""Places: the algebra of spans, where retrieved text stands, and what is scored."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 from rapidfuzz.distance import LCSseq
 
-from chunkadapters.hits import Hit
 from chunkcore import Document, Span
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.text_search import fold
 from chunkcore.run import Retrieved, Run
-from tests import test_adapter_hits, test_scoring, test_spans
+from tests import test_scoring, test_spans
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import recipes, text_of, texts
 
@@ -104,10 +103,3 @@ def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
 def scores_are_those_of_sets_of_tokens(case: tuple[Benchmark, Run], counter: str, min_rule: str) -> None:
     """Every measure, by its definition, over sets of Python."""
     test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule)
-
-
-@target(share=0.3, case=test_adapter_hits.retrieved(), max_gap=st.integers(0, 5))
-def merged_hits_cover_what_they_covered(case: tuple[str, list[Hit]], max_gap: int) -> None:
-    """The union of their places is unchanged, and no two overlap."""
-    test = test_adapter_hits.test_the_union_of_the_spans_is_unchanged_and_no_overlap_remains
-    test.hypothesis.inner_test(case, max_gap)
