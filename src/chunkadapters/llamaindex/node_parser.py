@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -385,10 +384,12 @@ class ChunkcoreNodeParser(NodeParser):
             if parent is not None and parent.source_node is not None:
                 node.relationships[NodeRelationship.SOURCE] = parent.source_node
         if self.include_prev_next_rel:
-            for before, after in pairwise(nodes):
-                if before.source_node and after.source_node and before.source_node.node_id == after.source_node.node_id:
-                    before.relationships[NodeRelationship.NEXT] = after.as_related_node_info()
-                    after.relationships[NodeRelationship.PREVIOUS] = before.as_related_node_info()
+            sources = [getattr(node.source_node, "node_id", None) for node in nodes]
+            infos = [node.as_related_node_info() for node in nodes]
+            for place in range(1, len(nodes)):
+                if sources[place] and sources[place] == sources[place - 1]:
+                    nodes[place - 1].relationships[NodeRelationship.NEXT] = infos[place]
+                    nodes[place].relationships[NodeRelationship.PREVIOUS] = infos[place - 1]
         return nodes
 
 
