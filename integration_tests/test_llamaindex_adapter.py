@@ -388,16 +388,3 @@ def test_a_copy_keeps_its_strategy():
         parser.model_copy(update={"options": {"size": 3}})
 
 
-def test_settings_read_and_set_sizes(monkeypatch):
-    from llama_index.core import Settings
-
-    parser = ChunkcoreNodeParser.from_defaults(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="words")
-    monkeypatch.setattr(Settings, "_node_parser", parser)
-    assert (Settings.chunk_size, Settings.chunk_overlap) == (9, 0)
-    Settings.chunk_size = 3
-    Settings.chunk_overlap = 1
-    assert (parser.chunker.size, parser.chunker.overlap, parser.options["size"]) == (3, 1, 3)
-    assert parser.fingerprint == parser.chunker.fingerprint
-    monkeypatch.setattr(Settings, "_node_parser", ChunkcoreNodeParser("fixed_sentences"))
-    with pytest.raises(ValueError, match="does not have chunk size"):
-        _ = Settings.chunk_size

@@ -295,36 +295,6 @@ class ChunkcoreNodeParser(NodeParser):
     def split_text(self, text: str) -> list[str]:
         return self._chunker.split_text(text)
 
-    @property
-    def chunk_size(self) -> int:
-        """The strategy's size, for ``Settings.chunk_size``; AttributeError if it has none."""
-        return self._number("size")
-
-    @chunk_size.setter
-    def chunk_size(self, size: int) -> None:
-        self._take("size", size)
-
-    @property
-    def chunk_overlap(self) -> int:
-        """The strategy's overlap, for ``Settings.chunk_overlap``; AttributeError if it has none."""
-        return self._number("overlap")
-
-    @chunk_overlap.setter
-    def chunk_overlap(self, overlap: int) -> None:
-        self._take("overlap", overlap)
-
-    def _number(self, option: str) -> int:
-        value = getattr(self._chunker, option, None)
-        if type(value) is not int:
-            raise AttributeError(f"the strategy {self.strategy!r} has no whole-number {option}")
-        return value
-
-    def _take(self, option: str, value: int) -> None:
-        self._number(option)
-        changes: dict[str, Any] = {option: value}
-        self._chunker = replace(self._chunker, **changes)
-        vars(self).update(_fields(self._chunker))
-
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another strategy, options or model in `update`: build a parser with them."""
         if fixed := sorted({"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
