@@ -386,5 +386,3 @@ def test_a_copy_keeps_its_strategy():
     assert parser.model_copy(update={"include_metadata": False}).chunker == parser.chunker
     with pytest.raises(OptionError, match="a copy keeps its options: build"):
         parser.model_copy(update={"options": {"size": 3}})
-
-
