@@ -41,7 +41,6 @@ from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import ReportPage, write_report
-from chunkcore.stored import store_documents
 from integration_tests.static_model import static_model
 
 WORDS, DOCUMENT_WORDS, QUERY_WORDS = 20_000, 20_000, 12
@@ -82,10 +81,10 @@ def drawn(chunks: int, tokens: int, queries: int) -> tuple[Benchmark, list[str]]
     vocabulary = sorted({"".join(draw.choice(syllables, draw.integers(1, 4))) for _ in range(4 * WORDS)})[:WORDS]
     words = np.array(vocabulary, dtype=object)
     count = -(-chunks * tokens // (DOCUMENT_WORDS * TOKENS_PER_WORD))
-    documents = store_documents(
+    documents = [
         Document(f"d{number}", " ".join(words[draw.integers(0, len(words), DOCUMENT_WORDS)]))
         for number in range(int(count))
-    )
+    ]
     asked = []
     for number in range(queries):
         document = documents[int(draw.integers(len(documents)))]

@@ -12,8 +12,6 @@ import os
 import secrets
 import stat
 import tempfile
-import threading
-import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -512,9 +510,6 @@ def _whole_line(line: bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) and line.endswith(b"\n") else None
 
 
-_AT_ONCE = 2**30  # bytes; no system reads over 2 GB in one call
-
-
 @contextmanager
 def telling_the_folder() -> Iterator[None]:
     """Add the temporary folder to an OSError without a file name."""
@@ -524,55 +519,6 @@ def telling_the_folder() -> Iterator[None]:
         if error.filename is None:
             error.filename = f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
         raise
-
-
-class ScratchFile:
-    """A temporary file of bytes, written once and read at any place; deleted with this object.
-
-    Threads and forked processes may read at the same time.
-
-    >>> file = ScratchFile()
-    >>> file.add(b"fox"), file.add(b"hen")
-    (0, 3)
-    >>> file.read(2, 3)
-    b'xhe'
-    """
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        self._lock = threading.Lock()
-        self._size = 0
-
-    def add(self, data: bytes) -> int:
-        """Append bytes; returns their place. Raises `OSError`: the disk is full; it names the temporary folder. Nothing
-        is added.
-        """
-        with self._lock, telling_the_folder():
-            begin = self._size
-            self._file.seek(begin)
-            write_all(self._file, data)
-            self._size = begin + len(data)
-        return begin
-
-    def read(self, start: int, size: int) -> bytes:
-        """`size` bytes from a place. Raises `DataError` where the file is too short."""
-        parts: list[bytes] = []
-        at, end = start, start + size
-        while at < end and (part := self._part(at, min(end - at, _AT_ONCE))):
-            parts.append(part)
-            at += len(part)
-        if at < end:
-            raise DataError(f"a temporary file of {self._size} bytes ends at {at}: something has cut it off")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def _part(self, start: int, size: int) -> bytes:
-        """As many bytes as the system reads at once."""
-        if hasattr(os, "pread"):
-            return os.pread(self._file.fileno(), size, start)
-        with self._lock:
-            self._file.seek(start)
-            return self._file.read(size) or b""
 
 
 def installed_version() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import warnings
 from itertools import count
 from pathlib import Path
@@ -12,12 +11,11 @@ import numpy as np
 import pytest
 
 from chunkcore.cli import main
-from chunkcore.columns import concatenate, text_key
+from chunkcore.columns import text_key
 from chunkcore.errors import DataError
 from chunkcore.files import AppendLog, write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import LLMCache
-from chunkcore.stored import store_documents
 from tests.fakes import FakeEmbedder
 from tests.faults.places import Disk, disk
 
@@ -29,26 +27,6 @@ MANY = [text_key(str(number)) for number in range(2000)]
 
 def vectors(count: int) -> np.ndarray:
     return np.ones((count, 64), dtype=np.float32)
-
-
-# ---- what a run keeps for itself: an error that names the folder
-
-
-def test_temporary_files_that_have_no_room_are_an_error_that_names_their_folder(
-    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "docs").mkdir()
-    for name in "abc":
-        (tmp_path / "docs" / f"{name}.txt").write_text(f"The fox naps in the barn {name}. " * 20_000)
-    (tmp_path / "questions.jsonl").write_text('{"question": "Where?", "evidence": [{"text": "barn", "occurrence": 1}]}')
-    monkeypatch.setattr(tempfile, "tempdir", str(disk.path))
-    monkeypatch.setattr(store_documents, "__kwdefaults__", {"memory_bytes": 0})
-    given = ["--docs", str(tmp_path / "docs"), "--questions", str(tmp_path / "questions.jsonl")]
-    assert main(["compare", "-r", "dense", *given, "-o", str(tmp_path / "out")]) == 2
-    said = capfd.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"chunkcore: {disk.path} (temporary files: TMPDIR names another folder): No space left")
-    with pytest.raises(OSError, match="No space left"):
-        concatenate([vectors(9_000)], np.float32, memory_bytes=0)
 
 
 # ---- caches: the run goes on
@@ -172,10 +150,12 @@ def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_r
         str(cache),
     ]
     write_text(output / "report.json", json.dumps("the report of yesterday"))
+    write_text(output / "report.md", "the report of yesterday")
     disk.fill(leave=20_000)
     assert main([*arguments, "-o", str(output)]) == 2
     told = capfd.readouterr().err.splitlines()[-1]
     assert told == f"chunkcore: {output}/report.json: No space left on device"
     assert not list(output.glob(".*"))
     assert json.loads((output / "report.json").read_text()) == "the report of yesterday"
+    assert (output / "report.md").read_text() == "the report of yesterday"
     assert len(EmbeddingCache(cache)) > 0  # the dear part of the work is kept

@@ -165,6 +165,9 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Se
     """The passage under its place: words of the question are bold, the parts below the passage's mean score dim."""
     from rich.text import Text
 
+    from chunkcore.document import Document
+    from chunkcore.retrieval.lexicon import without_tags
+
     file, (first, last), spans = place["file"], place["lines"], place["spans"]
     pages = place["pages"]
     lines = f"line {first}" if first == last else f"lines {first}-{last}"
@@ -175,14 +178,15 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Se
         shown.append(f" · {terminal_text(place['document_id'])}")
     shown.append(f" · {lines} · characters {spans[0][0]}-{spans[-1][1]}\n", style="not bold cyan")
     mean = sum(part.score for part in passage.parts) / max(1, len(passage.parts))
+    text = without_tags(Document(place["document_id"], passage.text))  # as long as the passage
     end = 0
     for part in sorted(passage.parts, key=lambda part: part.spans):
         begin = max(end, passage.text.find(part.text, end))
         close = min(len(passage.text), begin + len(part.text))
-        _append(shown, passage.text[end:begin], wanted, "dim")
-        _append(shown, passage.text[begin:close], wanted, "" if part.score >= mean else "dim")
+        _append(shown, text[end:begin], wanted, "dim")
+        _append(shown, text[begin:close], wanted, "" if part.score >= mean else "dim")
         end = close
-    _append(shown, passage.text[end:], wanted, "dim")
+    _append(shown, text[end:], wanted, "dim")
     shown.append("\n")
     return shown
 

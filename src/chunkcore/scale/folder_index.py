@@ -164,7 +164,7 @@ def _stamps(docs: Path) -> Iterator[tuple[str, Stamp]]:
     """The name and the stamp of each file, before it is read."""
     files: Iterable[tuple[str, Path]]
     if _by_file(docs):
-        files = FolderWalk(docs)
+        files = FolderWalk(docs, lambda *_: None)  # reading names folders that cannot be listed
     else:
         file = docs / _LINES if docs.is_dir() else docs
         files = [(file.name, file)] if file.exists() else []

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import ordered
@@ -232,19 +232,6 @@ class ChangedError(DataError):
 _CHANGED = "{} has changed while it was read: let nobody write to it, and cut it again"
 
 
-T = TypeVar("T")
-
-
-class BatchWork(Protocol[T]):
-    """What is done with a batch: a dataclass with a strategy, such as `Cutter`. Its results have an ``error``."""
-
-    @property
-    def chunker(self) -> Chunker: ...
-    @property
-    def workers(self) -> int: ...
-    def __call__(self, pieces: Sequence[Piece], /) -> list[T]: ...
-
-
 _AHEAD = 2  # batches under way for each process: one that it cuts, and the next
 _KINDS = (SizeError, NoAnswerError, ModelError, OptionError, DataError)
 _GONE = (
@@ -253,7 +240,7 @@ _GONE = (
 )
 
 
-def cut_batches(cutter: BatchWork[T], batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[T]]:
+def cut_batches(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[Cut]]:
     """The results of each batch, in order.
 
     With one process, strategies that wait for models run in the cutter's threads, a batch each. With several, each
@@ -270,16 +257,15 @@ def cut_batches(cutter: BatchWork[T], batches: Iterator[Sequence[Piece]], proces
         yield from map(cutter, batches)
 
 
-def _in_processes(cutter: BatchWork[T], batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[T]]:
-    options = {option.name: getattr(cutter, option.name) for option in fields(cutter)}  # type: ignore[arg-type]
-    options["chunker"] = cutter.chunker.to_dict()
+def _in_processes(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[Cut]]:
+    settings = (cutter.chunker.to_dict(), cutter.part_size, cutter.workers)
     # Spawned, not forked: models, their threads and open caches do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _begin) as pool:
+    with ProcessPoolExecutor(processes, context, _begin, settings) as pool:
         with _interrupts_ignored():
             pool.submit(int)
         try:
-            yield from ordered(pool, partial(_cut, type(cutter), options), batches, _AHEAD * processes)
+            yield from ordered(pool, _cut, batches, _AHEAD * processes)
         except BrokenProcessPool:
             raise ChunkcoreError(_GONE) from None
 
@@ -299,12 +285,13 @@ def _interrupts_ignored() -> Iterator[None]:
 
 # ---- In another process
 
-_cutters: dict[str, BatchWork[Any]] = {}  # one, built at the first batch
+_settings: list[Any] = []  # of the process's cutter
 
 
-def _begin() -> None:
+def _begin(chunker: dict[str, Any], part_size: int, workers: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    _settings[:] = (json.dumps(chunker), part_size, workers)
 
 
 def _end_with_the_parent() -> None:
@@ -314,18 +301,20 @@ def _end_with_the_parent() -> None:
     os._exit(1)
 
 
-def _cut(kind: type[BatchWork[T]], options: dict[str, Any], pieces: Sequence[Piece]) -> list[T]:
-    key = repr(options)
+@lru_cache(maxsize=1)
+def _cutter(chunker: str, part_size: int, workers: int) -> Cutter:
+    return Cutter(Chunker.from_dict(json.loads(chunker)), part_size, workers)
+
+
+def _cut(pieces: Sequence[Piece]) -> list[Cut]:
     try:
-        if key not in _cutters:
-            _cutters[key] = kind(**{**options, "chunker": Chunker.from_dict(options["chunker"])})
-        results = _cutters[key](pieces)
+        cuts = _cutter(*_settings)(pieces)
     except Exception as error:
         portable = _portable(error)
         if portable is error:
             raise
         raise portable from None
-    return [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in results]
+    return [cut if cut.error is None else cut._replace(error=_portable(cut.error)) for cut in cuts]
 
 
 def _portable(error: Exception) -> Any:

@@ -15,7 +15,6 @@ from chunkcore.errors import DataError, echo
 from chunkcore.files import NoTextError, json_lines, unreadable
 from chunkcore.outputs import written_names
 from chunkcore.reading import FileNotes, read_file
-from chunkcore.stored import store_documents
 
 Row = tuple[str, Mapping[str, Any]]
 _NAMED = 5  # files named in a message
@@ -29,7 +28,7 @@ def load_documents(
     unread: dict[str, str] | None = None,
     follow_links: bool = False,
 ) -> list[Document]:
-    """The documents at a path, in the order of their ids or of the file; large texts go to a file (`store_documents`).
+    """The documents at a path, in the order of their ids or of the file.
 
     A folder that holds ``documents.jsonl`` is that file. In any other folder each regular file, at any depth, is a
     document, as `read_file` reads it (text, PDF, Word, PowerPoint, Excel, EPUB, e-mail, notebooks); its id is its
@@ -73,18 +72,16 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
     >>> documents_of([("line 1", {"id": 7, "text": "The fox naps.", "title": "Fox"})])
     [Document(id='7', text='The fox naps.', metadata={'title': 'Fox'}, marks=())]
     """
-
-    def distinct() -> Iterator[Document]:
-        places: dict[str, str] = {}
-        for place, row in rows:
-            document = document_of(row, place)
-            if document.id in places:
-                before = places[document.id]
-                raise DataError(f"{place}: the id {echo(document.id)} was given before, at {before}; make ids unique")
-            places[document.id] = place
-            yield document
-
-    return store_documents(distinct())
+    documents: list[Document] = []
+    places: dict[str, str] = {}
+    for place, row in rows:
+        document = document_of(row, place)
+        if document.id in places:
+            before = places[document.id]
+            raise DataError(f"{place}: the id {echo(document.id)} was given before, at {before}; make ids unique")
+        places[document.id] = place
+        documents.append(document)
+    return documents
 
 
 def document_of(row: Mapping[str, Any], place: str) -> Document:
@@ -119,19 +116,16 @@ def _from_folder(
     walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
     files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
     tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
-
-    def read() -> Iterator[Document]:
-        for name, file in files:
-            try:
-                reading = read_file(file, name, inside=None if follow_links else root)
-            except NoTextError as error:
-                left_out.add(name, error)
-                continue
-            for note in reading.notes:
-                left_out.notes.add(note, name)
-            yield reading.document
-
-    documents = store_documents(read())
+    documents: list[Document] = []
+    for name, file in files:
+        try:
+            reading = read_file(file, name, inside=None if follow_links else root)
+        except NoTextError as error:
+            left_out.add(name, error)
+            continue
+        for note in reading.notes:
+            left_out.notes.add(note, name)
+        documents.append(reading.document)
     if not documents:
         raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
     left_out.tell(root)
