@@ -280,9 +280,7 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     several: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [model if isinstance(model, str) else getattr(model, "name", "") for model in several]
     _check_names(names, "embedder")
-    cached = (
-        model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model)) for model in several
-    )
+    cached = (model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model)) for model in several)
     return {name: Meter(model) for name, model in zip(names, cached, strict=True)}
 
 
