@@ -39,11 +39,11 @@ ELSEWHERE = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "cha
 ROOMS = (
     "errors",
     "options",
+    "reading",
     "registry",
     "specs",
     "packing",
     "tokens",
-    "stored",
     "models",
     "models.llm",
     "segmenters",
