@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 
@@ -25,21 +25,8 @@ from chunkcore.options import check_number
 from chunkcore.questions.filters import directions
 from chunkcore.tokens import TokenCounter, get_counter
 
-Kind = Literal[
-    "malformed",
-    "repeated-id",
-    "not-found",
-    "ambiguous",
-    "respelled",
-    "duplicate",
-    "leakage",
-    "short",
-    "over-size",
-    "overlapping",
-    "one-chunk",
-    "unanswered",
-]
-KINDS: dict[Kind, str] = {
+# By kind of finding: what it is, and why it matters.
+KINDS = {
     "malformed": "lines that are no JSON or no question with evidence, and are left out",
     "repeated-id": "questions whose id was given before: no comparison is made until ids are unique",
     "not-found": "evidence that does not stand where it should: the question is left out",
@@ -53,7 +40,6 @@ KINDS: dict[Kind, str] = {
     "one-chunk": "documents that are one chunk, whatever the strategy: they tell none apart",
     "unanswered": "documents without a question: they can only distract",
 }
-assert tuple(KINDS) == get_args(Kind)
 
 _LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
@@ -92,7 +78,7 @@ class Finding:
         query_id: "" for a document.
     """
 
-    kind: Kind
+    kind: str
     place: str
     query_id: str
     message: str
@@ -180,7 +166,7 @@ class _Read:
             for problems in (reader.problems, reader.repeated, reader.notes):
                 for problem in problems:
                     reason = problem.reason.removeprefix(f"{place}: ")
-                    self.problems.append(Finding(cast(Kind, problem.kind), f"{file}{place}", problem.query_id, reason))
+                    self.problems.append(Finding(problem.kind, f"{file}{place}", problem.query_id, reason))
                 problems.clear()
 
     def same_words(self) -> Iterator[Finding]:
@@ -288,7 +274,7 @@ def _words(question: _Located) -> str:
     return fold(question.query.text).text or question.query.text
 
 
-def _about(question: _Located, kind: Kind, message: str) -> Finding:
+def _about(question: _Located, kind: str, message: str) -> Finding:
     return Finding(kind, question.place, question.query.id, message)
 
 
