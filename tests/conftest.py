@@ -71,8 +71,12 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEmbedder:
     """A model without weights, in place of any that a command is asked for, and a cache of the test's own."""
     embedder = FakeEmbedder()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: embedder)
-    monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda name: embedder)
+
+    def named(spec: object) -> object:
+        return embedder if isinstance(spec, str) else spec
+
+    monkeypatch.setattr(chunkcore.models, "get_embedder", named)
+    monkeypatch.setattr("chunkcore.models.loading.get_embedder", named)
     return embedder
 
 
