@@ -159,7 +159,7 @@ class _Answered:
     names: Sequence[str]
     depth: Depth
 
-    def write(self, folder: Path) -> Path:
+    def write(self, folder: Path) -> Path | None:
         """Write the report and ``answers.jsonl``, a line for each strategy and question; return the page's path."""
         from chunkcore.files import write_parts
         from chunkcore.report import write_report

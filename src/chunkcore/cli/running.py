@@ -250,7 +250,7 @@ def spent(usage: Usage, prices: Prices | None) -> str:
 # ---- the report
 
 
-def finish(page: ReportPage, html: Path, checks: Sequence[Check], lines: Iterable[str] = ()) -> None:
+def finish(page: ReportPage, html: Path | None, checks: Sequence[Check], lines: Iterable[str] = ()) -> None:
     """Print the report, the lines, the checks, and last the path of the page; exit with 1 if a check failed."""
     from rich.console import Console
 

@@ -26,7 +26,8 @@ from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage
 from chunkcore.report.snippets import BEHIND, UNITS
 from chunkcore.retrieval import chunk_corpus, get_retriever
-from chunkcore.retrieval.passages import MAX_TOKENS, WindowIndex
+from chunkcore.retrieval.assembly import MAX_TOKENS
+from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Run
 from chunkcore.specs import split_spec
 from chunkcore.tokens import TokenCounter

@@ -1,0 +1,70 @@
+"""What a system missed: the questions with the least recall, each with one reason from its ranking."""
+
+from __future__ import annotations
+
+import pytest
+
+from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.report import html_report, markdown_report, write_report
+from chunkcore.report.missed import missed_questions
+from chunkcore.report.page import ReportPage
+
+TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."
+FOX, OWL, OTTER = (
+    Span(TEXT.index(start), TEXT.index(end) + len(end))
+    for start, end in (("The fox", "wood."), ("The owl", "long."), ("The otter", "brook."))
+)
+
+
+def benchmark(question: str, *evidence: Span) -> Benchmark:
+    pieces = tuple(Evidence("d", span) for span in evidence)
+    return Benchmark("toy", [Document("d", TEXT), Document("e", "Nothing of it.")], [Query("q", question, pieces)])
+
+
+def hit(span: Span, document: str = "d") -> Retrieved:
+    return Retrieved(document, (span,))
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence", "hits", "depth", "reason"),
+    [
+        ("Where is the otter?", OTTER, [hit(FOX), hit(OWL), hit(OTTER)], "10tok", "Outranked: its passage is number 3"),
+        ("Where is the otter?", OTTER, [hit(FOX), hit(OTTER)], 1, "Outranked: its passage is number 2"),
+        ("Where is the otter?", OTTER, [hit(OTTER)], "3tok", "Cut by the budget"),
+        ("Where is the otter?", OTTER, [hit(Span(OTTER.start, OTTER.start + 12))], 5, "Split by a boundary"),
+        ("Welches Tier?", OTTER, [hit(Span(0, 7), "e")], 5, "No shared word"),
+        ("Where is the otter?", OTTER, [hit(FOX)], 5, "Outranked: it is not among the 1 passages"),
+    ],
+)
+def test_each_miss_has_its_reason(question, evidence, hits, depth, reason) -> None:
+    asked = benchmark(question, evidence)
+    report = score(Run("r", {"q": hits}), asked, [f"Recall@{depth}"])
+    (missed,) = missed_questions(report, asked, depth)
+    assert missed.reason.startswith(reason)
+    assert missed.evidence == "The otter swims in the cold brook."
+    assert missed.passage
+    assert missed.recall < 1
+
+
+def test_what_was_found_whole_is_not_missed() -> None:
+    asked = benchmark("Where is the fox?", FOX)
+    report = score(Run("r", {"q": [hit(FOX)]}), asked, ["Recall@5"])
+    assert missed_questions(report, asked, 5) == []
+
+
+def test_page_and_markdown_show_what_was_missed(tmp_path) -> None:
+    asked = benchmark("Where is the otter?", OTTER)
+    page = ReportPage(compare([score(Run("r", {"q": [hit(FOX)]}), asked, ["Recall@5"])], resamples=100), asked)
+    assert "What it missed" in html_report(page)
+    assert "swims in the cold brook" in markdown_report(page)
+    files = write_report(page, tmp_path / "one.html")
+    assert (files.html, files.json) == (tmp_path / "one.html", None)
+    assert [path.name for path in tmp_path.iterdir()] == ["one.html"]
+
+
+def test_neighbours_have_two_colours() -> None:
+    shown = Document("d", TEXT).highlight([hit(FOX), hit(OWL), hit(OTTER)])
+    colours = [part.split(");")[0].rpartition(",")[0] for part in str(shown).split("rgba(")[1:]]
+    assert colours[0] == colours[2] != colours[1]
