@@ -1,9 +1,9 @@
-"""LangChain: swap the splitter of an application, and score its retriever as it is."""
+"""LangChain: swap the splitter of an application, put passages behind its retriever, and score both as they are."""
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, evaluate_retriever
+from chunkadapters.langchain import ChunkcoreEmbeddings, ChunkcoreTextSplitter, PassageRetriever, evaluate_retriever
 from chunkcore.datasets import load_dataset
 
 
@@ -20,6 +20,9 @@ def main() -> None:
     report = evaluate_retriever(retriever, benchmark, k=5)
     print(f"recall {report.mean('Recall@5'):.3f}, precision {report.mean('Precision@5'):.3f}")
     print(f"answers located: {dict(report.located)}, questions unanswered: {len(report.unanswered)}")
+    passages = PassageRetriever(retriever, documents=documents, max_tokens=1000)
+    report = evaluate_retriever(passages, benchmark, measures="Recall@1000tok")
+    print(f"with passages behind it: {report.mean('Recall@1000tok'):.3f} at 1,000 tokens")
 
 
 if __name__ == "__main__":

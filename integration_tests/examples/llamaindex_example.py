@@ -1,9 +1,9 @@
-"""LlamaIndex: put a chunker into an ingestion pipeline, and score the index's retriever as it is."""
+"""LlamaIndex: put a chunker into an ingestion pipeline, passages behind the retriever, and score both as they are."""
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 
-from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, evaluate_retriever
+from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser, PassageRetriever, evaluate_retriever
 from chunkcore.datasets import load_dataset
 
 
@@ -19,6 +19,9 @@ def main() -> None:
     report = evaluate_retriever(retriever, benchmark, k=5)
     print(f"recall {report.mean('Recall@5'):.3f}, precision {report.mean('Precision@5'):.3f}")
     print(f"answers located: {dict(report.located)}, questions unanswered: {len(report.unanswered)}")
+    passages = PassageRetriever(retriever, documents=documents, max_tokens=1000)
+    report = evaluate_retriever(passages, benchmark, measures="Recall@1000tok")
+    print(f"with passages behind it: {report.mean('Recall@1000tok'):.3f} at 1,000 tokens")
 
 
 if __name__ == "__main__":

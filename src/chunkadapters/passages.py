@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 
 from chunkadapters.functions import counter_of
 from chunkadapters.hits import DocumentNames, Hit
 from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
-from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
@@ -147,7 +146,7 @@ class LocalIndex:
         if (index is None) == (documents is None):
             raise OptionError("give either an index (its folder, or an index) or documents")
         if documents is not None:
-            index = get_retriever("passages:lexical").index(chunk_corpus(documents, get_chunker(UNITS)))
+            index = get_retriever("passages:lexical").index(chunk_corpus(list(documents), UNITS))
         elif isinstance(index, str | Path):
             from chunkcore import load_index
 
@@ -330,11 +329,14 @@ class IndexFields(BaseModel):
         documents: the framework's documents, which `to_core` makes chunkcore's.
     """
 
-    to_core: ClassVar[Callable[[Any], list[Document]]]
-
     index: Any = Field(default=None, frozen=True)
     documents: Any = Field(default=None, frozen=True, exclude=True, repr=False)
     _local: LocalIndex = PrivateAttr()
+
+    @staticmethod
+    def to_core(documents: Any) -> list[Document]:
+        """The framework's documents as chunkcore's."""
+        raise NotImplementedError
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)

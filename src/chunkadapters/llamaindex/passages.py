@@ -35,7 +35,8 @@ def _core_document(node: BaseNode) -> CoreDocument:
 
 
 def _core_documents(documents: Any) -> list[CoreDocument]:
-    return core_documents(documents, BaseNode, "LlamaIndex", _core_document)
+    kind: Any = BaseNode
+    return core_documents(documents, kind, "LlamaIndex", _core_document)
 
 
 def _nodes(passages: Iterable[Passage], hits: Sequence[NodeWithScore]) -> list[NodeWithScore]:

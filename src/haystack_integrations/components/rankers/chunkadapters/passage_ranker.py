@@ -31,7 +31,8 @@ class Indexed(Serialized):
     def __init__(self, index: Any, documents: list[Any] | None, options: Limits) -> None:
         if (index is None) == (documents is None):
             raise OptionError("give either an index (its folder, or an index) or documents")
-        self.index, self.documents, self.options = index, documents, options
+        self.index, self.documents = index, documents
+        self.options: Any = options
         self._opened: LocalIndex | None = None
         self._lock = Lock()
 
