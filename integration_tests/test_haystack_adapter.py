@@ -677,10 +677,12 @@ def test_a_perfect_answer_scores_one_and_the_pool_gives_precision_omega(benchmar
 
 def test_the_example_runs(capsys):
     haystack_example.main()
-    recalls = [float(line.split("recall ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.splitlines()
+    recalls = [float(line.split("recall ")[1].split()[0]) for line in lines if "recall" in line]
+    assert all(float(line.split()[4]) > 0.6 for line in lines if line.startswith("with passages behind it"))
     assert len(recalls) == 2
     assert all(0.4 < recall < 1 for recall in recalls)
-    assert len(Path(haystack_example.__file__).read_text().splitlines()) < 40
+    assert len(Path(haystack_example.__file__).read_text().splitlines()) < 50
 
 
 def answering(annotation: Any) -> Any:

@@ -337,9 +337,10 @@ def test_the_example_runs_on_a_part_of_its_collection(capsys, monkeypatch):
     benchmark = part(4, 100_000)
     monkeypatch.setattr(langchain_example, "load_dataset", lambda _: benchmark)
     langchain_example.main()
-    scores, told = capsys.readouterr().out.splitlines()
+    scores, told, behind = capsys.readouterr().out.splitlines()
     found = re.fullmatch(r"recall (\d\.\d+), precision (\d\.\d+)", scores)
     assert 0.4 < float(found[1]) < 1
+    assert 0.5 < float(behind.split()[4]) <= 1
     assert 0.01 < float(found[2]) < 1
     assert told == f"answers located: {{'spans': {5 * len(benchmark.queries)}}}, questions unanswered: 0"
     assert len(Path(langchain_example.__file__).read_text(encoding="utf-8").splitlines()) < 40
