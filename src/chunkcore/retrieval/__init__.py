@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.retrieval.assembly import assemble as assemble
     from chunkcore.retrieval.assembly import join as join
     from chunkcore.retrieval.base import Hits as Hits
     from chunkcore.retrieval.base import Index as Index

@@ -1,9 +1,8 @@
-"""`assemble` and `join`: hits to passages, exact spans under a budget of tokens."""
+"""Units and hits to passages: exact spans under a budget of tokens. `passages_of` chooses, `join` joins."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -22,62 +21,6 @@ _HALVINGS = 24  # of the range of thresholds
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
 
 
-def assemble(
-    hits: Iterable[Retrieved],
-    max_tokens: int = MAX_TOKENS,
-    *,
-    k: int | None = None,
-    documents: Iterable[Document] | Mapping[str, Document] | None = None,
-    counter: str | TokenCounter = "cl100k_base",
-) -> RankedList:
-    """Passages from ranked hits: the neighbouring hits that are worth most together, within a budget of tokens.
-
-    At a threshold t, a run of neighbouring hits is worth the sum of its scores less t for each, less a price: a tenth
-    of what the best hit is above t. The runs that are worth most together become passages, at the least t at which they
-    come within `max_tokens`; what is left goes to the next best hits that fit. A passage has the score of its best hit;
-    its `parts` are its hits in reading order, each with its span and score. Passages are disjoint and best first; equal
-    input gives equal passages.
-
-    Hits of one document are neighbours where no letter or digit stands between them, and the passage's span then runs
-    from the first to the last. Without the document, hits are neighbours up to 5 characters apart; the passage keeps
-    their spans, and a space joins their texts. A hit that overlaps a better one is left out; a hit without spans stays
-    alone. Hits may come in any order; equal scores keep it.
-
-    If the best hit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
-    `match` is then "part", of the passage and its part. (If not one character fits, the next best hit is tried.)
-
-    Args:
-        hits: with spans and scores, from any retriever.
-        max_tokens: of the passages' texts in all.
-        k: return only the best `k` of the passages that the budget gives.
-        documents: the sources. Hits of others are assembled from their own texts.
-        counter: of tokens.
-
-    Raises:
-        OptionError: a limit is under 1.
-        DataError: a score is not finite, a hit has neither text nor document, or a span ends after its document.
-
-    Time O(n log n) in the hits, and the tokenizing of the best of them.
-
-    >>> fox = Document("fox.txt", "A fox naps. A crow sings. Rain falls. The end.")
-    >>> places = {Span(12, 25): 3.0, Span(0, 11): 2.0, Span(38, 46): 1.0}
-    >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in places.items()]
-    >>> [(passage.text, passage.score) for passage in assemble(hits, 6, documents=[fox], counter="words")]
-    [('A fox naps. A crow sings.', 3.0)]
-    """
-    sources = documents if isinstance(documents, Mapping) else {document.id: document for document in documents or ()}
-    checked = []
-    for hit in hits:
-        if not math.isfinite(hit.score):
-            raise DataError(f"a hit of {hit.document_id!r} has the score {hit.score}: expected a finite number")
-        checked.append(with_source(hit, sources))
-    units = _disjoint(_once(checked))
-    joined = [_adjoin(one, other, sources) for one, other in pairwise(units)]
-    tokens = get_counter(counter)
-    sizes = tokens.count_many([unit.text for unit in units])
-    return RankedList(passages_of(Row(units, joined, sizes), max_tokens, k=k, documents=sources, counter=tokens))
-
-
 def check_limits(k: int | None, max_tokens: int | None) -> None:
     """Raise `OptionError`: a limit is under 1, or no whole number."""
     for name, value in (("k", k), ("max_tokens", max_tokens)):
@@ -86,7 +29,9 @@ def check_limits(k: int | None, max_tokens: int | None) -> None:
 
 
 def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
-    """The hit with the text of its span, where its document is known. Raises `DataError`, see `assemble`."""
+    """The hit with the text of its span, where its document is known. Raises `DataError`: it
+    has neither text nor document, or ends after its document.
+    """
     document = documents.get(hit.document_id)
     if document is None or not hit.spans:
         if not hit.text:
@@ -105,25 +50,6 @@ def _outside(hit: Retrieved, size: int) -> DataError:
         f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {size}: "
         "give the document as it was indexed"
     )
-
-
-def _once(hits: Sequence[Retrieved]) -> list[Retrieved]:
-    """The hits; of rows after their table's header the rows alone, if another hit has the header, too."""
-    firsts: dict[str, list[tuple[int, int]]] = {}
-    for name, spans in {(hit.document_id, hit.spans) for hit in hits if hit.spans}:
-        firsts.setdefault(name, []).append((spans[0].start, spans[0].end))
-    reached: dict[tuple[str, int], int] = {}  # how far two first spans reach that start here or before
-    for name, spans_here in firsts.items():
-        most = second = -1
-        for start, end in sorted(spans_here):
-            most, second = max(most, end), max(second, min(most, end))
-            reached[name, start] = second
-
-    def is_held(hit: Retrieved) -> bool:
-        header = hit.spans[0]
-        return reached[hit.document_id, header.start] >= header.end
-
-    return [without_table_header(hit) if len(hit.spans) == 2 and is_held(hit) else hit for hit in hits]
 
 
 def without_table_header(piece: Retrieved) -> Retrieved:
@@ -162,34 +88,6 @@ def with_table_headers(
     return whole
 
 
-def _disjoint(hits: Sequence[Retrieved]) -> list[Retrieved]:
-    """By document and place; hits without spans come last. Of overlapping hits the best stays."""
-    kept: dict[str, list[tuple[int, int, int]]] = {}
-    alone = []
-    for number in sorted(range(len(hits)), key=lambda number: -hits[number].score):
-        spans = hits[number].spans
-        if not spans:
-            alone.append(hits[number])
-            continue
-        start, end = min(span.start for span in spans), max(span.end for span in spans)
-        places = kept.setdefault(hits[number].document_id, [])
-        at = bisect(places, (start, end, number))
-        if (at and places[at - 1][1] > start) or (at < len(places) and places[at][0] < end):
-            continue
-        places.insert(at, (start, end, number))
-    return [hits[number] for _, places in sorted(kept.items()) for _, _, number in places] + alone
-
-
-def _adjoin(one: Retrieved, other: Retrieved, documents: Mapping[str, Document]) -> bool:
-    if one.document_id != other.document_id or not (one.spans and other.spans):
-        return False
-    start, end = one.spans[-1].end, other.spans[0].start
-    document = documents.get(one.document_id)
-    if document is None:
-        return end - start <= _BLANK
-    return not any(map(str.isalnum, document.text[start:end]))
-
-
 class Row(NamedTuple):
     """Disjoint units by place, to make passages of.
 
@@ -209,7 +107,19 @@ class Row(NamedTuple):
 def passages_of(
     row: Row, max_tokens: int, *, k: int | None = None, documents: Mapping[str, Document], counter: TokenCounter
 ) -> list[Retrieved]:
-    """`assemble` of units by place. Equal scores keep the units' order."""
+    """The runs of neighbouring units that are worth most together, within a budget of tokens: passages, best first.
+
+    At a threshold t, a run is worth the sum of its scores less t for each unit, less a price: a tenth of what the best
+    unit is above t. The runs that are worth most together become passages, at the least t at which they come within
+    `max_tokens`; what is left goes to the next best units that fit. A passage has the score of its best unit; its
+    `parts` are its units in reading order. Equal scores keep the units' order; with `k`, the best k passages are
+    returned.
+
+    If the best unit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
+    `match` is then "part", of the passage and its part. (If not one character fits, the next best unit is tried.)
+
+    Time O(n log n) in the units, and the tokenizing of the best of them.
+    """
     check_limits(k, max_tokens)
     units, tokens, goes_on = row.units, row.sizes.tolist(), [*row.joined, False]
     order = sorted(range(len(units)), key=lambda number: -units[number].score)

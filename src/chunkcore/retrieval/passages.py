@@ -58,7 +58,7 @@ class Passages(RetrievalMethod):
     Each kind and scale is standardised over all units, z = (x - mean) / deviation, and a kind's score of a unit is the
     mean of z · abs(z) over its scales: a window twice as far above the mean counts fourfold. A unit's score is
     `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place; `retrieve`
-    returns passages, see `assemble`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
+    returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
     unit that scores under 0.15 of the best one is left out, so that a budget need not be used up. Without vectors, a
     question none of whose words is in the index has no answer.
 
