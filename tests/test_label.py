@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,20 @@ def test_an_unfinished_last_line_of_the_log_is_cut_off_and_a_damaged_one_before_
     log.write_bytes(lines[0] + b"{torn\n" + lines[2])
     with pytest.raises(DataError, match=r"q\.labels\.jsonl, line 2: damaged"):
         opened(tmp_path)
+
+
+def test_no_flipped_byte_of_the_log_changes_a_question(tmp_path: Path) -> None:
+    with opened(tmp_path, "Who naps?", "Who steals?") as kept:
+        before = kept.states()
+    log = tmp_path / "q.labels.jsonl"
+    whole = log.read_bytes()
+    for place in range(len(whole)):
+        for bit in (0, 4):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << bit
+            log.write_bytes(damaged)
+            with suppress(DataError), opened(tmp_path) as kept:
+                assert kept.states() == before
 
 
 def test_lists_of_questions(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from io import FileIO
@@ -350,25 +351,21 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
 class AppendLog:
     """A file of JSON lines that only grows, open in one process at a time (no lock on Windows).
 
-    The first line is the header. `append` returns when its lines are on disk. Opening cuts off an unfinished last
-    line, which a kill leaves behind, and refuses a damaged line before it.
+    The first line is the header; every other line carries a checksum. `append` returns when its lines are on disk.
+    Opening cuts off an unfinished last line, which a kill leaves behind, and refuses a damaged line.
 
     Args:
         path: the file; it and its folder are created where missing.
-        header: the first line of a new file. Its first entry marks such files; "version" is the mark's version.
-        what: the kind of file, for errors: "study of chunkcore tune".
+        header: the first line of a new file. It marks such files.
+        what: the kind of file, for errors: "log of chunkcore questions label".
         advice: the remedy, for errors: "name another output".
-        check: called with an existing header, to compare it with this one.
-        fresh: drop what an existing log holds, its header included.
 
     Attributes:
-        is_new: whether the log held nothing.
         entries: line number and object of each line after the header, when the log was opened.
-        cut_off: whether an unfinished last line was cut off.
 
     Raises:
         OptionError: another process has the file open.
-        DataError: the file is no such log, is damaged, or cannot be opened, read or written; or as `check`.
+        DataError: the file is no such log, is damaged, or cannot be opened, read or written.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for _ in range(2):
@@ -378,41 +375,23 @@ class AppendLog:
     [(2, {'kept': 0})]
     """
 
-    def __init__(
-        self,
-        path: Path | str,
-        header: Mapping[str, Any],
-        *,
-        what: str,
-        advice: str,
-        check: Callable[[dict[str, Any]], None] = lambda header: None,
-        fresh: bool = False,
-    ) -> None:
+    def __init__(self, path: Path | str, header: Mapping[str, Any], *, what: str, advice: str) -> None:
         self.path = Path(path)
         self.entries: list[tuple[int, dict[str, Any]]] = []
-        self.cut_off = False
-        self._end = 0
-        self._what, self._advice = what, advice
         self._file = open_locked(self.path, advice)
         try:
-            self._read(dict(header), check, fresh=fresh)
+            self._end = self._read(_json_line(header), what, advice)
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+            if not self._end:
+                self._write(_json_line(header))
         except BaseException:
             self._file.close()
             raise
 
     def append(self, *entries: Mapping[str, Any]) -> None:
         """Add lines to the disk, all or none. Raises `DataError`: they cannot be written; earlier lines stay."""
-        lines = b"".join(map(_json_line, entries))
-        try:
-            self._end = append_lines(self._file, lines, self._end)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise DataError(f"{self.path} cannot be written ({reason}): what was written before is kept") from error
-
-    def clear(self) -> None:
-        """Drop all lines but the header."""
-        self.entries.clear()
-        self._cut_off(self._begin)
+        self._write(b"".join(map(_checked_line, entries)))
 
     def close(self) -> None:
         self._file.close()
@@ -423,45 +402,53 @@ class AppendLog:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _cut_off(self, end: int) -> None:
-        self._file.truncate(end)
-        self._file.seek(end)
-        self._end = end
+    def _write(self, lines: bytes) -> None:
+        try:
+            self._end = append_lines(self._file, lines, self._end)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{self.path} cannot be written ({reason}): what was written before is kept") from error
 
-    def _read(self, header: dict[str, Any], check: Callable[[dict[str, Any]], None], *, fresh: bool) -> None:
+    def _read(self, header: bytes, what: str, advice: str) -> int:
+        """Read the entries; the number of bytes that hold whole lines."""
         try:
             self._file.seek(0)
             lines = self._file.readall().splitlines(keepends=True)
         except OSError as error:
             raise unreadable(self.path, error) from error
-        name, mark = next(iter(header.items()))
-        beginning = _json_line({name: mark}).rstrip(b"}\n")
-        unfinished = bool(lines) and not lines[0].endswith(b"\n")
-        end = 0
-        if lines and not (unfinished and (beginning.startswith(lines[0]) or lines[0].startswith(beginning))):
-            head = _whole_line(lines[0])
-            if head is None or head.get(name) != mark or head.get("version") != header.get("version"):
-                raise DataError(f"{self.path} is there, and is no {self._what}: {self._advice}")
-            if not fresh:
-                check(head)
-                end = len(lines[0])
-            for number, line in enumerate([] if fresh else lines[1:], start=2):
-                entry = _whole_line(line)
-                if entry is None:
-                    if number < len(lines):
-                        raise DataError(
-                            f"{self.path}, line {number}: damaged, expected one JSON object; "
-                            f"delete the line, or {self._advice}"
-                        )
-                    self.cut_off = True
-                    break
-                self.entries.append((number, entry))
-                end += len(line)
-        self._cut_off(end)
-        self.is_new = not end
-        if self.is_new:
-            self.append(header)
-        self._begin = len(lines[0]) if end else self._end
+        if not lines or (header.startswith(lines[0]) and lines[0] != header):
+            return 0  # a header that a kill left unfinished
+        if lines[0] != header:
+            raise DataError(f"{self.path} is there, and is no {what}: {advice}")
+        end = len(header)
+        for number, line in enumerate(lines[1:], start=2):
+            is_whole = line.endswith(b"\n")
+            if not is_whole and _checked_entry(line[:-1]) is None:
+                break  # a kill left it unfinished; else its last byte alone is damaged
+            entry = _checked_entry(line) if is_whole else None
+            if entry is None:
+                raise DataError(
+                    f"{self.path}, line {number}: damaged, expected one JSON object; delete the line, or {advice}"
+                )
+            self.entries.append((number, entry))
+            end += len(line)
+        return end
+
+
+def _checked_line(entry: Mapping[str, Any]) -> bytes:
+    return _json_line({**entry, "checksum": zlib.crc32(_json_line(entry))})
+
+
+def _checked_entry(line: bytes) -> dict[str, Any] | None:
+    """The object of a line; None where the line is damaged. Earlier versions wrote no checksum."""
+    try:
+        entry = json.loads(line)
+        if not isinstance(entry, dict):
+            return None
+        checksum = entry.pop("checksum", None)
+        return entry if checksum is None or checksum == zlib.crc32(_json_line(entry)) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def open_locked(path: Path, advice: str) -> FileIO:
@@ -500,14 +487,6 @@ def utf8_line(row: Mapping[str, Any]) -> bytes:
 
 def _json_line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
-
-
-def _whole_line(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) and line.endswith(b"\n") else None
 
 
 @contextmanager
