@@ -56,7 +56,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "dual_semantic": [
         {"k": 0.0, "size": 40},
         {"k": -1.0, "d": 5, "minimum": 10, "size": 40, "counter": "words"},
-        {"k": -1.0, "minimum": 5, "size": 30, "size_of": "pieces", "spread": "root"},
+        {"k": -1.0, "minimum": 5, "size": 30, "size_of": "pieces"},
     ],
     "hierarchical": [
         {"segmenter": "texttiling:2:0.0", "k": 0.3, "max_segment": 30, "size": 40},
@@ -305,7 +305,6 @@ OTHER_VALUES: dict[str, Any] = {
     "goal": {"maximum": "mean", "mean": "maximum"},
     "k": 0.25,
     "d": 7,
-    "spread": {"deviation": "root", "root": "deviation"},
     "piece_size": 3,
     "mean": -0.5,
     "position_weight": 0.75,

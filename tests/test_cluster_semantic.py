@@ -14,7 +14,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder, NanEmbedder
 from tests.strategies import hard_text, prose
 
@@ -194,32 +194,6 @@ def test_without_one_it_can_move_them_all():
     assert first[1][0] == 1
     frozen = [optimal_segmentation(np.vstack((angle, more)), 2, mean=0.3)[:2].tolist() for more in (strangers, same)]
     assert frozen == [[2, 2], [2, 2]]
-
-
-def test_the_mean_to_freeze_is_that_over_the_pairs_of_all_documents():
-    first, second = Document("a", ANIMALS + MONEY), Document("b", MONEY)
-    model = chunker()
-    means, weights = [], []
-    for document in (first, second):
-        vectors = FakeEmbedder().embed_documents(model._splitter.split_text(document.text))
-        means.append(mean_pair_similarity(vectors))
-        weights.append(len(vectors) * (len(vectors) - 1))
-    assert weights[0] != weights[1]
-    assert model.freeze_mean([first, Document("c", "")]).mean == pytest.approx(means[0])
-    assert model.freeze_mean([first, second]).mean == pytest.approx(np.average(means, weights=weights))
-    frozen = model.freeze_mean([first])
-    assert frozen.spans(first.text) == model.spans(first.text)
-    assert Chunker.from_dict({**frozen.to_dict(), "embedder": FakeEmbedder()}).spans(first.text) == model.spans(
-        first.text
-    )
-
-
-@pytest.mark.parametrize("documents", [[], [Document("a", "")], [Document("a", "One. "), Document("b", "Two.")]])
-def test_there_is_no_mean_without_pairs(documents):
-    with pytest.raises(DataError, match="no document has two pieces"):
-        chunker().freeze_mean(documents)
-    with pytest.raises(DataError, match="expected a chunkcore Document"):
-        chunker().freeze_mean(["text"])
 
 
 def test_memory_is_far_from_that_of_the_matrix():

@@ -114,13 +114,6 @@ def test_a_sentence_over_the_maximum_is_cut_at_words_or_kept_where_sizes_are_sum
     assert dual(size=3, d=1, size_of="pieces").split_text(text) == ["1 2 3 4 5.", "180."]
 
 
-def test_the_printed_root_of_the_deviation_is_another_threshold():
-    """Similarities of neighbours: 1, 0.5, 1; their deviation is 0.236, and its root 0.486."""
-    text = "0. 0. 60. 60."
-    assert dual(d=1, k=-1.0).split_text(text) == ["0. 0.", "60. 60."]
-    assert dual(d=1, k=-1.0, spread="root").split_text(text) == ["0. 0. 60. 60."]
-
-
 def plain_program(
     angles: list[int], sizes: list[int], k: float, d: int, least: int, most: int, *, maximum_first: bool
 ) -> list[list[int]]:
@@ -201,7 +194,7 @@ def test_a_model_that_answers_nonsense_is_an_error(broken):
 
 def test_by_default_sizes_are_those_of_the_papers_code():
     default = DualSemantic()
-    assert (default.k, default.d, default.size, default.spread) == (3.0, 10, 200, "deviation")
+    assert (default.k, default.d, default.size) == (3.0, 10, 200)
     assert default.hard_maximum is None
 
 
@@ -213,7 +206,6 @@ def test_by_default_sizes_are_those_of_the_papers_code():
         ({"minimum": -1}, "minimum is at least 0"),
         ({"size": 0}, "size is at least 1"),
         ({"minimum": 30}, r"minimum \(30\), got 20"),
-        ({"spread": "variance"}, "spread is one of 'deviation', 'root'"),
         ({"embedder": ""}, "embedder is the name of a model"),
     ],
 )

@@ -58,7 +58,6 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     "goal": st.sampled_from(["maximum", "mean"]),
     "k": _shares | st.just(3.0),
     "d": st.integers(1, 10),
-    "spread": st.sampled_from(["deviation", "root"]),
     "segmenter": st.sampled_from(["texttiling", "texttiling:1:-1.0", "texttiling:2:0.0", "texttiling:4:0.5"]),
     "max_segment": st.none() | _some,
     "position_weight": st.sampled_from([0.0, 0.1, 0.5, 1.0]),

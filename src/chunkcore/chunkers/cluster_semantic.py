@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from operator import add
 from typing import Any, Literal
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
 from chunkcore.chunkers.semantic import check_embedder, neighbour_distances, unit_rows
-from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_ranges
@@ -40,7 +39,7 @@ class ClusterSemantic(Chunker):
 
     As in the report's code, the maximum counts pieces: a chunk's own text can be slightly over `size`. One fault is
     corrected: the report's code joins all pieces up to the first pair above the mean. Appended text can move any
-    boundary, because the mean is of the whole text; a fixed `mean` (see `freeze_mean`) keeps nearly all of them.
+    boundary, because the mean is of the whole text; a fixed `mean` keeps nearly all of them.
 
     Attributes:
         size: the greatest size of a chunk, in the counter's unit, as a number of pieces.
@@ -83,29 +82,11 @@ class ClusterSemantic(Chunker):
     def models(self) -> Mapping[str, Any]:
         return {"embedder": get_embedder(self.embedder)}
 
-    def freeze_mean(self, documents: Iterable[Document]) -> ClusterSemantic:
-        """The same chunker with `mean` fixed: the mean over all pairs of pieces in one document, one document at a
-        time.
-
-        Raises `DataError`: no document has two pieces.
-        """
-        total, pairs = 0.0, 0
-        for document in documents:
-            texts = [piece.text for piece in self._splitter.chunk(document)]
-            more = len(texts) * (len(texts) - 1)
-            if more:
-                total += mean_pair_similarity(embed(get_embedder(self.embedder), texts)) * more
-                pairs += more
-        if not pairs:
-            raise DataError("no document has two pieces whose similarity could be taken; give longer documents")
-        return replace(self, mean=min(1.0, max(-1.0, total / pairs)))
-
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
-        found = self._splitter.ranges(source)
-        pieces = np.array(found, dtype=np.int64).reshape(-1, 2)
+        pieces = np.array(self._splitter.ranges(source), dtype=np.int64).reshape(-1, 2)
         distances = np.empty(0)
         if len(pieces) > 1:
-            vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in found])
+            vectors = embed(get_embedder(self.embedder), [source.text[start:end] for start, end in pieces.tolist()])
             most = min(self.size // self.piece_size, len(pieces))
             fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
             lasts = np.cumsum(optimal_segmentation(vectors, most, mean=self.mean, fits=fits)) - 1

@@ -37,14 +37,13 @@ class DualSemantic(SentenceChunker):
 
     With ``size_of="text"`` no chunk's own text is over `size`: step 2 comes first, and a chunk still under `minimum`
     joins the one before, if `size` allows. Equation 1 prints ``i < j < min(i + d, N - 1)``; here
-    ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the paper's code uses σ: see `spread`.
+    ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the paper's code uses σ, as here.
 
     Attributes:
         k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
         d: how far apart, in blocks, the pairs are that make the threshold.
         minimum: the least size of a chunk, in the counter's unit.
         size: the greatest size of a chunk, in the counter's unit.
-        spread: "deviation" (σ), or "root" for the printed formula taken literally (√σ).
         size_of: "text": no chunk's own text is over `size`; "pieces": sizes are sums over the sentences, as in the
             paper's code. A sentence over `size` is cut at words, else graphemes, or with "pieces" is a chunk.
         splitter: see `SentenceChunker`; the paper uses spaCy.
@@ -57,7 +56,6 @@ class DualSemantic(SentenceChunker):
     d: int = 10
     minimum: int = 0
     size: int = 200
-    spread: Literal["deviation", "root"] = "deviation"
     size_of: Literal["pieces", "text"] = "pieces"
 
     def validate(self) -> None:
@@ -85,7 +83,7 @@ class DualSemantic(SentenceChunker):
     def _threshold(self, unit: Floats) -> float:
         """Equation 2."""
         mean, deviation = band_statistics(unit, self.d)
-        return mean + self.k * (sqrt(deviation) if self.spread == "root" else deviation)
+        return mean + self.k * deviation
 
     def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
         """The first block of each chunk: section 3.3."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks.benchmark import parts_of as parts_of
     from chunkcore.evaluation.benchmarks.benchmark import question_documents as question_documents
     from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
+    from chunkcore.evaluation.benchmarks.layout import Contents as Contents
     from chunkcore.evaluation.benchmarks.layout import Layout as Layout
     from chunkcore.evaluation.benchmarks.layout import known_layouts as known_layouts
     from chunkcore.evaluation.benchmarks.layout import layouts as layouts
