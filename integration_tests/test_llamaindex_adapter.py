@@ -34,7 +34,10 @@ from llama_index.core.schema import (
 from pydantic import ValidationError
 
 from chunkadapters.llamaindex import (
+    ChunkcoreEmbedding,
     ChunkcoreNodeParser,
+    PlacedNodeParser,
+    as_embedder,
     chunk_id_func,
     evaluate_retriever,
     run_retriever,
@@ -380,6 +383,19 @@ def test_the_same_document_twice_gives_nodes_of_different_ids():
         [document("one two three. four five six.", id_="a")] * 2
     )
     assert len({node.node_id for node in nodes}) == len(nodes) == 4
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: ChunkcoreNodeParser("recursive", sizes=9),
+        lambda: PlacedNodeParser(SentenceSplitter(), unplace="mark"),
+        lambda: ChunkcoreEmbedding(as_embedder(MockEmbedding(embed_dim=2)), batch=3),
+    ],
+)
+def test_a_keyword_that_is_not_known_is_refused(build):
+    with pytest.raises(ValueError, match="no option"):
+        build()
 
 
 def test_a_copy_keeps_its_strategy():

@@ -19,9 +19,11 @@ DOCUMENTS = [Document("a", "one two three four five. " * 4), Document("b", ""), 
 def test_chunks_that_would_be_cut_off_are_told_with_the_tokens_lost() -> None:
     chunker = FixedToken(size=10, counter="words")
     chunks = list(chunker.chunk_each(DOCUMENTS))
-    with pytest.warns(TruncationWarning, match=r"2 of 3 chunks are longer than the 12 tokens that fake reads: 4 of"):
+    message = r"2 of 3 chunks are longer than the 12 tokens that fake reads: 4 of"
+    with pytest.warns(TruncationWarning, match=message) as warned:
         # 10 words, two full stops and the two tokens around them are 14.
         assert list(warn_on_truncation(chunks, FakeEmbedder(max_tokens=12))) == chunks
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 @pytest.mark.parametrize("model", [None, FakeEmbedder(max_tokens=None), FakeEmbedder(max_tokens=14)])

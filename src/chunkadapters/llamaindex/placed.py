@@ -15,6 +15,7 @@ from chunkadapters.aligned import Piece, Unplaced, placed_records
 from chunkadapters.llamaindex.node_parser import KEYS, exclude_keys, origin_of
 from chunkadapters.places import DERIVED, Origin
 from chunkcore.document import Document as CoreDocument
+from chunkcore.errors import OptionError
 
 
 class PlacedNodeParser(NodeParser):
@@ -42,6 +43,8 @@ class PlacedNodeParser(NodeParser):
     unplaced: Unplaced = Field(default="mark", description="What becomes of nodes that are not in the text.")
 
     def __init__(self, parser: NodeParser, *, unplaced: Unplaced = "mark", **fields: Any) -> None:
+        if unknown := fields.keys() - NodeParser.model_fields:
+            raise OptionError(f"PlacedNodeParser has no option {', '.join(sorted(unknown))}")
         values: dict[str, Any] = {"parser": parser, "unplaced": unplaced, **fields}
         super().__init__(**values)
 
