@@ -205,7 +205,8 @@ def compare_systems(
         alone = [scorer.score(run, settings.measures_of(run)) for run in runs]
         reports += [*alone, *(_behind(report, settings, scorer) for report in alone if behind)]
     elif not stopped and behind and len(reports) > 1:
-        reports += _best_behind(reports, built, cached, settings, scorer)
+        prepared = {name: prepare(chunker) for name, chunker in built.items()}
+        reports += _best_behind(reports, prepared, cached, settings, scorer)
     facts = {
         "Embedder": "; ".join(map(described, models)),
         "Retrievers": ", ".join(methods),
