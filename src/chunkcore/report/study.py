@@ -205,8 +205,7 @@ def compare_systems(
         alone = [scorer.score(run, settings.measures_of(run)) for run in runs]
         reports += [*alone, *(_behind(report, settings, scorer) for report in alone if behind)]
     elif not stopped and behind and len(reports) > 1:
-        prepared = {name: prepare(chunker) for name, chunker in built.items()}
-        reports += _best_behind(reports, prepared, cached, settings, scorer)
+        reports += _best_behind(reports, settings, scorer)
     facts = {
         "Embedder": "; ".join(map(described, models)),
         "Retrievers": ", ".join(methods),
@@ -223,21 +222,10 @@ def compare_systems(
     )
 
 
-def _best_behind(
-    reports: Sequence[Report],
-    built: Mapping[str, Chunker],
-    models: Sequence[CachedEmbedder],
-    settings: StudySettings,
-    scorer: Scorer,
-) -> list[Report]:
+def _best_behind(reports: Sequence[Report], settings: StudySettings, scorer: Scorer) -> list[Report]:
     """The best system whose retriever makes no passages, with passages behind its first ten hits."""
-    for report in settings.compare(reports).standing:
-        if not report.retriever.startswith("passages"):
-            model = next((each for each in models if each.name == report.embedder), models[0])
-            chunkers = {report.chunker: built[report.chunker]}
-            (again,) = run_experiment(scorer, chunkers, model, retrievers=[report.retriever], measures=["Recall@10"])
-            return [_behind(replace(report, run=again.run), settings, scorer)]
-    return []
+    best = [report for report in settings.compare(reports).standing if not report.retriever.startswith("passages")]
+    return [_behind(report, settings, scorer) for report in best[:1]]
 
 
 def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
