@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
 from chunkcore import Chunk, Chunker, Document, get_chunker, registry, strategies
+from chunkcore import options as chunkcore_options
 from chunkcore.chunkers.blocks import BlockChunker
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.models.llm import CallableLLM
@@ -270,7 +271,7 @@ def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
         LookupError: no class of the strategy's family documents an option.
     """
     found = []
-    for each in registry.options_of(cls):
+    for each in chunkcore_options.options_of(cls):
         if not each.meaning:
             raise LookupError(f"no class of {cls.__name__}'s family documents the option {each.name}")
         default = "to be given" if (each.name, each.default) == ("llm", "") else f"`{each.shown_default}`"

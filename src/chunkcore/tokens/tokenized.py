@@ -182,7 +182,8 @@ class TokenizedText:
         begins = np.diff(places, prepend=-2) > 1
         begins |= np.isin(places, self.parts[:, 0])
         first = np.maximum.accumulate(np.where(begins, places, 0))
-        return places[(places - first) % 2 == 1]
+        seconds: Numbers = places[(places - first) % 2 == 1]
+        return seconds
 
     def count(self, start: int, end: int) -> int:
         """Tokens of ``text[start:end]``, encoded separately."""
