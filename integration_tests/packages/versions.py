@@ -16,7 +16,7 @@ __all__ = ["copy_checkout", "lowest", "run_tests"]
 
 PREVIOUS = Path(__file__).with_name("previous.txt")
 # What needs PyTorch is left out: its oldest builds are for older versions of NumPy and Python than others need.
-EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,files,structure,report,llm,answers,frames,arrow"
+EXTRAS = "fast,langchain,llamaindex,haystack,openvino,clustering,files,structure,report,llm,answers,frames,arrow"
 TOOLS = (
     "pytest>=8",
     "pytest-timeout>=2.3",
