@@ -138,7 +138,7 @@ def test_a_killed_comparison_embeds_again_no_more_than_the_batch_that_was_under_
     embedded = program.embedded()
     assert len(embedded) > 3 * BATCH
     assert len(embedded) - len(set(embedded)) <= BATCH
-    assert program.run("compare", *comparing, "--no-cache", "-o", tmp_path / "whole").returncode == 0
+    assert program.run("compare", "-r", "dense", *comparing, "--no-cache", "-o", tmp_path / "whole").returncode == 0
     assert scores(tmp_path / "out") == scores(tmp_path / "whole")  # as if it had never been killed
 
 

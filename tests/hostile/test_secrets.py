@@ -120,8 +120,8 @@ TOLD = {
     "chunk": ["{docs}", "--strategy", f"contextual:llm={LLM},chunker=recursive:size=60", "-o", "{out}/chunks.jsonl"],
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
     "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
-    "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--trials", "2", "--folds", "2", "--llm-tokens=9000", *REPORT],
-    "tune grids": ["{given}", "-s", f"propositions:llm={LLM},passage_size={{{{50,90}}}}", *REPORT],
+    "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--draws", "2", "--folds", "2", "-r", "dense", *REPORT],
+    "tune grids": ["{given}", "-s", f"propositions:llm={LLM},passage_size={{{{50,90}}}}", "-r", "dense", *REPORT],
     "segments score": ["--texts", "{texts}", "-s", f"agentic:llm={LLM}", "-o", "{out}/scores.jsonl"],
     "questions generate": [
         "--docs",
