@@ -32,15 +32,15 @@ def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: i
     """
     effort = _Effort(getattr(_thread, "effort", None))
     begin = effort.of(work) if isinstance(pool, ThreadPoolExecutor) else work
-    waiting: deque[Future[R]] = deque(pool.submit(begin, each) for each in islice(items, ahead))
+    waiting: deque[Future[R]] = deque(pool.submit(begin, item) for item in islice(items, ahead))
     try:
         while waiting:
             yield waiting.popleft().result()
-            waiting.extend(pool.submit(begin, each) for each in islice(items, 1))
+            waiting.extend(pool.submit(begin, item) for item in islice(items, 1))
     finally:
         effort.wanted = False
-        for each in waiting:
-            each.cancel()
+        for future in waiting:
+            future.cancel()
 
 
 def batches_of(

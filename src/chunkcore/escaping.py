@@ -105,11 +105,11 @@ def plain_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain_json(each) for key, each in value.items()}
+        return {str(key): plain_json(item) for key, item in value.items()}
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy
         return plain_json(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain_json(each) for each in value]
+        return [plain_json(item) for item in value]
     return value
 
 

@@ -57,11 +57,11 @@ class UnreadError(NoTextError):
 @cache
 def _system_devices() -> frozenset[int]:
     """The file systems of /proc, /sys and /dev: their files are the machine's state, some without end."""
-    found = set()
+    devices = set()
     for place in ("/proc", "/sys", "/dev"):
         with suppress(OSError):
-            found.add(os.stat(place).st_dev)  # noqa: PTH116
-    return frozenset(found - {os.stat(os.path.abspath(os.sep)).st_dev})  # noqa: PTH100, PTH116
+            devices.add(os.stat(place).st_dev)  # noqa: PTH116
+    return frozenset(devices - {os.stat(os.path.abspath(os.sep)).st_dev})  # noqa: PTH100, PTH116
 
 
 def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) -> BinaryIO:
@@ -75,7 +75,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
         target = Path(os.path.realpath(path))
         if not target.is_relative_to(os.path.realpath(inside)):
-            raise UnreadError(path, "is a link out of the folder: --follow-links reads it")
+            raise UnreadError(path, _OUTSIDE)
         path = target
     is_pipe = pipes and path.is_fifo()
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -95,6 +95,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     raise DataError(f"{path} is a {kind}: {_REGULAR}")
 
 
+_OUTSIDE = "is a link out of the folder: copy the file in, or allow links (chunk --follow-links, follow_links=True)"
 _REGULAR = "expected a file, a folder or, where one is named, a pipe; or - for standard input"
 
 
@@ -148,14 +149,14 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def json_object(line: str, place: str = "") -> dict[str, Any]:
     """The JSON object of a line. Raises `DataError`, which begins with `place`, for any other line."""
     try:
-        found = json.loads(line)
+        row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}not JSON ({_said(error)}); each line is one JSON object") from error
-    if not isinstance(found, dict):
+    if not isinstance(row, dict):
         raise DataError(
-            f"{place}expected a JSON object like {{...}}, got {type(found).__name__} {echo(line.strip()[:40])}"
+            f"{place}expected a JSON object like {{...}}, got {type(row).__name__} {echo(line.strip()[:40])}"
         )
-    return found
+    return row
 
 
 def read_json(path: Path) -> Any:
@@ -306,9 +307,9 @@ def write_files(contents: Mapping[Path, Iterable[bytes]], *, sync: bool = True) 
 
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it, and write their names to the disk."""
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for place in made:
+    for place in missing:
         sync_folder(place.parent)
 
 

@@ -48,8 +48,8 @@ class UpdatePlan:
         The rest of `added` shares its content (`Chunk.content_hash` and segments) with one of these or with a kept
         chunk.
         """
-        known = {_content(kept.new) for kept in self.kept}
-        new = {content: chunk for chunk in reversed(self.added) if (content := _content(chunk)) not in known}
+        contents = {_content(kept.new) for kept in self.kept}
+        new = {content: chunk for chunk in reversed(self.added) if (content := _content(chunk)) not in contents}
         return tuple(reversed(new.values()))
 
 

@@ -154,12 +154,12 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
 
     if str(output) == "-":
         return
-    there = {_place(each): each for each in (output, *beside(output)) if each.is_file()} if output.name else {}
+    there = {_place(file): file for file in (output, *beside(output)) if file.is_file()} if output.name else {}
     for path in files:
         places = map(_place, input_files(path)) if there else ()
-        found = next((there[place] for place in places if place in there), None)
-        if found is not None:
-            place = f"--output {output}" if found == output else f"{found}, which is written beside --output,"
+        clash = next((there[place] for place in places if place in there), None)
+        if clash is not None:
+            place = f"--output {output}" if clash == output else f"{clash}, which is written beside --output,"
             raise OptionError(f"{place} is one of the files to cut, and would be replaced: name another file")
         options.check_outside(path, output)
 
@@ -180,7 +180,7 @@ def _chunker(strategy: str | None, config: Path | None) -> Chunker:
         return get_chunker("recursive:size=200" if strategy is None else strategy)
     if strategy is not None:
         raise OptionError(f"--strategy {strategy} and --config {config} were both given: give one")
-    found = get_chunkers(config)
-    if len(found) > 1:
-        raise OptionError(f"{config} names {len(found)} strategies, and one is wanted: give it with --strategy")
-    return found[0]
+    chunkers = get_chunkers(config)
+    if len(chunkers) > 1:
+        raise OptionError(f"{config} names {len(chunkers)} strategies, and one is wanted: give it with --strategy")
+    return chunkers[0]

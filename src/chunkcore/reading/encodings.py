@@ -37,8 +37,8 @@ def charset(name: str | None) -> str | None:
     ('iso8859-1', None, None, None)
     """
     with suppress(LookupError, ValueError, TypeError):
-        found = codecs.lookup(str(name)[:40]).name if name else ""
-        return found if _CHARSETS.fullmatch(found) else None
+        codec = codecs.lookup(str(name)[:40]).name if name else ""
+        return codec if _CHARSETS.fullmatch(codec) else None
     return None
 
 

@@ -61,9 +61,9 @@ def cut_place(data: bytes) -> int:
     """
     middle = len(data) // 2
     for kind in _PLACES:
-        found = max((place + kept for mark, kept in kind if (place := data.rfind(mark, middle)) >= 0), default=0)
-        if found:
-            return found
+        best = max((place + kept for mark, kept in kind if (place := data.rfind(mark, middle)) >= 0), default=0)
+        if best:
+            return best
     return _grapheme_place(data)
 
 
@@ -90,11 +90,11 @@ def _character_place(data: bytes, place: int) -> int:
 
 def _filled(stream: BinaryIO, size: int) -> bytes:
     """Read `size` bytes, or all that are left: a pipe returns less."""
-    found = []
+    blocks = []
     while size > 0 and (data := stream.read(size)):
-        found.append(data)
+        blocks.append(data)
         size -= len(data)
-    return b"".join(found)
+    return b"".join(blocks)
 
 
 STANDARD_INPUT = Path("-")
@@ -294,8 +294,8 @@ def _is_utf8(file: BinaryIO) -> bool:
 
 def file_stamp(path: Path) -> tuple[int, int]:
     """The file's size, and its modification time in nanoseconds."""
-    told = os.stat(path)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
-    return told.st_size, told.st_mtime_ns
+    state = os.stat(path)  # noqa: PTH116  # Path.stat is several times slower, and there may be millions
+    return state.st_size, state.st_mtime_ns
 
 
 def _failed(argument: int, place: str, error: ChunkcoreError, name: str = "", *, listed: bool = False) -> Piece:
