@@ -91,7 +91,7 @@ def nasty() -> ReportPage:
 
 def test_no_script_from_the_data_runs_and_the_questions_are_shown_as_text(tab, nasty, tmp_path):
     show(tab, html_report(nasty), tmp_path)
-    assert tab.ask("document.title").startswith("Chunking strategies on </script><script>document.title='pwned'")
+    assert tab.ask("document.title").startswith("Chunkers and retrievers on </script><script>document.title='pwned'")
     assert count(tab, "script:not([type])") == 1
     assert count(tab, "img, iframe, object, embed, link") == 0
     assert texts(tab, "#count") == ["20 of 20 questions shown."]
@@ -252,7 +252,7 @@ def test_documents_and_evidence_are_shown_without_a_run_too(tab, story, tmp_path
     show(tab, html_report(replace(story, comparison=replace(story.comparison, reports=tuple(reports)))), tmp_path)
     to_viewer(tab)
     assert rows(tab)[0][1].startswith("The evidence 1valve is red 🔴. The pump")
-    assert texts(tab, "#v-hits-note") == ["The run of this strategy is not in this page."]
+    assert texts(tab, "#v-hits-note") == ["The run of this system is not in this page."]
     assert tab.errors == []
 
 
@@ -360,7 +360,7 @@ def test_everything_of_the_viewer_is_reached_by_tab_in_its_order_and_seen(opened
 
 def test_the_first_links_lead_to_every_part(opened):
     places = opened.ask("[...document.querySelectorAll('nav a')].map((each) => each.getAttribute('href'))")
-    assert places[0] == "#scores"
+    assert places[:2] == ["#missed", "#scores"]
     assert {"#recall", "#costs", "#differences", "#questions", "#viewer", "#made"} <= set(places)
     opened.ask("scrollTo(0, 0)")
     opened.ask("document.activeElement.blur()")
