@@ -26,7 +26,7 @@ def test_every_boundary_is_the_released_codes(case: Case) -> None:
 def test_no_move_of_one_boundary_is_better(corpus: str) -> None:
     """On the real vectors, with sums taken directly from the similarities."""
     text, model = text_of({"corpus": corpus}), patient_model()
-    default = ClusterSemantic(embedder=model)
+    default = ClusterSemantic(size=400, embedder=model)
     pieces = Recursive(size=50, separators=default.separators, keep="start").spans(text)
     vectors = model.embed_documents([text[spans[0].start : spans[0].end] for spans in pieces]).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
