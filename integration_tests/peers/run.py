@@ -136,7 +136,8 @@ def report(framework: str, tests: list[Outcome]) -> None:
     print(f"  {len(failed)} fail with ours, {only_by_additions} of them only by what our documents have besides")
     for test in failed:
         how = "only by what is added" if test.pared == "passed" else "also without what is added"
-        print(f"  FAILED {test.name}\n    {how}; {KNOWN[framework].get(test.name, 'NOT KNOWN')}\n    {test.said}")
+        known = "known" if test.name in KNOWN[framework] else "NOT KNOWN"
+        print(f"  FAILED {test.name}\n    {how}; {known}\n    {test.said}")
     for test in tests:
         if test.original == "failed":
             print(f"  fails with the original, too: {test.name}")

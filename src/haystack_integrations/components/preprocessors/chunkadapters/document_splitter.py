@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import blake2b
@@ -190,13 +190,12 @@ class ChunkcoreDocumentSplitter(Serialized):
         parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
         ids = [_id(unused_id(chunk.id, taken), chunk) for chunk in chunks]
         records = chunk_records(source, chunks, WHOLE, parent, KEYS)
-        rows = zip(
-            chunks, ids, records, page_numbers(document, chunks), _overlaps(self.chunker, chunks, ids), strict=True
-        )
+        pages, overlaps = page_numbers(document, chunks), _overlaps(self.chunker, chunks, ids)
+        rows = zip(chunks, ids, records, pages, overlaps, root_places(document, chunks), strict=True)
         split = []
-        for number, (chunk, chunk_id, record, page, overlap) in enumerate(rows):
+        for number, (chunk, chunk_id, record, page, overlap, root) in enumerate(rows):
             place = {"source_id": document.id, "split_id": number, "page_number": page}
-            meta = deepcopy(parent) | place | record | root_place(document, chunk)
+            meta = deepcopy(parent) | place | record | root
             if overlap is not None:
                 meta["_split_overlap"] = overlap
             split.append(Document(id=chunk_id, content=chunk.text, meta=meta))
@@ -207,12 +206,13 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(document.id, document.content or "", document.meta)
 
 
-def root_place(document: Document, chunk: Chunk) -> dict[str, Any]:
-    """A chunk's place in the first document of a chain of splitters; {} if that is its own document or not known."""
+def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
+    """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
     chain = _root(document)
     root_id, origin = chain or (document.id, WHOLE)
-    root = chunk_place(chunk, origin)
-    return {"root_source_id": root_id, **ROOT.write(root)} if root and (chain or len(root) > 1) else {}
+    for chunk in chunks:
+        root = chunk_place(chunk, origin)
+        yield {"root_source_id": root_id, **ROOT.write(root)} if root and (chain or len(root) > 1) else {}
 
 
 def _root(document: Document) -> tuple[str, Origin] | None:

@@ -17,7 +17,7 @@ from chunkadapters.places import WHOLE
 from chunkcore.document import Document as CoreDocument
 from haystack_integrations.components.preprocessors.chunkadapters.document_splitter import (
     page_numbers,
-    root_place,
+    root_places,
     shared,
 )
 
@@ -91,9 +91,10 @@ class ChunkcoreExactSplitter(Serialized):
         rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))
         cut = [row for row, _ in rows]
         metas: list[dict[str, Any]] = []
-        for chunk, (row, record), page in zip(chunks, rows, page_numbers(parent, cut), strict=True):
+        places = zip(chunks, rows, page_numbers(parent, cut), root_places(parent, cut), strict=True)
+        for chunk, (_, record), page, root in places:
             kept = {key: value for key, value in chunk.meta.items() if key != KEYS.start}
-            metas.append({**kept, "source_id": parent.id, **record, **root_place(parent, row)})
+            metas.append({**kept, "source_id": parent.id, **record, **root})
             if KEYS.start in record and "page_number" not in record:
                 metas[-1]["page_number"] = page
             if "_split_overlap" in kept:
