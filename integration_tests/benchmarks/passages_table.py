@@ -97,7 +97,7 @@ class Behind:
         return self._index.behind(query, hits, max_tokens=max_tokens, words=self._words)
 
 
-def benchmark_of(name: str, shared: Path) -> Benchmark:
+def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS) -> Benchmark:
     """A draw of a collection, the same each time."""
     folder = shared / "data" / ("unseen" if name in CONFIRMED else "") / name
     benchmark = load_dataset(name) if name == "lochmere" else load_benchmark(folder)
@@ -116,7 +116,7 @@ def benchmark_of(name: str, shared: Path) -> Benchmark:
         if query.evidence and all(evidence.document_id in ids for evidence in query.evidence)
     ]
     random.Random(1).shuffle(queries)
-    return Benchmark(name, drawn, queries[:QUESTIONS])
+    return Benchmark(name, drawn, queries[:questions])
 
 
 def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, Any]]:
@@ -136,9 +136,9 @@ def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, A
             yield f"behind {hits}, {scope}", Behind(dense[CHUNKERS.index(STORE)], words, hits, scope)
 
 
-def scored(name: str, shared: Path, vectors: TextVectors) -> dict[str, Any]:
+def scored(name: str, shared: Path, vectors: TextVectors, count: int) -> dict[str, Any]:
     """A collection's rows: recall and whole evidence of each question at each budget."""
-    benchmark = benchmark_of(name, shared)
+    benchmark = benchmark_of(name, shared, count)
     scorer = Scorer(benchmark)
     questions = [query.text for query in benchmark.queries]
     vectors.queries(questions)
@@ -221,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=list(COLLECTIONS), help="this collection; may be repeated")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of a collection")
     parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
     parser.add_argument("--output", type=Path, default=DATA)
@@ -230,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         vectors = TextVectors(CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache)))
         for name in options.only or COLLECTIONS:
             began = time.perf_counter()
-            data[name] = summary(scored(name, options.shared, vectors))
+            data[name] = summary(scored(name, options.shared, vectors, options.questions))
             data = {each: data[each] for each in COLLECTIONS if each in data}
             options.output.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
