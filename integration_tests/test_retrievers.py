@@ -106,7 +106,7 @@ def reports() -> dict[str, Report]:
         [get_chunker("recursive:size=200")],
         CachedEmbedder(get_embedder(), EmbeddingCache(default_cache())),
         measures=measures_at([5, "1000tok"]),
-        retrievers=["dense", "bm25", "hybrid:fusion=ranks", *(["hnsw"] if find_spec("usearch") else [])],
+        retrievers=["dense", "bm25", "hybrid:fusion=ranks"],
     )
     return {report.name.split(" · ")[1]: report for report in found}
 

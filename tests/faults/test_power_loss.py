@@ -116,7 +116,6 @@ def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(tmp_path, monkeyp
 
 
 def test_a_saved_index_survives_a_failure_at_any_call(tmp_path, monkeypatch):
-    pytest.importorskip("bm25s")
     chunker = get_chunker("recursive:size=20")
     indexes = {
         word: get_retriever("bm25").index(chunk_corpus([Document("a", f"The {word} tea.")], chunker))
