@@ -256,10 +256,11 @@ _dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
 
 
 def best_of(scores: Scores, k: int) -> Numbers:
-    """The places of the k best scores, ties by place."""
-    places = np.arange(len(scores), dtype=np.int64)
-    if k < len(scores):
-        places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    """The places of the k best scores, ties by place; -inf is no score."""
+    places = np.flatnonzero(scores > -np.inf)  # many equal scores are slow to partition
+    if k < len(places):
+        some = scores[places]
+        places = places[some >= np.partition(some, -k)[-k]]
     best: Numbers = places[np.argsort(-scores[places], kind="stable")[:k]]
     return best
 
