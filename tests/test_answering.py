@@ -414,11 +414,11 @@ def test_what_cannot_be_is_one_sentence_before_anything_is_asked(files, capsys, 
 
 PROGRAM = """
 import sys
-import chunkcore.models
+import chunkcore.models.loading
 from chunkcore.cli import main
 from tests.fakes import FakeEmbedder
 
-chunkcore.models.get_embedder = lambda name: FakeEmbedder()
+chunkcore.models.get_embedder = chunkcore.models.loading.get_embedder = lambda name: FakeEmbedder()
 sys.exit(main(sys.argv[1:]))
 """
 

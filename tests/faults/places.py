@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # The command line with a model that needs no weights.
 COMMAND = """
 import sys
-import chunkcore.models
+import chunkcore.models.loading
 from chunkcore.cli import main
 from tests.fakes import FakeEmbedder
 
-chunkcore.models.get_embedder = lambda name: FakeEmbedder()
+chunkcore.models.get_embedder = chunkcore.models.loading.get_embedder = lambda name: FakeEmbedder()
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.evaluation import experiment
-from chunkcore.models import Vectors
+from chunkcore.models import Vectors, loading
 from tests.fakes import FakeEmbedder
 
 
@@ -63,6 +63,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored, and so in every child
     place, batch, system, *arguments = sys.argv[1:]
     embedder = Telling(Path(place), int(batch))
-    chunkcore.models.get_embedder = lambda name: embedder  # type: ignore[assignment]
+    chunkcore.models.get_embedder = loading.get_embedder = lambda name: embedder  # type: ignore[assignment]
     hold_search(Path(place), int(system))
     sys.exit(main(arguments))

@@ -26,11 +26,11 @@ try:
 except locale.Error:
     pass
 
-import chunkcore.models
+import chunkcore.models.loading
 from chunkcore.cli import main
 from tests.fakes import FakeEmbedder
 
-chunkcore.models.get_embedder = lambda name: FakeEmbedder()
+chunkcore.models.get_embedder = chunkcore.models.loading.get_embedder = lambda name: FakeEmbedder()
 out = sys.argv[2]
 chunk = ["chunk", "docs", "-s", "recursive:size=20", "-o", f"{out}/chunks.jsonl"]
 compare = "compare docs --questions questions.jsonl -r dense -s recursive:size=20 -s sentence".split()
