@@ -114,13 +114,14 @@ class Advice:
         )
 
     def markdown(self) -> str:
-        """The lines as a list, then the code to paste, folded."""
+        """The lines as a list, then the first block of code to paste, folded."""
         parts = ["\n".join(f"- **{label}** {markdown_cell(text)}" for label, text in self.lines)]
         if self.command:
             parts.append(_fenced(self.command))
         if self.pasted:
-            blocks = [f"{markdown_cell(title)}:\n\n{_fenced(text)}" for title, text in self.pasted.items()]
-            parts += ["<details><summary>Lines to paste</summary>", *blocks, "</details>"]
+            title, text = next(iter(self.pasted.items()))  # the page has the others
+            block = f"{markdown_cell(title)}:\n\n{_fenced(text)}"
+            parts += ["<details><summary>Lines to paste</summary>", block, "</details>"]
         return "\n\n".join(parts)
 
 
