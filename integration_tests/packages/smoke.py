@@ -291,6 +291,29 @@ def parquet() -> None:
 
 
 # Each extra's promise; the packages whose presence makes it due; the extras that an error may name in its place.
+def office() -> None:
+    """Reads a workbook."""
+    from chunkcore.lazy import needed
+    from chunkcore.reading import read_file
+
+    openpyxl = needed("openpyxl", "office", "make a workbook")
+    with tempfile.TemporaryDirectory() as folder:
+        book = openpyxl.Workbook()
+        book.active.append(["Tea", "Hot"])
+        book.save(Path(folder) / "tea.xlsx")
+        assert "Tea" in read_file(Path(folder) / "tea.xlsx", "tea.xlsx").document.text
+
+
+def mcp() -> None:
+    """Makes the tool server of an index."""
+    from chunkcore import Document, chunk_corpus, get_retriever
+    from chunkcore.scale.folder_index import FolderIndex
+    from chunkcore.scale.tool_server import tool_server
+
+    corpus = chunk_corpus([Document("story.txt", TEXT)], "recursive:size=8,overlap=0,counter=words")
+    assert tool_server(FolderIndex(get_retriever("bm25").index(corpus))).name == "chunkcore"
+
+
 EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] = {
     "langchain": (langchain, ("langchain_core", "langchain_text_splitters"), ()),
     "llamaindex": (llamaindex, ("llama_index.core",), ()),
@@ -301,6 +324,8 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "clustering": (clustering, ("sklearn",), ()),
     "training": (training, ("torch", "safetensors"), ()),
     "files": (files, ("pypdfium2", "justhtml", "charset_normalizer"), ()),
+    "office": (office, ("markitdown", "openpyxl"), ()),
+    "mcp": (mcp, ("mcp.server.mcpserver",), ()),
     "structure": (structure, ("justhtml", "tree_sitter", "tree_sitter_rust"), ()),
     "report": (report, ("jinja2",), ()),
     "llm": (llm, ("openai",), ()),
