@@ -161,6 +161,19 @@ def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go
     assert f"! {sentence}" in out
 
 
+def test_a_search_that_is_stopped_before_anything_is_scored_keeps_what_was_embedded(
+    program: Program, tmp_path: Path, comparing: list[object]
+) -> None:
+    searched = ["-s", "recursive:size={12,14}", "--by", "question", "--folds", "2"]
+    arguments = ["tune", "-r", "dense", *comparing[:4], *searched, "-o", tmp_path / "out"]
+    code, out, err = program.stopped(program.is_held, *arguments, batch=2)
+    assert (code, out) == (130, "")
+    assert "what models answered is kept in" in err
+    assert "Traceback" not in err
+    assert program.run(*arguments).returncode == 0
+    assert len(program.embedded()) - len(set(program.embedded())) <= BATCH
+
+
 def test_without_a_cache_it_is_said_that_nothing_was_kept(
     program: Program, tmp_path: Path, comparing: list[object]
 ) -> None:
