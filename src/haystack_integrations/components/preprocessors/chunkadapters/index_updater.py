@@ -85,8 +85,8 @@ class ChunkcoreIndexUpdater(Serialized):
             if chunk.id in by_id and _same(by_id[chunk.id], chunk):
                 unchanged += 1
             elif equals := by_content.get(_content(chunk)):
-                vectors = {"embedding": equals[0].embedding, "sparse_embedding": equals[0].sparse_embedding}
-                moved.append(replace(chunk, **vectors))
+                dense, sparse = equals[0].embedding, equals[0].sparse_embedding
+                moved.append(replace(chunk, embedding=dense, sparse_embedding=sparse))
             else:
                 fresh.append(chunk)
         stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
