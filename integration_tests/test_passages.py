@@ -187,6 +187,27 @@ def test_words_of_all_documents_count_where_that_is_chosen(name: str) -> None:
 
 
 @every
+def test_chunks_that_a_filter_excludes_stay_out_of_passages_of_the_hits_own_text(name: str) -> None:
+    """Rights on chunks of one document: not a character but the hits' own, whatever the question's words are."""
+    framework, chance = FRAMEWORKS[name], random.Random(11)
+    for _ in range(30):
+        source = chance.choice(sorted(TEXTS))
+        chunks = framework.cut(source, TEXTS[source])
+        hits = chance.sample(chunks, chance.randint(1, len(chunks) - 1))
+        nodes = [NodeWithScore(node=hit) if isinstance(hit, TextNode) else hit for hit in hits]
+        texts = [framework.text(hit).strip() for hit in nodes]
+        shown: set[int] = set()
+        for text in texts:
+            start = TEXTS[source].index(text)
+            assert TEXTS[source].find(text, start + 1) < 0
+            shown.update(range(start - 2, start + len(text) + 2))  # with the white space around
+        passages = framework.behind(hits, TEXTS[source], index=INDEX, words="text", max_tokens=5000)
+        places = [framework.metadata(passage) for passage in passages]
+        assert passages
+        assert all(shown.issuperset(range(place["start"], place["end"])) for place in places)
+
+
+@every
 def test_a_text_that_two_documents_share_opens_neither_of_them(name: str) -> None:
     """A hit that names no document of the index belongs to the only one with its text, else to none."""
     framework = FRAMEWORKS[name]

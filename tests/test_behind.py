@@ -41,7 +41,9 @@ def searches(draw):
 
 
 @settings(max_examples=200, deadline=None)
-@given(searches(), questions, st.integers(1, 60), st.sampled_from(["hits", "all"]), st.floats(0, 1), st.booleans())
+@given(
+    searches(), questions, st.integers(1, 60), st.sampled_from(["hits", "text", "all"]), st.floats(0, 1), st.booleans()
+)
 def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, budget, words, balance, limited):
     documents, hits = search
     found = index_of(documents).behind(
@@ -51,8 +53,17 @@ def test_budgets_hold_and_nothing_of_other_documents_appears(search, question, b
     assert sum(counter.count(passage.text) for passage in found) <= budget
     assert len(found) <= (2 if limited else 99)
     texts = {document.id: document.text for document in documents}
-    if words == "hits":
+    if words != "all":
         assert {passage.document_id for passage in found} <= {hit.document_id for hit in hits}
+    if words == "text":
+        shown = {
+            (hit.document_id, place) for hit in hits for span in hit.spans for place in range(span.start, span.end)
+        }
+        for passage in found:
+            for piece in (passage, *passage.parts):
+                assert all(
+                    (piece.document_id, at) in shown for span in piece.spans for at in range(span.start, span.end)
+                )
     for passage in found:
         assert (
             passage in hits
@@ -99,12 +110,36 @@ def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
         ({"balance": 1.5}, "balance is at most 1"),
         ({"max_tokens": 0}, "max_tokens is at least 1"),
         ({"k": 0}, "k is at least 1"),
+        ({"hits": None}, "hits are Retrieved"),
+        ({"hits": ["tea"]}, "hits are Retrieved"),
     ],
 )
 def test_wrong_arguments_are_refused(options, message) -> None:
     with pytest.raises(OptionError, match=message):
-        index_of(TEA).behind("tea", [], **options)
+        index_of(TEA).behind("tea", **{"hits": [], **options})
     stage = get_retriever("bm25+merge").index(chunk_corpus(TEA, "sentence:size=6"))
     assert isinstance(stage, PassageIndex)
     with pytest.raises(OptionError, match="only an index of passages"):
         stage.behind("tea", [])
+
+
+def test_words_of_the_hits_text_alone_show_no_secret_between_two_hits() -> None:
+    """Chunks of one document may differ in who may read them."""
+    text = "Tea is hot. The salary of Ann is 90000. Ice is cold. It melts."
+    index = index_of([Document("staff", text)])
+    spans = [Span(0, 11), Span(40, 59)]  # the second one ends within a unit
+    hits = [Retrieved("staff", (span,), 1.0, span.slice(text)) for span in spans]
+    found = index.behind("What is the salary of Ann?", hits, words="text", balance=1.0)
+    assert sorted(passage.text for passage in found) == ["Ice is cold. It mel", "Tea is hot."]
+    assert "90000" in index.behind("What is the salary of Ann?", hits)[0].text  # "hits": the document's
+
+
+def test_words_of_the_hits_text_alone_show_a_tables_header_where_a_hit_has_it() -> None:
+    rows = "".join(f"| drug{number} | {number * 7} mg |\n" for number in range(8))
+    document = Document("table.md", f"| drug | dose |\n|---|---|\n{rows}")
+    index = get_retriever("passages:lexical").index(chunk_corpus([document], "markdown:size=40,maximum=40"))
+    start = document.text.index("| drug5")
+    row = Retrieved("table.md", (Span(start, len(document.text)),), 1.0, document.text[start:])
+    assert [passage.text.strip() for passage in index.behind("drug5", [row], words="text")] == [
+        document.text[start:].strip()
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 
@@ -19,6 +19,7 @@ from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
+from chunkcore.retrieval.behind import Scope
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -70,11 +71,12 @@ class PassageOptions(Limits):
     """The limits, and how words count beside hits.
 
     Attributes:
-        words: "hits": only the text of documents that have a hit is returned. "all": of every document of the index.
+        words: "hits": only the text of documents that have a hit is returned. "text": only the hits' own text. "all":
+            the text of every document of the index.
         balance: the hits' share of a unit's score, 0 to 1; None for the default.
     """
 
-    words: Literal["hits", "all"] = "hits"
+    words: Scope = "hits"
     balance: float | None = Field(default=None, ge=0, le=1)
 
 
@@ -188,7 +190,7 @@ class LocalIndex:
         index: Any = self.index
         if not hasattr(index, "behind"):
             raise OptionError("passages behind a retriever need an index of the retriever passages: index with it")
-        ranked = self._places.located(hits)
+        ranked = self._places.located(hits, derived=options.words != "text")
         if options.words == "all" and self._places.changed:
             index = index.within([name for name in self.documents if name not in self._places.changed])
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
@@ -265,9 +267,12 @@ class HitPlaces:
         self._aligners: dict[str, Any] = {}
         self.changed: set[str] = set()
 
-    def located(self, hits: Sequence[Hit]) -> list[Retrieved]:
-        """Each hit with its place; without one it has no spans, and its number as its id."""
-        pieces = [self._located(hit) for hit in hits]
+    def located(self, hits: Sequence[Hit], *, derived: bool = True) -> list[Retrieved]:
+        """Each hit with its place; without one it has no spans, and its number as its id.
+
+        `derived`: whether a text that a model wrote has the place of its source.
+        """
+        pieces = [self._located(hit) if derived or not hit.derived else None for hit in hits]
         return [
             piece
             if piece is not None and piece.document_id not in self.changed

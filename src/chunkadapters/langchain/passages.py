@@ -72,7 +72,8 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
         words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
-            "all": of any document of the index.
+            "text": passages have no text but the hits', where a filter lets through some chunks of a document and not
+            others. "all": passages are of any document of the index.
         balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' texts.
         k: the most passages.

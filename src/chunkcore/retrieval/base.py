@@ -306,7 +306,7 @@ class PassageIndex(Index):
         *,
         max_tokens: int = 1000,
         k: int | None = None,
-        words: Literal["hits", "all"] = "hits",
+        words: Literal["hits", "text", "all"] = "hits",
         balance: float | None = None,
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
@@ -322,7 +322,8 @@ class PassageIndex(Index):
             max_tokens: of all passages.
             k: the most passages.
             words: "hits" for passages of the hits' documents alone, so that nothing appears that the retriever and its
-                filters did not let through; "all" for all documents of the index.
+                filters did not let through; "text" for the hits' own text alone, where a filter lets through some
+                chunks of a document and not others; "all" for all documents of the index.
             balance: the hits' share of the score, 0 to 1; None: 0.3.
             counter: of `max_tokens`; None: the index's.
 

@@ -9,13 +9,15 @@ in a small collection and in a large one. Where the best words stand out by less
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.document import Document
+from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.options import check_number
 from chunkcore.retrieval.assembly import check_limits, with_source
@@ -27,7 +29,7 @@ from chunkcore.tokens import TokenCounter
 
 BALANCE = 0.3
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
-Scope = Literal["hits", "all"]
+Scope = Literal["hits", "text", "all"]
 Rank = int
 
 
@@ -44,6 +46,44 @@ def kept_alone(
     texts = [hit.text or with_source(hit, documents).text for _, hit in ranked]
     reached = np.cumsum(counter.count_many(texts))
     return [(rank, hit) for rank, hit in alone if reached[rank - 1] <= budget]
+
+
+class HitText:
+    """The text that hits cover: where only that may be returned, pieces are cut to it."""
+
+    def __init__(self, hits: Iterable[Retrieved], documents: Mapping[str, Document]) -> None:
+        places = sorted((hit.document_id, span) for hit in hits for span in hit.spans)
+        self._documents = documents
+        self._spans = {name: _merged(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
+
+    def cut(self, piece: Retrieved) -> Retrieved | None:
+        """What the hits cover of the piece; None if that is nothing but white space."""
+        spans = [
+            Span(max(span.start, other.start), min(span.end, other.end))
+            for span in piece.spans
+            for other in self._spans.get(piece.document_id, ())
+            if max(span.start, other.start) < min(span.end, other.end)
+        ]
+        if tuple(spans) == piece.spans:
+            return piece
+        text = " ".join(span.slice(self._documents[piece.document_id].text) for span in spans)
+        return replace(piece, spans=tuple(spans), text=text) if text.strip() else None
+
+    def joins(self, one: Retrieved, other: Retrieved) -> bool:
+        """Whether the hits cover what stands between two pieces of one document, too."""
+        start, end = one.spans[-1].end, other.spans[0].start
+        return any(span.start <= start and end <= span.end for span in self._spans[one.document_id])
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Ascending spans as disjoint ones that do not touch."""
+    merged: list[Span] = []
+    for span in spans:
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
+        else:
+            merged.append(span)
+    return merged
 
 
 class UnitPlaces:
@@ -113,11 +153,19 @@ def _divided(scores: Scores) -> Scores:
     return scores / best if best > 0 else np.zeros(len(scores))
 
 
-def check_behind(question: str, words: str, balance: float, max_tokens: int, k: int | None) -> None:
-    """Raises `OptionError`: an argument of `behind` is out of range."""
+def check_behind(
+    question: str, hits: Iterable[Retrieved], words: str, balance: float, max_tokens: int, k: int | None
+) -> list[Retrieved]:
+    """The hits. Raises `OptionError`: an argument of `behind` is out of range."""
     if not isinstance(question, str):
         raise OptionError(f"behind takes one question as a string, got {type(question).__name__}")
-    if words not in ("hits", "all"):
-        raise OptionError(f'words is "hits" (the documents of the hits) or "all", got {words!r}')
+    if words not in ("hits", "text", "all"):
+        raise OptionError(
+            f'words is "hits" (the documents of the hits), "text" (the hits\' own text) or "all", got {words!r}'
+        )
     check_number("balance", balance, 0, 1, whole=False)
     check_limits(k, max_tokens)
+    pieces = list(hits) if isinstance(hits, Iterable) else [hits]
+    if wrong := [piece for piece in pieces if not isinstance(piece, Retrieved)]:
+        raise OptionError(f"hits are Retrieved, best first; got {type(wrong[0]).__name__}")
+    return pieces

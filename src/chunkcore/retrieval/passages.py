@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
@@ -23,7 +24,7 @@ from chunkcore.retrieval.assembly import (
     without_table_header,
 )
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
-from chunkcore.retrieval.behind import BALANCE, Scope, UnitPlaces, check_behind, kept_alone, word_shares
+from chunkcore.retrieval.behind import BALANCE, HitText, Scope, UnitPlaces, check_behind, kept_alone, word_shares
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.search import best_of
@@ -216,20 +217,28 @@ class WindowIndex(PassageIndex):
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
         balance = BALANCE if balance is None else balance
-        check_behind(question, words, balance, max_tokens, k)
+        hits = check_behind(question, hits, words, balance, max_tokens, k)
         tokens = get_counter(self.counter if counter is None else counter)
         ranked = list(enumerate(hits, start=1))
-        placed = [(rank, hit) for rank, hit in ranked if self._places.covered(hit)]
-        alone = [(rank, hit) for rank, hit in ranked if not self._places.covered(hit)]
+        placed = [
+            (rank, hit)
+            for rank, hit in ranked
+            if self._places.covered(hit) and (words != "text" or hit.document_id in self.sources)
+        ]
+        alone = [one for one in ranked if one not in placed]
         alone = kept_alone(ranked, alone, max_tokens, self.sources, tokens)
         left = max_tokens - sum(tokens.count(hit.text) for _, hit in alone)
         passages: list[Retrieved] = []
         if left > 0 and (placed or words == "all"):
             scores = (1 - balance) * word_shares(self.word_scores(question))
             scores += balance * self._places.worth(placed, len(ranked))
-            if words == "hits":
+            if words != "all":
                 scores[~self._places.within({hit.document_id for _, hit in placed})] = -math.inf
-            passages = list(self.assembled(scores, None, left, tokens))
+            shown = None
+            if words == "text":
+                shown = HitText([hit for _, hit in placed], self.sources)
+                scores[~self._shown(np.flatnonzero(np.isfinite(scores)), shown)] = -math.inf
+            passages = list(self.assembled(scores, None, left, tokens, shown))
         for rank, hit in alone:
             passages.insert(rank - 1, hit)
         return RankedList(passages[:k])
@@ -250,14 +259,28 @@ class WindowIndex(PassageIndex):
         """Whether the index can tell units apart for this question: by vectors, or by a word that a unit has."""
         return self._dense is not None or self._lexical.knows(query)
 
-    def assembled(self, scores: Scores, k: int | None, budget: int, counter: TokenCounter) -> RankedList:
-        """The passages of the best units; a unit of the score -inf is none of them."""
+    def _shown(self, units: Numbers, shown: HitText) -> NDArray[np.bool_]:
+        """Whether each unit of the index is one of these that hits cover, in part at least."""
+        inside = np.zeros(len(self.units), dtype=np.bool_)
+        pieces = self._pieces(units, np.zeros(len(units)))
+        inside[units] = [shown.cut(piece) is not None for piece in pieces]
+        return inside
+
+    def assembled(
+        self, scores: Scores, k: int | None, budget: int, counter: TokenCounter, shown: HitText | None = None
+    ) -> RankedList:
+        """The passages of the best units; a unit of the score -inf is none of them.
+
+        With `shown`, a passage has no other text.
+        """
         best = float(scores.max(initial=0.0))
         most = int(np.isfinite(scores).sum())
         count = min(8 + int(1.25 * budget / self._mean_tokens), most)
         while True:
             units = self.units.with_gaps(scores, count)
             pieces = self._pieces(units, scores[units])
+            if shown is not None:
+                pieces = [piece for piece in map(shown.cut, pieces) if piece is not None]
             sizes = counter.count_many([piece.text for piece in pieces])
             if count >= most or sizes.sum() > budget:
                 break
@@ -267,8 +290,12 @@ class WindowIndex(PassageIndex):
             bool(other == unit + 1 and same)
             for (unit, other), same in zip(pairwise(units.tolist()), documents[1:] == documents[:-1], strict=True)
         ]
+        if shown is not None:
+            joined = [
+                near and shown.joins(one, other) for near, (one, other) in zip(joined, pairwise(pieces), strict=True)
+            ]
         row = Row(pieces, joined, sizes, _LEAST * best if best > 0 else -math.inf)
-        headers = self._headers(units)
+        headers = self._headers(units) if shown is None else {}
         reserved = min(
             (counter.count(header.slice(self.sources[name].text)) for (name, _), header in headers.items()), default=0
         )

@@ -90,7 +90,8 @@ class ChunkcorePassageRanker(Indexed):
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
         words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
-            "all": of any document of the index.
+            "text": passages have no text but the hits', where a filter lets through some chunks of a document and not
+            others. "all": passages are of any document of the index.
         balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' contents.
         k: the most passages.
