@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import pickle
 import random
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -542,6 +545,87 @@ def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None
     ] == [expected] * 3
     with pytest.raises(ValueError, match="nothing"):
         langchain.IndexRetriever(str(tmp_path / "nothing"))
+
+
+@every
+def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp_path: Any) -> None:
+    """An old text, or one that was deleted, is not answered from a copy."""
+    framework = FRAMEWORKS[name]
+    source = Document("code.md", "The door is blue. The old code is 1234. Rain falls.")
+    folder = tmp_path / "index"
+    index_of_one = get_retriever("passages:lexical").index(chunk_corpus([source], "sentence:size=50"))
+    index_of_one.save(folder)
+    hits = [framework.document("The door is blue.", "code.md", {"source_id": "code.md"})]
+    retrievers = {
+        "LangChain": lambda: langchain_passages(hits, "", index=folder).invoke,
+        "LlamaIndex": lambda: partial(llama_ask, llamaindex.PassagePostprocessor(index=folder), hits),
+        "Haystack": lambda: partial(haystack_ask, haystack.ChunkcorePassageRanker(str(folder)), hits),
+    }
+    ask = retrievers[name]()
+    assert ["1234" in framework.text(passage) for passage in ask("code")] == [True]
+    index_of_one.update([replace(source, text=source.text.replace("old code is 1234", "new code is 5678"))]).save(
+        folder
+    )
+    assert ["5678" in framework.text(passage) for passage in ask("code")] == [True]
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ValueError, match="holds no index"):
+        ask("code")
+
+
+def llama_ask(processor: Any, hits: list[Any], question: str) -> list[Any]:
+    return processor.postprocess_nodes([NodeWithScore(node=hit) for hit in hits], query_str=question)
+
+
+def haystack_ask(ranker: Any, hits: list[Any], question: str) -> list[Any]:
+    return ranker.run(question, hits)["documents"]
+
+
+@every
+def test_an_index_that_was_updated_says_so_where_it_still_answers(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    source = Document("tea.md", "Tea is hot. Rain falls, and no crow sings.")
+    index = get_retriever("passages:lexical").index(chunk_corpus([source], "sentence:size=50"))
+    index.update([replace(source, text="Tea is mild. Rain falls, and no crow sings.")])
+    hits = [framework.document("Rain falls, and no crow sings.", "tea.md", {"source_id": "tea.md"})]
+    with pytest.warns(PassageWarning, match="this index was updated"):
+        framework.behind(hits, "tea", index=index)
+
+
+def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
+    INDEX.save(tmp_path)
+    hit = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0]
+    compressor = langchain.PassageCompressor(index=tmp_path, max_tokens=99)
+    expected = compressor.compress_documents([hit], "tea")
+    assert pickle.loads(pickle.dumps(compressor)).compress_documents([hit], "tea") == expected
+    node = NodeWithScore(node=llamaindex_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0])
+    for row in (llamaindex.IndexRetriever(tmp_path), haystack.ChunkcoreIndexRetriever(str(tmp_path))):
+        for other in (pickle.loads(pickle.dumps(row)), copy.deepcopy(row)):
+            ask = getattr(other, "retrieve", None) or other.run
+            assert ask("tea")
+    ranker = haystack.ChunkcorePassageRanker(index=str(tmp_path))
+    ranker.warm_up()
+    assert copy.deepcopy(ranker).run("tea", haystack_cut("ann/doc0.md", TEXTS["ann/doc0.md"]))["documents"]
+    assert pickle.loads(pickle.dumps(llamaindex.PassagePostprocessor(index=tmp_path))).postprocess_nodes(
+        [node], query_str="tea"
+    )
+    tea = Document("tea.md", "Tea is hot. It boils.")
+    copied = compressor.model_copy(update={"index": None, "documents": [tea]})
+    (passage,) = copied.compress_documents(
+        [LangChainDocument(page_content="Tea is hot.", metadata={"source": "tea.md"})], ""
+    )
+    assert passage.page_content == tea.text
+
+
+def test_filters_that_an_index_cannot_obey_are_refused() -> None:
+    """The index knows documents' metadata, not a store's own fields."""
+    retriever = haystack.ChunkcoreIndexRetriever(INDEX)
+    by_id = {"field": "id", "operator": "!=", "value": "ann/doc0.md"}
+    for filters in (by_id, {"operator": "AND", "conditions": [by_id]}):
+        with pytest.raises(ValueError, match="filters are on metadata"):
+            retriever.run("tea", filters)
+    wrong: Any = {"tenant": "ann"}
+    with pytest.raises(ValueError, match="filters are MetadataFilters, got dict"):
+        llamaindex.IndexRetriever(INDEX, filters=wrong)
 
 
 def test_an_index_alone_shows_no_document_that_a_filter_excludes() -> None:

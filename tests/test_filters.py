@@ -112,3 +112,11 @@ def test_without_a_limit_it_returns_ten_at_most(spec: str) -> None:
     documents = [Document(f"d{number}", f"A fox naps {number}.") for number in range(30)]
     index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=8"), TextVectors(FakeEmbedder()))
     assert len(index.retrieve("fox")) == 10
+
+
+def test_ids_may_be_an_iterator() -> None:
+    index = get_retriever("bm25").index(
+        chunk_corpus([Document("a", "Tea is hot."), Document("b", "Tea is mild.")], "sentence:size=50")
+    )
+    assert [piece.document_id for piece in index.retrieve("tea", where=iter(["b"]))] == ["b"]
+    assert [piece.document_id for piece in index.retrieve("tea", where="b")] == ["b"]

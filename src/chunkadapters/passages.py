@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
+from threading import Lock
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
+from typing_extensions import Self
 
 from chunkadapters.functions import counter_of
 from chunkadapters.hits import DocumentNames, Hit
@@ -20,6 +22,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.retrieval.behind import Scope
+from chunkcore.retrieval.saved import manifest_stamp
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -133,7 +136,7 @@ class Passage:
 
 
 class LocalIndex:
-    """An index on this machine, and where hits stand in its documents.
+    """An index on this machine. A folder is opened again when a newer index has been saved into it.
 
     Args:
         index: the folder of a saved index, or an index.
@@ -149,17 +152,50 @@ class LocalIndex:
             raise OptionError("give either an index (its folder, or an index) or documents")
         if documents is not None:
             index = get_retriever("passages:lexical").index(chunk_corpus(list(documents), UNITS))
-        elif isinstance(index, str | Path):
-            from chunkcore import load_index
+        self._folder = Path(index) if isinstance(index, str | Path) else None
+        self._stamp: list[int] = []
+        self._lock = Lock()
+        if self._folder is None:
+            self._opened = OpenedIndex(index)
+        else:
+            _ = self.opened
 
-            index = load_index(index)
+    @property
+    def opened(self) -> OpenedIndex:
+        """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
+        if self._folder is None:
+            return self._opened
+        from chunkcore import load_index
+
+        with self._lock:
+            stamp = manifest_stamp(self._folder)
+            if stamp != self._stamp or not stamp:
+                self._opened, self._stamp = OpenedIndex(load_index(self._folder)), stamp
+            return self._opened
+
+    def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
+        """See `OpenedIndex.passages`."""
+        return self.opened.passages(question, limits, where)
+
+    def behind(self, question: str, hits: Sequence[Hit], options: PassageOptions) -> list[Passage]:
+        """See `OpenedIndex.behind`."""
+        return self.opened.behind(question, hits, options)
+
+    def __deepcopy__(self, memo: Any) -> LocalIndex:
+        return self  # nothing in it changes but what was warned of
+
+    def __reduce__(self) -> Any:
+        return LocalIndex, (self._opened.index if self._folder is None else self._folder,)
+
+
+class OpenedIndex:
+    """An index, and where hits stand in its documents. Raises `OptionError`: it is no index."""
+
+    def __init__(self, index: Any) -> None:
         if not isinstance(index, Index):
             raise OptionError(f"index is a saved index's folder or an index, got {type(index).__name__}")
         self.index = index
         self._warned: set[str] = set()
-
-    def __deepcopy__(self, memo: Any) -> LocalIndex:
-        return self  # nothing in it changes but what was warned of
 
     @cached_property
     def documents(self) -> dict[str, Document]:
@@ -227,13 +263,21 @@ class LocalIndex:
 
     def _warn(self, hits: Sequence[Hit], unplaced: Sequence[int], textless: Sequence[int]) -> None:
         changed = sorted(self._places.changed - self._warned)
+        if self.index.superseded and "superseded" not in self._warned:
+            self._warned.add("superseded")
+            warnings.warn(
+                "this index was updated, and the passages are of its old texts: make the retriever again with what "
+                "update or delete returned, or with a folder, which is opened again after each save",
+                PassageWarning,
+                stacklevel=5,
+            )
         if changed:
             self._warned.update(changed)
             warnings.warn(
                 f"{len(changed)} documents have changed since they were indexed, such as {changed[0]!r}: their hits "
-                "stay as they are. Update the index: index.update(documents)",
+                "stay as they are. Save the index anew: index.update(documents).save(folder)",
                 PassageWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         lost = [number for number in unplaced if number not in textless and not hits[number].derived]
         if lost and not changed and "" not in self._warned:
@@ -242,7 +286,7 @@ class LocalIndex:
                 f"{len(unplaced)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
                 f"{hits[lost[0]].text[:40]!r}: index the documents that the retriever searches",
                 PassageWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -318,12 +362,13 @@ class HitPlaces:
     def _aligner(self, document_id: str) -> Any:
         from chunkcore.evaluation.alignment import Aligner
 
-        if document_id not in self._aligners:
+        aligner = self._aligners.get(document_id)
+        if aligner is None:
             if len(self._aligners) >= _ALIGNERS:
-                self._aligners.clear()
+                self._aligners.clear()  # another thread may hold one of them
             documents = [self._documents[document_id]] if document_id else self._documents.values()
-            self._aligners[document_id] = Aligner(documents)
-        return self._aligners[document_id]
+            aligner = self._aligners[document_id] = Aligner(documents)
+        return aligner
 
 
 class IndexFields(BaseModel):
@@ -346,6 +391,15 @@ class IndexFields(BaseModel):
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
         self._local = LocalIndex(self.index, None if self.documents is None else type(self).to_core(self.documents))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, which opens another index or other documents if `update` has some."""
+        if update and update.keys() & {"index", "documents"}:
+            update = {"index": None, "documents": None, **update}
+        copied = super().model_copy(update=update, deep=deep)
+        if update and "index" in update:
+            copied.model_post_init(None)
+        return copied
 
 
 def core_documents(documents: Any, kind: type[D], framework: str, to_core: Callable[[D], Document]) -> list[Document]:

@@ -65,8 +65,9 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
     ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit that is in no
     document of the index stays as it is, at its rank.
 
-    The index is a copy of the texts: after a document has changed, update it (``index.update(documents)``). A hit whose
-    text its document no longer has shows the change; a warning says so, and the document's text is not used.
+    The index is a copy of the texts: after documents have changed, save it anew
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A hit whose text its
+    document no longer has shows the change; a warning says so, and the document's text is not used.
 
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.

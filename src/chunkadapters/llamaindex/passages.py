@@ -79,8 +79,9 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
     ``pages`` where the document has pages, and a score, comparable within one answer. A node that is in no document of
     the index, such as an image or a summary, stays as it is, at its rank.
 
-    The index is a copy of the texts: after a document has changed, update it (``index.update(documents)``). A node
-    whose text its document no longer has shows the change; a warning says so, and the document's text is not used.
+    The index is a copy of the texts: after documents have changed, save it anew
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A node whose text its
+    document no longer has shows the change; a warning says so, and the document's text is not used.
 
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
@@ -206,6 +207,8 @@ class IndexRetriever(BaseRetriever):
         **options: Any,
     ) -> None:
         super().__init__(callback_manager=callback_manager)
+        if filters is not None and not isinstance(filters, MetadataFilters):
+            raise OptionError(f"filters are MetadataFilters, got {type(filters).__name__}")
         self.filters = filters
         self.options = Limits(**options)
         self._local = LocalIndex(index, None if documents is None else _core_documents(documents))

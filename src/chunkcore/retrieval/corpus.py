@@ -242,9 +242,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             allowed = [bool(where(data)) for data in metadata]
         elif isinstance(where, Mapping):
             allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
-        elif isinstance(where, str) or (isinstance(where, Iterable) and all(isinstance(name, str) for name in where)):
-            wanted_names = {where} if isinstance(where, str) else set(where)
-            allowed = [name in wanted_names for name in names]
+        elif (chosen := _ids(where)) is not None:
+            allowed = [name in chosen for name in names]
         else:
             raise OptionError(
                 "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
@@ -494,3 +493,9 @@ def segment_texts(chunk: Chunk) -> list[str]:
 
     before = f"{chunk.context}\n" if chunk.context else ""
     return [before + separator.join(map(text_of, parts)) for parts in chunk.segments]
+
+
+def _ids(where: object) -> set[str] | None:
+    """The ids of a filter, which may be an iterator; None if it is none of ids."""
+    names = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
+    return set(names) if all(isinstance(name, str) for name in names) else None

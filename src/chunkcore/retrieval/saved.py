@@ -17,7 +17,7 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -144,6 +144,15 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     if manifest.pop("checksum", None) != _checksum(manifest):
         raise _damaged(file)
     return manifest
+
+
+def manifest_stamp(folder: Path | str) -> list[int]:
+    """What changes whenever an index is saved into the folder; [] if there is none."""
+    try:
+        state = (Path(folder) / MANIFEST).stat()
+    except OSError:
+        return []
+    return [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
 
 
 def updated(index: Savable, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Any:
@@ -448,7 +457,7 @@ class OpenedFolder:
             special=special,
             postings=postings,
             fingerprint=self.manifest["fingerprint"],
-            chunker=None if chunker is None else (lambda: get_chunker(chunker)),
+            chunker=None if chunker is None else partial(get_chunker, chunker),
         )
 
     def _names(self, prefix: str) -> list[str]:

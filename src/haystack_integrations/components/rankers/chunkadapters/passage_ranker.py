@@ -25,6 +25,9 @@ def _core_document(document: Document) -> CoreDocument:
     return CoreDocument(document.id, document.content or "", document.meta, page_marks(document.meta))
 
 
+_opening = Lock()  # of all components: they are copied and pickled
+
+
 class Indexed(Serialized):
     """A component with a local index, which is opened once, by `warm_up` or the first run."""
 
@@ -34,11 +37,10 @@ class Indexed(Serialized):
         self.index, self.documents = index, documents
         self.options: Any = options
         self._opened: LocalIndex | None = None
-        self._lock = Lock()
 
     @property
     def local_index(self) -> LocalIndex:
-        with self._lock:
+        with _opening:
             if self._opened is None:
                 documents = self.documents
                 rows = None if documents is None else core_documents(documents, Document, "Haystack", _core_document)
@@ -81,8 +83,9 @@ class ChunkcorePassageRanker(Indexed):
     hit's other metadata, ``pages`` where the source has pages, and a score, comparable within one answer. A document
     that is in no document of the index, such as a summary or an image, stays as it is, at its rank.
 
-    The index is a copy of the texts: after a document has changed, update it (``index.update(documents)``). A hit whose
-    text its document no longer has shows the change; a warning says so, and the document's text is not used.
+    The index is a copy of the texts: after documents have changed, save it anew
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A hit whose text its
+    document no longer has shows the change; a warning says so, and the document's text is not used.
 
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages. It

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from haystack import Document, component
 from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.passages import Limits
+from chunkcore.errors import OptionError
 from haystack_integrations.components.rankers.chunkadapters.passage_ranker import Indexed, passage_documents
+
+_NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
+
+
+def _check_fields(condition: Any) -> None:
+    """Raise `OptionError`: a filter on a document's own fields, which the index's documents do not have."""
+    if isinstance(condition, Mapping):
+        if (field := condition.get("field")) in _NO_METADATA:
+            raise OptionError(f"filters are on metadata, such as meta.level; got the field {field!r}")
+        for part in condition.get("conditions") or ():
+            _check_fields(part)
 
 
 @component
@@ -27,7 +40,7 @@ class ChunkcoreIndexRetriever(Indexed):
         max_tokens, k, counter: see `ChunkcorePassageRanker`.
 
     Raises:
-        ValueError: an option is out of range, or there is no index.
+        ValueError: an option is out of range, there is no index, or a filter is not on metadata.
 
     >>> retriever = ChunkcoreIndexRetriever(documents=[Document(content="Tea is hot.", meta={"level": 1})])
     >>> allowed = {"field": "meta.level", "operator": "<", "value": 1}
@@ -54,6 +67,7 @@ class ChunkcoreIndexRetriever(Indexed):
     def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
         """Search. Returns ``{"documents": passages}``, best first."""
         chosen = filters or self.filters
+        _check_fields(chosen)
 
         def allowed(metadata: Mapping[str, Any]) -> bool:
             return document_matches_filter(chosen or {}, Document(content="", meta=dict(metadata)))
