@@ -352,6 +352,28 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
     assert "is no saved index and not empty" in capfd.readouterr().err
 
 
+def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):
+    """Else its copies of the texts would be answered, of deleted documents, too."""
+    for _ in range(3):
+        main(["index", str(docs), "-o", str(docs / "sub" / "index")])
+    assert {document.id for document in load_index(docs / "sub" / "index").corpus.documents} == {
+        document.id for document in index_files(docs, None).index.corpus.documents
+    }
+    assert "manifest.json" not in {document.id.rpartition("/")[2] for document in documents.load_documents(docs)}
+
+
+def test_each_unread_file_has_its_own_reason_at_every_search(tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "tea.txt").write_text("Tea is hot.")
+    for name in ("one.txt", "two.txt"):
+        (folder / name).symlink_to("/etc/hostname")
+    with pytest.warns(UserWarning, match="one.txt"):
+        first, second = (index_files(folder, tmp_path / "kept").unread for _ in range(2))
+    assert first == second
+    assert first.keys() == {"one.txt", "two.txt"}
+
+
 def test_an_index_with_vectors_embeds_only_what_changed(docs, tmp_path):
     model = FakeEmbedder()
     index_files(docs, tmp_path / "i", retriever="passages", embedder=model)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
 CHECKSUMS = "checksums.json"  # of a benchmark that we wrote
 ANSWERS = "answers.jsonl"
+_INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder of data
 
 
 # The files of one output: it is there if all of the first are; the others are optional.
@@ -35,3 +37,12 @@ def written_names(names: set[str]) -> Iterator[str]:
     for stem, telling, others in outputs:
         if all(stem + name in names for name in telling):
             yield from (stem + name for name in (*telling, *others) if stem + name in names)
+
+
+def is_saved_index(files: Collection[str], folders: Collection[str]) -> bool:
+    """Whether a folder with these files and folders, which end in a slash, is a saved index.
+
+    >>> is_saved_index({"manifest.json"}, ["docs/index/data-0123456789abcdef/"]), is_saved_index({"manifest.json"}, [])
+    (True, False)
+    """
+    return files == {"manifest.json"} and bool(folders) and all(_INDEX_DATA.search(name) for name in folders)

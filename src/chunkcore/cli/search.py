@@ -123,6 +123,7 @@ def serve(
     """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
 
     The tool `search` takes question, max_tokens and where; the resource span://... reads a span with its surroundings.
+    Both read every document of the index, as it was when the server started: start it again after changes.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
     from chunkcore.scale.tool_server import tool_server

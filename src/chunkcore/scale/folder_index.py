@@ -185,7 +185,7 @@ def _documents(docs: Path, kept: set[str], changed: set[str], unread: dict[str, 
         return load_documents(docs, leave_out=[docs / name for name in kept], unread=unread)
     except DataError as error:  # none of the changed files is a document
         reasons = str(error).partition("; ")[2]
-        unread.update(dict.fromkeys(changed, reasons))
+        unread.update(dict.fromkeys(changed - unread.keys(), reasons))
         warnings.warn(f"left out of {docs}: {reasons}", stacklevel=3)
         return []
 

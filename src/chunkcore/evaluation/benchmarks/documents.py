@@ -13,7 +13,7 @@ from typing import Any
 from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, echo
 from chunkcore.files import NoTextError, json_lines, unreadable
-from chunkcore.outputs import written_names
+from chunkcore.outputs import is_saved_index, written_names
 from chunkcore.reading import FileNotes, read_file
 
 Row = tuple[str, Mapping[str, Any]]
@@ -126,11 +126,11 @@ def _from_folder(
         for note in reading.notes:
             left_out.notes.add(note, name)
         documents.append(reading.document)
+    if unread is not None:
+        unread.update(left_out.reasons)
     if not documents:
         raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
     left_out.tell(root)
-    if unread is not None:
-        unread.update(left_out.reasons)
     return documents
 
 
@@ -188,10 +188,10 @@ def _raise(path: Path, error: OSError) -> None:
 class FolderWalk:
     """Every regular file below a folder, sorted: its relative path, and its path.
 
-    Skipped are names with a leading dot, devices, pipes and sockets, and files that chunkcore wrote, which `written`
-    lists after the walk. Links to files are given as they are: `open_file` refuses those that leave the folder. Links
-    to folders are skipped, but with `follow_links` entered once each. Memory grows with the largest single folder
-    (about 100 bytes a name), not with the number of files. `on_error` gets each folder that cannot be listed; the
+    Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote,
+    which `written` lists after the walk. Links to files are given as they are: `open_file` refuses those that leave the
+    folder. Links to folders are skipped, but with `follow_links` entered once each. Memory grows with the largest
+    single folder (about 100 bytes a name), not with the number of files. `on_error` gets each folder that cannot be listed; the
     default raises `DataError`.
     """
 
@@ -231,6 +231,9 @@ class FolderWalk:
                         files.add(entry.name)
         except OSError as error:
             self._on_error(self.root / folder, error)
+        if folder and is_saved_index(files, folders):
+            self.written.append(self.root / folder / "manifest.json")
+            return iter(())
         written = set(written_names(files))
         self.written.extend(self.root / folder / name for name in sorted(written))
         return iter(sorted([*folders, *(folder + name for name in files - written)], key=as_utf8))
