@@ -191,8 +191,8 @@ class FolderWalk:
     Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote,
     which `written` lists after the walk. Links to files are given as they are: `open_file` refuses those that leave the
     folder. Links to folders are skipped, but with `follow_links` entered once each. Memory grows with the largest
-    single folder (about 100 bytes a name), not with the number of files. `on_error` gets each folder that cannot be listed; the
-    default raises `DataError`.
+    single folder (about 100 bytes a name), not with the number of files. `on_error` gets each folder that
+    cannot be listed; the default raises `DataError`.
     """
 
     def __init__(
