@@ -113,7 +113,7 @@ def test_a_real_model_answers_and_judges() -> None:
     (report,) = run_experiment(asked, [Recursive(size=60)], FakeEmbedder(), measures=measures_at((2,)))
     assert report.run is not None
     with served() as url:
-        llm = CachedLLM(get_llm(f"openai:{MODEL}@{url}#max_tokens=60&timeout=300&tries=1&concurrency=1"))
+        llm = CachedLLM(get_llm(f"openai:{MODEL}@{url}#max_tokens=160&timeout=300&tries=1&concurrency=1"))
         found = answer_questions(asked, report.run, llm, 2, retries=0)
         scored = score_answers(asked, found, ["SquadF1", "Relevancy"], judge=llm, retries=0)
         calls = llm.usage.calls

@@ -55,6 +55,6 @@ def test_further_measures_are_scored_as_deep_as_they_say() -> None:
         FakeEmbedder(),
         measures=[*measures_at([2]), "nDCG@30", "MRR", "HitRate@80tok"],
     )
-    assert [str(measure) for measure in report.scores][-3:] == ["nDCG@30", "MRR", "HitRate@80tok"]
+    assert [str(measure) for measure in report.scores][-3:] == ["nDCG@30[token]", "MRR", "HitRate@80tok"]
     assert report.retrieved_tokens["80tok"].min() >= 78  # a token may be cut off at the end
     assert report.retrieved_tokens[30].min() > 80

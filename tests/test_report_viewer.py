@@ -162,14 +162,14 @@ def test_how_a_piece_was_located_and_what_was_not_located_arrive():
             "q2": [
                 Retrieved("a", (Span(0, 17),), 0.5, "the  valve is red", match="fuzzy", certainty=0.874),
                 Retrieved("", (), 0.4, "No such text\x00 " * 60, match="unlocated", certainty=0.0),
-                Retrieved("elsewhere", (Span(0, 5),), float("nan"), "Words", match="spans"),
+                Retrieved("elsewhere", (Span(0, 5),), 0.3, "Words", match="spans"),
             ]
         },
     )
     shown, (none, hits) = decoded(answers(BENCHMARK, [run], NUMBERS).packs[0])
     assert none == []
     assert [(HOWS[how], sure) for _, _, how, sure in hits] == [("fuzzy", 87), ("unlocated", 0), ("spans", 100)]
-    assert [score for _, score, _, _ in hits] == [0.5, 0.4, None]
+    assert [score for _, score, _, _ in hits] == [0.5, 0.4, 0.3]
     assert shown[0] == (0, 0, [(0, 17)], "the  valve is red"), "what came back differs from what stands there"
     assert shown[1][0] == -1
     assert shown[1][3].startswith("No such text␀ No")

@@ -110,7 +110,7 @@ COMMANDS = {
     "no model": ["questions", "generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}"],
 }
 
-DONE = ("chunk", "chunk dry", "compare", "compare dry", "grids", "stitch", "a model")
+DONE = ("chunk", "chunk dry", "compare", "compare dry", "save runs", "grids", "stitch", "a model")
 CODES = {**dict.fromkeys(DONE, 0), **dict.fromkeys(("validate", "validate json", "verify"), 1)}
 
 

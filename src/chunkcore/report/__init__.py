@@ -13,6 +13,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.report.html import html_report as html_report
     from chunkcore.report.html import plot as plot
     from chunkcore.report.page import ReportPage as ReportPage
+    from chunkcore.report.pasting import snippets as snippets
     from chunkcore.report.records import ReportFiles as ReportFiles
     from chunkcore.report.records import json_report as json_report
     from chunkcore.report.records import markdown_report as markdown_report
@@ -20,4 +21,3 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.report.records import read_reports as read_reports
     from chunkcore.report.records import score_csv as score_csv
     from chunkcore.report.records import write_report as write_report
-    from chunkcore.report.snippets import snippets as snippets

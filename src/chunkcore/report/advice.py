@@ -18,7 +18,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
-from chunkcore.report.snippets import snippets
+from chunkcore.report.pasting import snippets
 from chunkcore.report.tables import FEW, cost_axis, listed
 from chunkcore.tuning import CHOICE, Tuning
 

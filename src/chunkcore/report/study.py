@@ -24,7 +24,7 @@ from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage
-from chunkcore.report.snippets import BEHIND, UNITS
+from chunkcore.report.pasting import BEHIND, UNITS
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
@@ -173,7 +173,7 @@ def compare_systems(
     >>> from chunkcore.datasets import load_dataset
     >>> page = compare_systems(load_dataset("lochmere"), ["sentence:size=50", "recursive"], ["bm25"])
     >>> [report.name for report in page.reports]
-    ['recursive:size=200', 'sentence:size=50']
+    ['recursive:size=200 · passages behind', 'recursive:size=200', 'sentence:size=50']
     """
     settings = settings or StudySettings()
     methods = [get_retriever(spec).name for spec in retrievers]

@@ -105,7 +105,7 @@ def _named(cell: Cell, width: int = _NAME) -> Text:
 def _wrapped(name: str, width: int) -> list[str]:
     """A strategy's name in lines of at most `width`, broken after a colon or a comma if possible.
 
-    >>> _wrapped("cluster_semantic:size=400,overlap=0", 20)
+    >>> _wrapped("cluster_semantic:size=400,overlap=0", 17)
     ['cluster_semantic:', 'size=400,', 'overlap=0']
     """
     lines = [""]

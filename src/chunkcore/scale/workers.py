@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
@@ -267,6 +267,9 @@ def _in_processes(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes:
         try:
             yield from ordered(pool, _cut, batches, _AHEAD * processes)
         except BrokenProcessPool:
+            # Python before 3.12.1 waits for ever for a thread that writes to dead workers; with no reader left it ends.
+            with suppress(AttributeError, OSError):
+                pool._call_queue._reader.close()
             raise ChunkcoreError(_GONE) from None
 
 
