@@ -249,3 +249,19 @@ def test_an_opened_index_outlives_the_next_save(tmp_path: Path) -> None:
     index = load_index(folder, embedder=FakeEmbedder())
     made("passages", DOCUMENTS[:1]).save(folder)
     assert answers(index) == answers(made("passages", DOCUMENTS))
+
+
+def test_no_program_takes_back_what_another_has_saved(tmp_path: Path) -> None:
+    first = get_retriever("passages:lexical").index(chunk_corpus(DOCUMENTS, "sentence:size=6"))
+    first.save(tmp_path / "index")
+    one, other = load_index(tmp_path / "index"), load_index(tmp_path / "index")
+    one.update([Document("one", "Tea is hot.")]).save(tmp_path / "index")
+    late = other.update([Document("other", "Ice is cold.")])
+    with pytest.raises(DataError, match="another index was saved into"):
+        late.save(tmp_path / "index")
+    late.save(tmp_path / "elsewhere")
+    again = load_index(tmp_path / "index").update([Document("other", "Ice is cold.")])
+    again.save(tmp_path / "index")
+    again.update([Document("third", "Rain falls.")]).save(tmp_path / "index")  # its own save is no other's
+    ids = {document.id for document in load_index(tmp_path / "index").corpus.documents}
+    assert {"one", "other", "third"} <= ids

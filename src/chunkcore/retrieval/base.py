@@ -114,6 +114,8 @@ class Index(ABC):
         vectors: of its chunks and queries; None if it uses none.
         norms: arrays that took a pass over the vectors to measure, by name; saved with the index.
         superseded: whether `update` or `delete` has made a newer index of this one.
+        origin: the folder that the index was loaded from or saved into, and the name of its data there.
+        base: the origin of the index that this one updates.
     """
 
     nested: ClassVar[bool] = True
@@ -121,6 +123,8 @@ class Index(ABC):
     vectors: TextVectors | None = None
     norms: Mapping[str, NDArray[Any]] = MappingProxyType({})
     superseded: bool = False
+    origin: tuple[Path, str] | None = None
+    base: tuple[Path, str] | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus

@@ -70,4 +70,6 @@ def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) ->
     """
     opened = OpenedFolder(folder)
     corpus, vectors = opened.read(embedder)
-    return get_retriever(opened.manifest["retriever"]).index(corpus, vectors)
+    index = get_retriever(opened.manifest["retriever"]).index(corpus, vectors)
+    index.origin = opened.folder.resolve(), opened.manifest["data"]
+    return index

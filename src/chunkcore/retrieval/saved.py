@@ -64,6 +64,8 @@ class Savable(Protocol):
     vectors: TextVectors | None
     norms: Mapping[str, NDArray[Any]]
     superseded: bool
+    origin: tuple[Path, str] | None
+    base: tuple[Path, str] | None
 
     @property
     def method(self) -> Method: ...
@@ -79,7 +81,8 @@ def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] |
 
     Raises:
         OptionError: the retriever, chunker or embedder cannot be written down.
-        DataError: the folder holds something else; a document's metadata are no JSON.
+        DataError: the folder holds something else, or a newer index than the one that this index was made of; a
+            document's metadata are no JSON.
         OSError: the disk is full, or the folder cannot be written to.
     """
     root = Path(folder)
@@ -90,6 +93,7 @@ def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] |
     root.mkdir(parents=True, exist_ok=True)
     data = f"data-{secrets.token_hex(8)}"
     with _only_writer(root):
+        _check_base(index, root)
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(index)}
             manifest = _manifest(index, data, files, notes or {})
@@ -103,7 +107,20 @@ def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] |
                 shutil.rmtree(other, ignore_errors=True)
             elif other.suffix == ".part":
                 other.unlink(missing_ok=True)
+        index.origin = root.resolve(), data
+        index.base = index.base and index.origin
     return root
+
+
+def _check_base(index: Savable, root: Path) -> None:
+    """Raise `DataError`: the index is an update of one of this folder, which has got another one meanwhile."""
+    if index.base is None or index.base[0] != root.resolve() or not (root / MANIFEST).exists():
+        return
+    if not _names(root, index.base[1]):
+        raise DataError(
+            f"another index was saved into {root} since the one that was updated: load_index({str(root)!r}), "
+            "update that one and save it, else the other's changes are lost"
+        )
 
 
 def _names(root: Path, data: str) -> bool:
@@ -196,7 +213,9 @@ def _rebuilt(index: Savable, gone: set[str], added: ChunkedCorpus) -> Any:
         new = index.vectors.texts(added)[:] if len(added) else kept[:0]
         vectors = SavedVectors(index.vectors.embedder, corpus, np.concatenate((kept, new) if len(kept) else (new,)))
     index.superseded = True
-    return index.method.index(corpus, vectors)
+    updated_index = index.method.index(corpus, vectors)
+    updated_index.base = index.base or index.origin
+    return updated_index
 
 
 class SavedVectors(TextVectors):

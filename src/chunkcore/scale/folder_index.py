@@ -128,6 +128,7 @@ def index_files(
         index = _updated(earlier[0], documents, kept, by_file=_by_file(docs))
     known = {name: stamp for name, stamp in stamps.items() if name not in unread}
     if folder is not None and (earlier is None or index is not earlier[0] or known != before):
+        index.base = None  # it is of the files as they are, whoever saved meanwhile
         notes = {"root": str(docs.absolute()), "stamps": known}
         try:
             index.save(folder, notes=notes)
