@@ -17,13 +17,12 @@ RUN: dict[str, set[str]] = {
     "docs/guides/arrow.md": {"pyarrow"},
     "docs/guides/embedders.md": {"model"},
     "docs/guides/language_models.md": set(),
-    "docs/guides/production.md": set(),
+    "docs/guides/production.md": {"model"},
     "docs/guides/questions.md": set(),
     "docs/guides/retrievers.md": set(),
     "docs/guides/segments.md": set(),
     "docs/guides/statistics.md": {"reports"},
     "docs/guides/tuning.md": {"any model"},
-    "docs/guides/updates.md": {"model"},
     "docs/reference/alignment.md": set(),
 }
 _PARSER = MarkdownIt("commonmark").enable("table")

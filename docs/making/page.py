@@ -95,28 +95,25 @@ def index_page() -> str:
     size = f"{len(text):,} characters, {_chunker('recursive').token_counter.count(text)} tokens of `cl100k_base`"
     return f"""{_MADE}
 
-# Strategies
+# Chunkers
 
-Every strategy on [one text](sample.md) of {size}, at sizes far smaller than in use. A chunk has one
-colour and one number, also where it has several spans. Text without colour is in no chunk: white space, or markup that
-a strategy leaves out. `chunkcore compare` finds the best strategy for your documents; on five collections it was
-[these](../../evidence/strategies.md).
+Every chunker of the registry `strategies` on [one text](sample.md) of {size}, at sizes far smaller
+than in use. A chunk has one colour and one number, also where it has several spans. Text without colour is in no chunk.
+`chunkcore compare` finds the best chunker for your documents; [measured](../../evidence/strategies.md) on five collections.
 
-![A line for each strategy: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
-
-Strategies by meaning need an embedding model.
+![A line for each chunker: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
 
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
-A strategy is a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files `None` is `null`,
-`False` is `false`. [Sources in full](../../concepts.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
+A chunker is named by a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files `None` is
+`null`, `False` is `false`. [Sources in full](../../concepts.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
 
 ## Shared options
 
 {_shared_items()}
 
 Sizes are in the units of `counter`: a tiktoken encoding (`cl100k_base`, `o200k_base`), `hf:` and a tokenizer,
-`characters`, `words`, `embedder`. [Splitters compared](../../evidence/segmentation.md#sentences).
+`characters`, `words`, `embedder`. [Sentence splitters compared](../../evidence/segmentation.md#sentences).
 """
 
 
@@ -133,7 +130,7 @@ def _family(cls: type[Chunker]) -> str:
 
 
 def _table(title: str, rows: Sequence[str]) -> str:
-    head = "| strategy | what it does | hard maximum |\n|---|---|---|"
+    head = "| chunker | what it does | hard maximum |\n|---|---|---|"
     return "\n".join([f"## {title}", "", head, *rows])
 
 
@@ -153,7 +150,7 @@ def api_page() -> str:
 
 # Public names
 
-All are imported from `chunkcore`; `chunkcore.__version__` is the version. Strategies are reached by name
+All are imported from `chunkcore`; `chunkcore.__version__` is the version. Chunkers are reached by name
 (`get_chunker("recursive:size=200")`); their classes are in `chunkcore.chunkers`. These rooms export more:
 {", ".join(f"`{room}`" for room in sorted(ROOMS))}. Other names may change without
 notice ([releases](releases.md)). `make docs` makes a site of the docstrings.

@@ -68,10 +68,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Complete the navigation: the strategies' pages and the reference of each module."""
     for part in config.nav or []:
         for entry in part.get("Reference", []) if isinstance(part, dict) else []:
-            if isinstance(entry, dict) and "Strategies" in entry:
+            if isinstance(entry, dict) and "Chunkers" in entry:
                 folder = ROOT / "docs" / "reference" / "strategies"
                 names = sorted(path.stem for path in folder.glob("*.md") if path.stem not in ("index", "sample"))
-                entry["Strategies"] += [{name: f"reference/strategies/{name}.md"} for name in names]
+                entry["Chunkers"] += [{name: f"reference/strategies/{name}.md"} for name in names]
             if isinstance(entry, dict) and "Public names" in entry:
                 entry["Public names"] += [{module: path} for module, path, _ in reference()]
     return config

@@ -20,14 +20,14 @@ from chunkcore.tokens import TokenizedText
 @strategies.register("auto")
 @dataclass(frozen=True, kw_only=True)
 class Auto(BlockChunker):
-    r"""Picks a strategy for each document by its length and its format.
+    r"""Picks a chunker for each document by its length and its format.
 
     A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`;
     CSV and TSV files by rows, each chunk with the header (the chunking survey: match the structure).
     The format comes from the metadata, the file name, or the first 20,000 code points: see
     `chunkcore.boundaries.formats.format_of`. HTML and code need the extra ``structure``.
 
-    Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that strategy's own.
+    Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that chunker's own.
 
     >>> chunker = Auto(size=3, counter="words")
     >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]

@@ -30,7 +30,7 @@ class Code(BlockChunker):
     ``structure``.
 
     Attributes:
-        splitter: unused; all strategies over blocks have it.
+        splitter: unused; all chunkers over blocks have it.
         language: the name of a language, or "auto": by the document's metadata (``language``, or a file's name under
             ``file_path``, ``file_name``, ``filename``, ``path``, ``source`` or ``url``), else its id. ".h" files are
             read as C++.

@@ -1,4 +1,4 @@
-"""`Contextual`: any strategy's chunks, each with a model's sentence that situates it."""
+"""`Contextual`: any chunker's chunks, each with a model's sentence that situates it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ and its figures refer to. At most {most} tokens. Answer with a JSON object and n
 @strategies.register("contextual")
 @dataclass(frozen=True, kw_only=True)
 class Contextual(LLMChunker):
-    """The chunks of another strategy, each with a model's sentence that situates it in its document.
+    """The chunks of another chunker, each with a model's sentence that situates it in its document.
 
-    The sentence becomes `Chunk.context`, after the other strategy's context. Context and text are embedded; only the
+    The sentence becomes `Chunk.context`, after the other chunker's context. Context and text are embedded; only the
     text is returned and scored. Each question begins with the document, and the first is asked alone: an endpoint that
     caches prompts reads the document once. Documents over `document_size` are shown in parts, each chunk with the part
     in which it begins. Without a valid answer a chunk has no sentence, and its metadata have `fallback`.
 
     Attributes:
-        chunker: the other strategy, as an object or as a string: ``contextual:chunker="recursive:size=100",...``.
+        chunker: the other chunker, as an object or as a string: ``contextual:chunker="recursive:size=100",...``.
         context_size: the most tokens of a sentence, in the counter's unit.
         document_size: how much of the document the model is shown, in the counter's unit.
-        counter: of `context_size`, `document_size` and `Chunk.token_count`; the other strategy's sizes have its own.
+        counter: of `context_size`, `document_size` and `Chunk.token_count`; the other chunker's sizes have its own.
 
     Cost: one call a chunk, as many at once as the model takes. A document of n tokens in m chunks takes m · min(n,
     document_size) input tokens, mostly from the endpoint's cache if it has one. `estimate` assumes sentences of 25
@@ -69,7 +69,7 @@ class Contextual(LLMChunker):
 
     @property
     def hard_maximum(self) -> int | None:
-        """The other strategy's, if both count alike."""
+        """The other chunker's, if both count alike."""
         return self.inner.hard_maximum if self.inner.counter == self.counter else None
 
     def _with_llm(self, llm: LLM) -> Contextual:
