@@ -35,7 +35,6 @@ from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import answer_question, references_of
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
-from chunkcore.evaluation.measures.answers import faithfulness_question, relevancy_question
 from chunkcore.models.llm import CachedLLM, CallableLLM
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder, ScriptedLLM
