@@ -99,14 +99,15 @@ def index_page() -> str:
 
 Every chunker of the registry `strategies` on [one text](sample.md) of {size}, at sizes far smaller
 than in use. A chunk has one colour and one number, also where it has several spans. Text without colour is in no chunk.
-`chunkcore compare` finds the best chunker for your documents; [measured](../../evidence/strategies.md) on five collections.
+`chunkcore compare` finds the best chunker for your documents; it was
+[measured](../../evidence/strategies.md) on five collections.
 
 ![A line for each chunker: the sample from left to right, its chunks in colour](../../images/strategies/overview.svg)
 
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
-A chunker is named by a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files `None` is
-`null`, `False` is `false`. [Sources in full](../../concepts.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
+A chunker is named by a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files
+`None` is `null`, `False` is `false`. [Sources in full](../../concepts.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
 
 ## Shared options
 

@@ -195,7 +195,7 @@ SHOWN = {
     ),
     "recursive": Shown(
         "recursive:size=60",
-        "you start: it needs no model, and at 50 to 200 tokens few strategies beat it.",
+        "you start: it needs no model, and at 50 to 200 tokens few chunkers beat it.",
         "blank lines first, then lines, then words; neighbours merge up to 60 tokens.",
         "LangChain's RecursiveCharacterTextSplitter",
         variants=(Variant("recursive:size=60,overlap=25", "with an overlap, where whole pieces allow one."),),
