@@ -107,7 +107,8 @@ than in use. A chunk has one colour and one number, also where it has several sp
 {_BLANK.join(_table(title, rows) for title, rows in families.items())}
 
 A chunker is named by a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files
-`None` is `null`, `False` is `false`. [Sources in full](../../concepts.md#sources). [Your own](../../../CONTRIBUTING.md#add-a-strategy).
+`None` is `null`, `False` is `false`. [Sources in full](../../concepts.md#sources).
+[Your own](../../../CONTRIBUTING.md#add-a-strategy).
 
 ## Shared options
 
