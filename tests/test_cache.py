@@ -430,3 +430,15 @@ def test_the_command_says_how_large_the_cache_is_prunes_and_clears_it(path, caps
     assert "0 vectors, 0 answers" in said("clear")
     assert main(["cache", "prune", "small"]) == 2
     assert "SIZE is a number and B, KB, MB or GB, such as 500MB; got 'small'" in capsys.readouterr().err
+
+
+def test_a_limit_of_the_file_is_not_negative(tmp_path):
+    with pytest.raises(OptionError, match="max_bytes is at least 0"):
+        EmbeddingCache(tmp_path / "cache.sqlite", max_bytes=-1)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "cache.sqlite")
+    with pytest.warns(cache_module.CacheWarning, match="it is a pipe"):
+        EmbeddingCache(tmp_path / "cache.sqlite")

@@ -73,7 +73,7 @@ class Cache:
         wait_seconds: how long to wait for another process that writes.
         max_bytes: of the file; past it, the entries that were not used for the longest time are removed.
 
-    Raises `OptionError`: the file is not a cache.
+    Raises `OptionError`: the file is not a cache, or a limit is negative.
 
     Attributes:
         kind: the entries that this class reads and writes: "vector" or "answer".
@@ -84,6 +84,7 @@ class Cache:
     def __init__(
         self, path: Path | str | None = None, *, wait_seconds: float = 30.0, max_bytes: int = MAX_BYTES
     ) -> None:
+        check_number("max_bytes", max_bytes)
         self.path = None if path is None else Path(path)
         self._wait = wait_seconds
         self._max_bytes = max_bytes
@@ -207,6 +208,8 @@ class Cache:
 
     def _connect(self, path: Path) -> sqlite3.Connection:
         header = b""
+        if path.is_fifo():
+            raise OSError("it is a pipe")  # reading it would wait for ever
         if path.exists():
             with path.open("rb") as file:
                 header = file.read(100)

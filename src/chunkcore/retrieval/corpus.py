@@ -498,4 +498,5 @@ def segment_texts(chunk: Chunk) -> list[str]:
 def _ids(where: object) -> set[str] | None:
     """The ids of a filter, which may be an iterator; None if it is none of ids."""
     names = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
-    return set(names) if all(isinstance(name, str) for name in names) else None
+    ids = [name for name in names if isinstance(name, str)]
+    return set(ids) if len(ids) == len(names) else None

@@ -147,7 +147,14 @@ def _only_writer(root: Path) -> Iterator[None]:
 
 
 def read_manifest(folder: Path | str) -> dict[str, Any]:
-    """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes. Raises `DataError`."""
+    """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes.
+
+    Raises:
+        DataError: there is none, or it is damaged.
+        OptionError: not a path.
+    """
+    if not isinstance(folder, str | Path):
+        raise OptionError(f"a saved index is a folder's path, got {type(folder).__name__}")
     file = Path(folder) / MANIFEST
     try:
         manifest = json.loads(file.read_bytes())
@@ -430,8 +437,8 @@ class OpenedFolder:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
         self.manifest = read_manifest(folder)
+        self.folder = Path(folder)
 
     def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:
         """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
