@@ -373,6 +373,20 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
     assert len(framework.behind(hits, "tea", index=INDEX, k=1)) == 1
 
 
+@pytest.mark.parametrize("count", [-1, "9", None, float("nan")])
+def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
+    """Else a budget would hold nothing back."""
+    with pytest.raises(ValueError, match="returns a number of 0 or more"):
+        langchain.IndexRetriever(INDEX, counter=lambda text: count).invoke("tea")
+
+
+def test_documents_of_one_id_get_names_that_no_other_has() -> None:
+    names = ("tea.md", "tea.md", "tea.md#1")
+    documents = [LangChainDocument(page_content=f"Tea {number} is hot.", id=name) for number, name in enumerate(names)]
+    found = langchain.IndexRetriever(documents=documents, max_tokens=200).invoke("tea hot 0 1 2")
+    assert {passage.metadata["source_id"] for passage in found} == {"tea.md#1", "tea.md#2", "tea.md#3"}
+
+
 # ---- What each framework does with them
 
 

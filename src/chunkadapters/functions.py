@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from chunkadapters.places import digest
+from chunkcore.errors import OptionError
 from chunkcore.spans import Numbers
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
 
@@ -103,7 +106,10 @@ class FunctionCounter(TokenCounter):
         self.name = NamedFunction(function).name
 
     def count(self, text: str) -> int:
-        return int(self.function(text))
+        count = self.function(text)
+        if not isinstance(count, Real) or not 0 <= count < math.inf:
+            raise OptionError(f"{self.name} counts tokens: it returns a number of 0 or more, got {count!r:.40}")
+        return int(count)
 
     def boundaries(self, text: str) -> Numbers:
         spread: Numbers = np.linspace(0, len(text), self.count(text), endpoint=False).astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -418,6 +419,8 @@ def core_documents(documents: Any, kind: type[D], framework: str, to_core: Calla
     seen: dict[str, int] = {}
     for place, row in enumerate(rows):
         if counts[row.id] > 1:
-            seen[row.id] = seen.get(row.id, 0) + 1
-            rows[place] = replace(row, id=f"{row.id}#{seen[row.id]}")
+            names = (f"{row.id}#{number}" for number in itertools.count(seen.get(row.id, 0) + 1))
+            name = next(name for name in names if name not in counts)
+            seen[row.id] = int(name.rpartition("#")[2])
+            rows[place] = replace(row, id=name)
     return rows
