@@ -381,3 +381,14 @@ def test_an_index_with_vectors_embeds_only_what_changed(docs, tmp_path):
     (docs / "mill.txt").write_text("The mill burned.")
     index_files(docs, tmp_path / "i", retriever="passages", embedder=model)
     assert model.texts == ["The mill burned."]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(docs, tmp_path, capfd):
+    (tmp_path / "secret.txt").write_text("The ferry has a secret number: 9173.")
+    (docs / "link.txt").symlink_to(tmp_path / "secret.txt")
+    for allowed in (False, True, False):
+        assert main(["search", str(docs), "ferry secret", "--json", *["--follow-links"] * allowed]) == 0
+        shown = capfd.readouterr()
+        assert ("9173" in shown.out) is allowed
+        assert ("is a link out of the folder" in shown.err) is not allowed

@@ -95,7 +95,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     raise DataError(f"{path} is a {kind}: {_REGULAR}")
 
 
-_OUTSIDE = "is a link out of the folder: copy the file in, or allow links (chunk --follow-links, follow_links=True)"
+_OUTSIDE = "is a link out of the folder: copy the file in, or allow links (--follow-links, follow_links=True)"
 _REGULAR = "expected a file, a folder or, where one is named, a pipe; or - for standard input"
 
 

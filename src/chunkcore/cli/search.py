@@ -34,6 +34,7 @@ Dense = Annotated[bool, typer.Option("--dense", help="Search with the model, too
 Where = Annotated[
     list[str] | None, typer.Option("--where", metavar="KEY=VALUE", help="Only documents with this in their metadata.")
 ]
+Links = Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")]
 Verify = Annotated[bool, typer.Option("--verify", help="Read every file again, whatever its time.")]
 
 
@@ -48,6 +49,7 @@ def search(
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
     verify: Verify = False,
+    follow_links: Links = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False,
 ) -> None:
     """Print the passages of files that answer a question best, with file, lines and offsets.
@@ -66,7 +68,7 @@ def search(
         raise OptionError("the question is empty: write what to look for")
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
         raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
-    searched = _opened(docs, embedder if dense else None, keep=not no_cache, reread=verify)
+    searched = _opened(docs, embedder if dense else None, keep=not no_cache, reread=verify, follow_links=follow_links)
     passages = searched.index.retrieve(question, k, max_tokens, where=_conditions(where))
     documents = running.several(len(searched.index.corpus.documents), "document")
     if not passages:
@@ -94,6 +96,7 @@ def index(
     retriever: options.Retriever = "passages:lexical",
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     verify: Verify = False,
+    follow_links: Links = False,
 ) -> None:
     """Save an index of files, or bring it up to date: only what changed is read, cut and embedded again.
 
@@ -107,7 +110,9 @@ def index(
 
     _check_source(docs)
     model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
-    indexed = index_files(docs, output, retriever=retriever, chunker=strategy, embedder=model, reread=verify)
+    indexed = index_files(
+        docs, output, retriever=retriever, chunker=strategy, embedder=model, reread=verify, follow_links=follow_links
+    )
     corpus = indexed.index.corpus
     read = "nothing had changed" if not indexed.read else f"{running.several(indexed.read, 'document')} read"
     documents, units = running.several(len(corpus.documents), "document"), running.several(len(corpus), "unit")
@@ -131,7 +136,9 @@ def serve(
     tool_server(_opened(docs, embedder if dense else None)).run("stdio")
 
 
-def _opened(docs: Path, embedder: str | None, *, keep: bool = True, reread: bool = False) -> FolderIndex:
+def _opened(
+    docs: Path, embedder: str | None, *, keep: bool = True, reread: bool = False, follow_links: bool = False
+) -> FolderIndex:
     """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
     from chunkcore.scale.folder_index import index_files, is_index, open_index
 
@@ -145,7 +152,7 @@ def _opened(docs: Path, embedder: str | None, *, keep: bool = True, reread: bool
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
     retriever = "passages:lexical" if model is None else "passages"
-    return index_files(docs, folder, retriever=retriever, embedder=model, reread=reread)
+    return index_files(docs, folder, retriever=retriever, embedder=model, reread=reread, follow_links=follow_links)
 
 
 def _check_source(docs: Path) -> None:

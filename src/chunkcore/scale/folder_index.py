@@ -95,6 +95,7 @@ def index_files(
     chunker: str = UNITS,
     embedder: Embedder | None = None,
     reread: bool = False,
+    follow_links: bool = False,
 ) -> FolderIndex:
     """The index of a folder of files, a file or a ``documents.jsonl`` as they are now, saved in `folder`.
 
@@ -108,19 +109,20 @@ def index_files(
         chunker: a chunker's spec.
         embedder: of a retriever that uses vectors.
         reread: read every file.
+        follow_links: read links that lead out of the folder; see `load_documents`.
 
     Raises `DataError`: there is no document, or `folder` holds something else.
 
     Warns: of files that are left out, each time, with the reason.
     """
-    stamps = dict(_stamps(docs))
-    earlier = None if folder is None else _earlier(folder, retriever, chunker, embedder)
+    stamps = dict(_stamps(docs, follow_links=follow_links))
+    earlier = None if folder is None else _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
     before: Mapping[str, Stamp] = {} if earlier is None else earlier[1]
     kept = {name for name, stamp in stamps.items() if before.get(name) == stamp and not reread}
     unread: dict[str, str] = {}
     documents: list[Document] = []
     if len(kept) < len(stamps) or not kept:
-        documents = _documents(docs, kept, set(stamps) - kept, unread)
+        documents = _documents(docs, kept, set(stamps) - kept, unread, follow_links=follow_links)
     if earlier is None:
         vectors = None if embedder is None else TextVectors(embedder)
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), vectors)
@@ -129,7 +131,7 @@ def index_files(
     known = {name: stamp for name, stamp in stamps.items() if name not in unread}
     if folder is not None and (earlier is None or index is not earlier[0] or known != before):
         index.base = None  # it is of the files as they are, whoever saved meanwhile
-        notes = {"root": str(docs.absolute()), "stamps": known}
+        notes = {"root": str(docs.absolute()), "stamps": known, "follow_links": follow_links}
         try:
             index.save(folder, notes=notes)
         except OSError as error:
@@ -138,7 +140,7 @@ def index_files(
 
 
 def _earlier(
-    folder: Path, retriever: str, chunker: str, embedder: Embedder | None
+    folder: Path, retriever: str, chunker: str, embedder: Embedder | None, *, follow_links: bool
 ) -> tuple[Index, Mapping[str, Stamp]] | None:
     """The index in the folder, if it is whole and of these settings, and the stamps of its files."""
     if not (folder / MANIFEST).exists():
@@ -152,8 +154,9 @@ def _earlier(
     model = None if embedder is None else embedder.fingerprint
     settings = get_retriever(retriever).name, chunk_corpus([], chunker).chunker.spec, model  # type: ignore[union-attr]
     made_with = manifest["embedder"] and manifest["embedder"]["fingerprint"]
+    notes = manifest["notes"]
     same = settings == (manifest["retriever"], manifest["chunker"], made_with)
-    return (index, manifest["notes"].get("stamps", {})) if same else None
+    return (index, notes.get("stamps", {})) if same and notes.get("follow_links", False) == follow_links else None
 
 
 def _by_file(docs: Path) -> bool:
@@ -161,11 +164,13 @@ def _by_file(docs: Path) -> bool:
     return docs.is_dir() and not (docs / _LINES).is_file()
 
 
-def _stamps(docs: Path) -> Iterator[tuple[str, Stamp]]:
+def _stamps(docs: Path, *, follow_links: bool) -> Iterator[tuple[str, Stamp]]:
     """The name and the stamp of each file, before it is read."""
     files: Iterable[tuple[str, Path]]
     if _by_file(docs):
-        files = FolderWalk(docs, lambda *_: None)  # reading names folders that cannot be listed
+        files = FolderWalk(
+            docs, lambda *_: None, follow_links=follow_links
+        )  # reading names folders that cannot be listed
     else:
         file = docs / _LINES if docs.is_dir() else docs
         files = [(file.name, file)] if file.exists() else []
@@ -178,12 +183,15 @@ def _stamps(docs: Path) -> Iterator[tuple[str, Stamp]]:
         yield name, [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
 
 
-def _documents(docs: Path, kept: set[str], changed: set[str], unread: dict[str, str]) -> list[Document]:
+def _documents(
+    docs: Path, kept: set[str], changed: set[str], unread: dict[str, str], *, follow_links: bool
+) -> list[Document]:
     """The documents of the changed files; what could not be read goes into `unread`."""
     if not kept or not _by_file(docs):
-        return load_documents(docs, unread=unread)
+        return load_documents(docs, unread=unread, follow_links=follow_links)
+    leave_out = [docs / name for name in kept]
     try:
-        return load_documents(docs, leave_out=[docs / name for name in kept], unread=unread)
+        return load_documents(docs, leave_out=leave_out, unread=unread, follow_links=follow_links)
     except DataError as error:  # none of the changed files is a document
         reasons = str(error).partition("; ")[2]
         unread.update(dict.fromkeys(changed - unread.keys(), reasons))
