@@ -374,6 +374,17 @@ def test_each_unread_file_has_its_own_reason_at_every_search(tmp_path):
     assert first.keys() == {"one.txt", "two.txt"}
 
 
+def test_a_link_to_a_file_that_is_indexed_is_a_document_whenever_it_is_made(tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Tea is hot.")
+    index_files(folder, tmp_path / "kept")
+    (folder / "b.txt").symlink_to("a.txt")
+    for kept in (tmp_path / "kept", None):
+        corpus = index_files(folder, kept).index.corpus
+        assert {document.id for document in corpus.documents} == {"a.txt", "b.txt"}
+
+
 def test_an_index_with_vectors_embeds_only_what_changed(docs, tmp_path):
     model = FakeEmbedder()
     index_files(docs, tmp_path / "i", retriever="passages", embedder=model)

@@ -111,11 +111,11 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
 def _from_folder(
     root: Path, leave_out: Collection[Path], unread: dict[str, str] | None, *, follow_links: bool
 ) -> list[Document]:
-    skipped = {file.resolve() for file in leave_out}
+    skipped = {_place(file) for file in leave_out}
     left_out = LeftOut()
     walk = FolderWalk(root, left_out.add_folder, follow_links=follow_links)
-    files = [(name, file) for name, file in walk if not skipped or file.resolve() not in skipped]
-    tell_written(root, [file for file in walk.written if not skipped or file.resolve() not in skipped])
+    files = [(name, file) for name, file in walk if not skipped or _place(file) not in skipped]
+    tell_written(root, [file for file in walk.written if not skipped or _place(file) not in skipped])
     documents: list[Document] = []
     for name, file in files:
         try:
@@ -132,6 +132,11 @@ def _from_folder(
         raise DataError(f"{root} holds no documents: expected files with text in it, or a documents.jsonl{left_out}")
     left_out.tell(root)
     return documents
+
+
+def _place(file: Path) -> Path:
+    """A file's absolute path, without links to folders; a link to a file is a file of its own."""
+    return file.parent.resolve() / file.name
 
 
 class LeftOut:
