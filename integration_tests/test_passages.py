@@ -570,7 +570,7 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
     index_of_one = get_retriever("passages:lexical").index(chunk_corpus([source], "sentence:size=50"))
     index_of_one.save(folder)
     hits = [framework.document("The door is blue.", "code.md", {"source_id": "code.md"})]
-    retrievers = {
+    retrievers: dict[str, Callable[[], Callable[[str], list[Any]]]] = {
         "LangChain": lambda: langchain_passages(hits, "", index=folder).invoke,
         "LlamaIndex": lambda: partial(llama_ask, llamaindex.PassagePostprocessor(index=folder), hits),
         "Haystack": lambda: partial(haystack_ask, haystack.ChunkcorePassageRanker(str(folder)), hits),
@@ -587,11 +587,13 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
 
 
 def llama_ask(processor: Any, hits: list[Any], question: str) -> list[Any]:
-    return processor.postprocess_nodes([NodeWithScore(node=hit) for hit in hits], query_str=question)
+    passages: list[Any] = processor.postprocess_nodes([NodeWithScore(node=hit) for hit in hits], query_str=question)
+    return passages
 
 
 def haystack_ask(ranker: Any, hits: list[Any], question: str) -> list[Any]:
-    return ranker.run(question, hits)["documents"]
+    passages: list[Any] = ranker.run(question, hits)["documents"]
+    return passages
 
 
 @every
@@ -612,7 +614,8 @@ def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     expected = compressor.compress_documents([hit], "tea")
     assert pickle.loads(pickle.dumps(compressor)).compress_documents([hit], "tea") == expected
     node = NodeWithScore(node=llamaindex_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0])
-    for row in (llamaindex.IndexRetriever(tmp_path), haystack.ChunkcoreIndexRetriever(str(tmp_path))):
+    alone: list[Any] = [llamaindex.IndexRetriever(tmp_path), haystack.ChunkcoreIndexRetriever(str(tmp_path))]
+    for row in alone:
         for other in (pickle.loads(pickle.dumps(row)), copy.deepcopy(row)):
             ask = getattr(other, "retrieve", None) or other.run
             assert ask("tea")
