@@ -17,7 +17,7 @@ RUN: dict[str, set[str]] = {
     "docs/guides/arrow.md": {"pyarrow"},
     "docs/guides/embedders.md": {"model"},
     "docs/guides/language_models.md": set(),
-    "docs/guides/production.md": {"model"},
+    "docs/guides/production.md": set(),
     "docs/guides/questions.md": set(),
     "docs/guides/retrievers.md": set(),
     "docs/guides/segments.md": set(),
