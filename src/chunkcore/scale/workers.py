@@ -269,7 +269,7 @@ def _in_processes(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes:
         except BrokenProcessPool:
             # Python before 3.12.1 waits for ever for a thread that writes to dead workers; with no reader left it ends.
             with suppress(AttributeError, OSError):
-                pool._call_queue._reader.close()
+                pool._call_queue._reader.close()  # type: ignore[attr-defined]
             raise ChunkcoreError(_GONE) from None
 
 
