@@ -18,7 +18,6 @@ RUN: dict[str, set[str]] = {
     "docs/guides/embedders.md": {"model"},
     "docs/guides/language_models.md": set(),
     "docs/guides/production.md": set(),
-    "docs/guides/questions.md": set(),
     "docs/guides/retrievers.md": set(),
     "docs/guides/segments.md": set(),
     "docs/guides/statistics.md": {"reports"},
