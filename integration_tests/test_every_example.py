@@ -42,7 +42,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     for package in RUN[page] & {"pyarrow", "ray"}:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
+    monkeypatch.setattr(strategies, "_known", dict(strategies.items()))  # loads all first, else a page's import is lost
     benchmark = part(1, 2500) if "model" in RUN[page] else part(3, 15_000)
     monkeypatch.setattr(chunkcore, "load_dataset", lambda _: benchmark)
     if "any model" in RUN[page]:  # no number of its is told
