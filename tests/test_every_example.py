@@ -31,6 +31,7 @@ RUN_ELSEWHERE = {
     "docs/reference/measures.md": "tests/test_measures.py",
     "docs/tutorial.md": "integration_tests/test_framework_pages.py",
     "docs/guides/passages.md": "integration_tests/test_framework_pages.py",
+    "docs/guides/recipes.md": "integration_tests/test_recipes.py",
 }
 # What is no program and no command: how it begins, and what it is.
 NO_COMMAND = {

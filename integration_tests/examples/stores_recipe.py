@@ -1,0 +1,57 @@
+"""Vector stores: passages behind Qdrant, Chroma, LanceDB or pgvector. Only the line that opens the store differs."""
+
+import os
+import sys
+import tempfile
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import VectorStore
+
+from chunkadapters.langchain import ChunkcoreTextSplitter, PassageRetriever
+from chunkcore import load_dataset
+
+EMBEDDINGS = DeterministicFakeEmbedding(size=64)  # in place of yours: its hits are random
+
+
+def open_store(name: str, folder: str) -> VectorStore:
+    if name == "chroma":
+        from langchain_chroma import Chroma
+
+        return Chroma("lochmere", EMBEDDINGS, persist_directory=folder)
+    if name == "qdrant":
+        from langchain_qdrant import QdrantVectorStore
+
+        return QdrantVectorStore.construct_instance(
+            EMBEDDINGS, client_options={"path": folder}, collection_name="lochmere"
+        )
+    if name == "lancedb":
+        from langchain_community.vectorstores import LanceDB
+
+        return LanceDB(uri=folder, embedding=EMBEDDINGS, mode="append")
+    from langchain_postgres import Column, PGEngine, PGVectorStore
+
+    engine = PGEngine.from_connection_string(os.environ["POSTGRES"])  # postgresql+psycopg://user:password@host/database
+    engine.init_vectorstore_table("lochmere", 64, id_column=Column("langchain_id", "TEXT"))
+    return PGVectorStore.create_sync(engine, EMBEDDINGS, "lochmere")
+
+
+def main(name: str, folder: str) -> None:
+    documents = [
+        Document(page_content=document.text, metadata={"source": document.id})
+        for document in load_dataset("lochmere").documents
+    ]
+    splitter = ChunkcoreTextSplitter("recursive:size=200", with_ids=False)  # Qdrant and LanceDB refuse these ids
+    store = open_store(name, folder)
+    store.add_documents(splitter.split_documents(documents))
+    retriever = PassageRetriever(store.as_retriever(search_kwargs={"k": 10}), documents=documents, max_tokens=1000)
+    texts = {document.metadata["source"]: document.page_content for document in documents}
+    for passage in retriever.invoke("How many days of samples does the buoy keep in its memory?"):
+        source, start = passage.metadata["source"], passage.metadata["start_index"]
+        assert texts[source][start:].startswith(passage.page_content)
+        print(source, start, passage.page_content.replace("\n", " "))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        main(sys.argv[1], folder)
