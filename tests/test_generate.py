@@ -684,13 +684,6 @@ def test_what_cannot_be_is_one_sentence(docs, tmp_path, capsys, more, message, m
     assert message in told[0]
 
 
-def test_the_example_of_the_page_does_what_it_says(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "guides" / "questions.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    exec(code, {})
-    assert capsys.readouterr().out == "[{'start': 0, 'end': 30, 'text': 'The fox of Arbon naps at noon.'}] [] 1\n"
-
-
 # ---- killed at any moment
 
 WORK = """
