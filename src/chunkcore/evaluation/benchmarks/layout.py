@@ -113,7 +113,9 @@ class ChunkcoreLayout(Layout):
         return read_own(root, questions, leave_out)
 
 
-def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path] = ()) -> Contents:
+def read_own(
+    root: Path, questions: Questions | None, leave_out: Collection[Path] = (), *, follow_links: bool = False
+) -> Contents:
     """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
     check_unchanged(root)
     questions_file = root / "questions.jsonl"
@@ -121,7 +123,8 @@ def read_own(root: Path, questions: Questions | None, leave_out: Collection[Path
     left_out = [questions_file, *leave_out, *([Path(source)] if isinstance(source, str | Path) else [])]
     folder = root / "documents" if questions_file.is_file() and (root / "documents").is_dir() else root
     unread: dict[str, str] = {}
-    return Contents(load_documents(folder, leave_out=left_out, unread=unread), question_rows(source), unread)
+    documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
+    return Contents(documents, question_rows(source), unread)
 
 
 def check_unchanged(root: Path) -> None:

@@ -19,6 +19,7 @@ from chunkcore.evaluation.benchmarks.layout import (
     known_layouts,
     layouts,
     question_rows,
+    read_own,
 )
 from chunkcore.evaluation.benchmarks.public_layouts import Beir
 from chunkcore.evaluation.benchmarks.questions import QuestionReader
@@ -33,6 +34,7 @@ def load_benchmark(
     layout: str = "auto",
     leave_out: Collection[Path] = (),
     require_evidence: bool = True,
+    follow_links: bool = False,
 ) -> Benchmark:
     """A benchmark from files.
 
@@ -51,6 +53,7 @@ def load_benchmark(
         layout: a layout's name; "auto" recognises it.
         leave_out: files to skip.
         require_evidence: refuse a dataset without evidence, as retrieval cannot be scored on it.
+        follow_links: read links that lead out of a folder of documents.
 
     Raises:
         DataError: no such path, unreadable files, no layout recognised, no usable question, or two questions of one
@@ -73,8 +76,12 @@ def load_benchmark(
         if not root.exists():
             raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
         chosen = chosen_layout(root, questions, layout)
-        contents = chosen.read(root, questions, leave_out)
-        is_own = questions is not None or isinstance(chosen, ChunkcoreLayout)
+        own_layout = isinstance(chosen, ChunkcoreLayout)
+        if own_layout:
+            contents = read_own(root, questions, leave_out, follow_links=follow_links)
+        else:
+            contents = chosen.read(root, questions, leave_out)
+        is_own = questions is not None or own_layout
     elif layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path")
     else:
