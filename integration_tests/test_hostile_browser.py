@@ -12,9 +12,9 @@ import pytest
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.scoring import score
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run
 from chunkcore.tuning import TuneOptions, Tuning, tune

@@ -15,9 +15,9 @@ import pytest
 from chunkcore.document import Document, Mark, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.scoring import score
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report
 from chunkcore.report.records import json_report
 from chunkcore.report.viewer import excerpts

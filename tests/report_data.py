@@ -6,10 +6,10 @@ import numpy as np
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ChunkStatistics, Cost
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report.page import ReportPage
 from chunkcore.run import Retrieved, Run
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
+from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.evaluation.statistics.resampling import mean_intervals
 
 RECALL = get_measure("Recall", 5)
 

@@ -18,12 +18,12 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import Meter, ModelPrices
 from chunkcore.evaluation.experiment import run_experiment, with_run_embedder
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ChunkStatistics
+from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import (
     Measure,
     RetrievalMeasure,
@@ -31,8 +33,6 @@ from chunkcore.evaluation.measures import (
 )
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import score
-from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.report import ReportPage, read_reports, write_report
 from chunkcore.report.tables import score_table
 from chunkcore.run import Retrieved, Run

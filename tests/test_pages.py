@@ -12,7 +12,7 @@ from chunkadapters.places import page_marks, with_page_marks
 from chunkcore import Document, Span, get_chunker, load_benchmark
 from chunkcore.document import Mark
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.stitching import write_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
 
 TEXT = "Black tea is hot. Green tea is not. White tea is rare."
 MARKS = tuple(

@@ -20,9 +20,9 @@ from chunkcore.chunkers import get_chunker, strategies
 from chunkcore.cli import app, main
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, OptionError
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ModelPrices
 from chunkcore.evaluation.segmentation import SegmentOptions
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.options import LARGEST
 from chunkcore.questions import CallBudget, GenerationOptions, ValidationOptions

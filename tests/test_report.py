@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chunkcore.evaluation.statistics import comparison
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -24,11 +25,10 @@ from rich.console import Console
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics import comparison
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.files import installed_version, write_parts, write_text
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
 from chunkcore.report.html import whole_percent

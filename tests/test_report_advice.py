@@ -17,10 +17,10 @@ from rich.console import Console
 from chunkcore.chunkers import get_chunker, get_chunkers
 from chunkcore.cli import app
 from chunkcore.escaping import markdown_cell, terminal_text
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from chunkcore.datasets import load_dataset
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report, markdown_report, plots
 from chunkcore.report.rendering import WIDTHS
 from chunkcore.report.tables import Table, collection_score_tables, cost_axis, cost_table, cross_table, score_table

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import score
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.report import ReportPage, html_report, read_reports, write_report
 from chunkcore.report.records import markdown_report
 from chunkcore.report.tables import score_table, warnings

@@ -6,7 +6,7 @@ import pytest
 
 from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.statistics.comparison import compare
+from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.missed import missed_questions
 from chunkcore.report.page import ReportPage

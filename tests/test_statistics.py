@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.evaluation.benchmarks.benchmark import question_documents
-from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.evaluation.statistics.resampling import (
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.resampling import (
     holm,
     intervals,
     mean_intervals,

@@ -13,10 +13,10 @@ import pytest
 import chunkcore.models
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement, parse_requirement
 from chunkcore.report import read_reports
 from chunkcore.report.records import FORMAT, reports_checksum
 from tests.fakes import FakeEmbedder

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.evaluation.statistics.resampling import pareto_front
+from chunkcore.evaluation.resampling import pareto_front
 
 small = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.nan, math.inf])
 

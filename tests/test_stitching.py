@@ -27,8 +27,8 @@ from chunkcore import (
 )
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks.benchmark import parts_of
-from chunkcore.evaluation.benchmarks.stitching import (
+from chunkcore.evaluation.benchmarks.benchmark import (
+    parts_of,
     sample_queries,
     stitch,
     whole_sentences,

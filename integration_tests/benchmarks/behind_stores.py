@@ -33,7 +33,7 @@ from llama_index.core.node_parser import SentenceSplitter
 
 from chunkadapters import haystack, langchain, llamaindex
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.statistics.resampling import mean_intervals
+from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from integration_tests.benchmarks.collections_table import benchmark_of
 

@@ -35,9 +35,9 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at, parse_depth
-from chunkcore.evaluation.statistics.comparison import compare
 from chunkcore.models import CachedEmbedder, EmbeddingCache
 from chunkcore.models.base import Vectors
 from chunkcore.report import ReportPage, write_report

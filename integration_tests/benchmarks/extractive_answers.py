@@ -24,7 +24,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import get_measure, measures_at
-from chunkcore.evaluation.statistics.resampling import mean_intervals
+from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
 from chunkcore.models.llm import CallableLLM, Message
 

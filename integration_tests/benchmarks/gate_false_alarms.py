@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from chunkcore.evaluation.gate import Check, check_baseline, check_requirement
 from chunkcore.evaluation.measures import Scores, get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.gate import Check, check_baseline, check_requirement
 
 HITS = get_measure("HitRate", 5)
 RESAMPLES = 1000

@@ -23,8 +23,8 @@ import numpy as np
 from chunkcore import Benchmark, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.experiment import run_retriever
+from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.statistics.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, PassageIndex, TextVectors, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved

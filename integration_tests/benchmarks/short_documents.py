@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from chunkcore import Benchmark, Document, Evidence, Query, Span, load_benchmark
-from chunkcore.evaluation.benchmarks.stitching import write_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
 from integration_tests.benchmarks.collections_table import sampled
 
 

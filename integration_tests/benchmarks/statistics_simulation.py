@@ -28,7 +28,7 @@ import numpy as np
 
 from chunkcore import Report, compare, get_measure
 from chunkcore.evaluation.measures import Scores
-from chunkcore.evaluation.statistics.resampling import mean_intervals, questions_to_show
+from chunkcore.evaluation.resampling import mean_intervals, questions_to_show
 
 MEASURE = get_measure("Recall", 5)
 RESAMPLES = 1000

@@ -49,6 +49,8 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks import Query as Query
     from chunkcore.evaluation.benchmarks import load_benchmark as load_benchmark
     from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
+    from chunkcore.evaluation.comparison import Comparison as Comparison
+    from chunkcore.evaluation.comparison import compare as compare
     from chunkcore.evaluation.experiment import run_experiment as run_experiment
     from chunkcore.evaluation.experiment import run_retriever as run_retriever
     from chunkcore.evaluation.measures import Measure as Measure
@@ -57,8 +59,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.run_files import read_run as read_run
     from chunkcore.evaluation.run_files import write_run as write_run
     from chunkcore.evaluation.scoring import score as score
-    from chunkcore.evaluation.statistics.comparison import Comparison as Comparison
-    from chunkcore.evaluation.statistics.comparison import compare as compare
     from chunkcore.models import Embedder as Embedder
     from chunkcore.models import get_embedder as get_embedder
     from chunkcore.models.llm import LLM as LLM

@@ -23,12 +23,12 @@ from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.comparison import Comparison, Difference, compare
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, RetrievalMeasure, Scores, get_measure, retrieval_measures
+from chunkcore.evaluation.resampling import column_means
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.evaluation.statistics.comparison import Comparison, Difference, compare
-from chunkcore.evaluation.statistics.resampling import column_means
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache

@@ -15,11 +15,11 @@ from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.gate import check_baseline
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.statistics.comparison import compare
-from chunkcore.evaluation.statistics.gate import check_baseline
 from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings as notes_of
 from chunkcore.run import Retrieved, Run

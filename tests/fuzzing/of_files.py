@@ -19,9 +19,9 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.run_files import read_pool, read_run
-from chunkcore.evaluation.statistics.gate import parse_requirement
 from chunkcore.models.llm.asking import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.retrieval.loading import get_retriever

@@ -17,7 +17,7 @@ from chunkcore.outputs import ANSWERS
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from chunkcore.answers.study import AnswerComparison, AnswerStudy
+    from chunkcore.answers.answering import AnswerComparison, AnswerStudy
     from chunkcore.evaluation.measures import Depth
     from chunkcore.evaluation.results import Report
     from chunkcore.models.llm import CachedLLM, Prices
@@ -48,7 +48,7 @@ def answer(
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
-    from chunkcore.answers.study import (
+    from chunkcore.answers.answering import (
         AnswerSettings,
         AnswerStudy,
         check_answer_settings,

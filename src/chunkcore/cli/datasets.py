@@ -104,9 +104,8 @@ def stitch(
 
       chunkcore datasets stitch abstracts/ --questions questions.jsonl --sentences 100 -o stitched
     """
-    from chunkcore.evaluation.benchmarks.benchmark import parts_of
-    from chunkcore.evaluation.benchmarks.stitching import stitch as stitched
-    from chunkcore.evaluation.benchmarks.stitching import write_benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import parts_of, write_benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import stitch as stitched
     from chunkcore.outputs import BENCHMARK_NAMES
 
     given = [path.resolve() for path in (data.folder, data.questions) if path is not None]

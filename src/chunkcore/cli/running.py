@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chunkcore.chunkers.base import Chunker
     from chunkcore.concurrency import Progress
     from chunkcore.document import Document
-    from chunkcore.evaluation.statistics.gate import Check
+    from chunkcore.evaluation.gate import Check
     from chunkcore.models.llm import Prices, Usage
     from chunkcore.report import ReportPage
     from chunkcore.scale import Tally

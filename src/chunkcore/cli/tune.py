@@ -48,8 +48,8 @@ def tune(
 
       chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
-    from chunkcore.evaluation.benchmarks.stitching import sample_queries
-    from chunkcore.evaluation.statistics.comparison import compare
+    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
+    from chunkcore.evaluation.comparison import compare
     from chunkcore.models.loading import lazy_embedder
     from chunkcore.report import ReportPage, write_report
     from chunkcore.report.study import today

@@ -8,7 +8,8 @@ run_files.py    runs and pools of chunks as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures/ turns them into scores
 scoring.py      `score`: a run to a report (results.py)
 segmentation.py whether chunks begin where topics change
-statistics/     intervals, tests, equivalence and the verdict; the gate for continuous integration
+comparison.py   `compare`: tests, equivalence and the verdict; resampling.py has the intervals
+gate.py         the gate for continuous integration
 """
 
 from typing import TYPE_CHECKING
@@ -17,10 +18,15 @@ from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.alignment import Aligner as Aligner
+    from chunkcore.evaluation.comparison import Difference as Difference
     from chunkcore.evaluation.costs import ChunkStatistics as ChunkStatistics
     from chunkcore.evaluation.costs import Cost as Cost
     from chunkcore.evaluation.costs import ModelPrices as ModelPrices
+    from chunkcore.evaluation.gate import Check as Check
+    from chunkcore.evaluation.gate import check_baseline as check_baseline
+    from chunkcore.evaluation.gate import check_requirement as check_requirement
     from chunkcore.evaluation.measures import measures_at as measures_at
+    from chunkcore.evaluation.resampling import pareto_front as pareto_front
     from chunkcore.evaluation.run_files import read_pool as read_pool
     from chunkcore.evaluation.run_files import write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer
@@ -31,8 +37,3 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.segmentation import pk as pk
     from chunkcore.evaluation.segmentation import score_segments as score_segments
     from chunkcore.evaluation.segmentation import window_diff as window_diff
-    from chunkcore.evaluation.statistics.comparison import Difference as Difference
-    from chunkcore.evaluation.statistics.gate import Check as Check
-    from chunkcore.evaluation.statistics.gate import check_baseline as check_baseline
-    from chunkcore.evaluation.statistics.gate import check_requirement as check_requirement
-    from chunkcore.evaluation.statistics.resampling import pareto_front as pareto_front

@@ -21,7 +21,7 @@ from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import text_key
 from chunkcore.concurrency import Progress
 from chunkcore.errors import echo
-from chunkcore.evaluation.statistics.resampling import mean_std
+from chunkcore.evaluation.resampling import mean_std
 from chunkcore.models.base import TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Prices, Usage

@@ -24,7 +24,7 @@ from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.evaluation.measures import Scores
-from chunkcore.evaluation.statistics.resampling import mean_intervals, mean_std
+from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
 from chunkcore.options import check_number
 from chunkcore.spans import Numbers, Ranges

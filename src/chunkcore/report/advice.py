@@ -13,9 +13,9 @@ import numpy as np
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import ChunkcoreError
 from chunkcore.escaping import markdown_cell
+from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.pasting import snippets

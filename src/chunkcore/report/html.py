@@ -12,9 +12,9 @@ from chunkcore.document import Chunks
 from chunkcore.errors import DataError
 from chunkcore.escaping import page_text, script_json
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import installed_version
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import NamedTuple, get_args
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, known_measures
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import Comparison
 from chunkcore.tuning import Tuning
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.statistics.resampling import pareto_front
+from chunkcore.evaluation.resampling import pareto_front
 
 _LETTER = 6.9  # pixels of a letter of a name
 _RADIUS = 9.0  # of the numbered disc

@@ -18,9 +18,9 @@ from chunkcore.document import Span, pages_of_all
 from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import Comparison, compare
 from chunkcore.files import write_files, write_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice

@@ -13,13 +13,13 @@ from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.costs import ModelPrices
 from chunkcore.evaluation.experiment import run_experiment, with_run_embedder
+from chunkcore.evaluation.gate import Check, Gate, parse_requirement
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, Depth, Measure, budget_of, get_measure, measures_at
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import MinRule, Scorer
-from chunkcore.evaluation.statistics.comparison import Comparison, compare
-from chunkcore.evaluation.statistics.gate import Check, Gate, parse_requirement
 from chunkcore.models.base import Embedder, Vectors
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL

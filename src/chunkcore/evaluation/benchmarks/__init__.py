@@ -1,14 +1,14 @@
 """Documents and questions from files, as a `Benchmark`.
 
-benchmark.py   the types                       documents.py   documents from folders and JSON lines
-questions.py   rows to queries with evidence   layout.py      the `Layout` base; our layout, and the Chroma report's
-loading.py     `load_benchmark`                stitching.py   long documents made of short ones
-public_layouts.py   the public datasets
+benchmark.py   the types; samples, stitched and written benchmarks
+documents.py   documents from folders and JSON lines
+questions.py   rows to queries with evidence
+layout.py      the `Layout` base, and every known layout
+loading.py     `load_benchmark`
 """
 
 from typing import TYPE_CHECKING
 
-from chunkcore.evaluation.benchmarks import public_layouts  # noqa: F401  registers the layouts
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
@@ -19,6 +19,10 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks.benchmark import Query as Query
     from chunkcore.evaluation.benchmarks.benchmark import parts_of as parts_of
     from chunkcore.evaluation.benchmarks.benchmark import question_documents as question_documents
+    from chunkcore.evaluation.benchmarks.benchmark import sample_queries as sample_queries
+    from chunkcore.evaluation.benchmarks.benchmark import stitch as stitch
+    from chunkcore.evaluation.benchmarks.benchmark import whole_sentences as whole_sentences
+    from chunkcore.evaluation.benchmarks.benchmark import write_benchmark as write_benchmark
     from chunkcore.evaluation.benchmarks.documents import load_documents as load_documents
     from chunkcore.evaluation.benchmarks.layout import Contents as Contents
     from chunkcore.evaluation.benchmarks.layout import Layout as Layout
@@ -26,7 +30,3 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks.layout import layouts as layouts
     from chunkcore.evaluation.benchmarks.loading import load_benchmark as load_benchmark
     from chunkcore.evaluation.benchmarks.loading import load_segmented as load_segmented
-    from chunkcore.evaluation.benchmarks.stitching import sample_queries as sample_queries
-    from chunkcore.evaluation.benchmarks.stitching import stitch as stitch
-    from chunkcore.evaluation.benchmarks.stitching import whole_sentences as whole_sentences
-    from chunkcore.evaluation.benchmarks.stitching import write_benchmark as write_benchmark

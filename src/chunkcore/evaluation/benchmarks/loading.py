@@ -11,6 +11,7 @@ from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
 from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import (
+    Beir,
     Chroma,
     ChunkcoreLayout,
     Contents,
@@ -21,7 +22,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     question_rows,
     read_own,
 )
-from chunkcore.evaluation.benchmarks.public_layouts import Beir
 from chunkcore.evaluation.benchmarks.questions import QuestionReader
 from chunkcore.files import json_lines
 

@@ -13,7 +13,7 @@ from chunkcore.columns import LazySequence
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, echo, quote
 from chunkcore.evaluation.alignment import Aligner
-from chunkcore.evaluation.benchmarks.benchmark import DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import QUESTION_KEYS, DataProblem, Evidence, Query
 from chunkcore.evaluation.text_search import Searchable, WindowHashes, loosen, loosen_page, occurrences
 
 _COUNTED = 1000  # occurrences of an excerpt are counted up to this
@@ -215,9 +215,6 @@ def document_name(name: Any) -> str:
     if type(name) is not int:
         raise EvidenceError(f"a document is named with a string or a whole number, got {echo(name)}")
     return str(name)
-
-
-QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
 
 class QuestionReader:

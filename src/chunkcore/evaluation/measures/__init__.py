@@ -1,8 +1,8 @@
-"""Measures: the base classes, measures of retrieval, measures of answers."""
+"""Measures: of retrieval (base.py) and of answers (answers.py)."""
 
 from typing import TYPE_CHECKING
 
-from chunkcore.evaluation.measures import answers, retrieval  # noqa: F401  registers the measures
+from chunkcore.evaluation.measures import answers  # noqa: F401  registers the measures
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):

@@ -19,8 +19,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, Scores, budget_of, get_measure
-from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.resampling import (
+from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
     holm,
     intervals,
@@ -30,6 +29,7 @@ from chunkcore.evaluation.statistics.resampling import (
     share_intervals,
     units_of,
 )
+from chunkcore.evaluation.results import Report
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.options import check_number
 from chunkcore.spans import Numbers

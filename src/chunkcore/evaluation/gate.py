@@ -17,10 +17,10 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
+from chunkcore.evaluation.comparison import Difference, compare
 from chunkcore.evaluation.measures import Depth, Measure, get_measure
+from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.statistics.comparison import Difference, compare
-from chunkcore.evaluation.statistics.resampling import FEWEST_UNALIKE
 
 _WRITTEN = re.compile(r"(?P<measure>[^<>=]+)(?P<sign>>=|<=)(?P<bound>[^<>=]+)")
 

@@ -1,1 +1,0 @@
-"""Statistics: intervals and tests, comparisons with a verdict, checks for continuous integration."""
