@@ -13,8 +13,8 @@ from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.models import CachedEmbedder, EmbeddingCache
+from chunkcore.segmenters.base import TextTiling
 from chunkcore.segmenters.tagger import SHIPPED, load_tagger
-from chunkcore.segmenters.texttiling import TextTiling
 from chunkcore.training import embed_texts, part_of, score, shortened
 from integration_tests.golden import needs_model
 from tests.conftest import shared

@@ -107,7 +107,7 @@ def test_without_a_network_an_unknown_model_is_told_at_once(monkeypatch: pytest.
 
     monkeypatch.setattr(socket, "create_connection", nowhere)
     monkeypatch.setattr("urllib.request.getproxies", dict)
-    monkeypatch.setattr("chunkcore.models.model_files.getproxies", dict)
+    monkeypatch.setattr("chunkcore.models.base.getproxies", dict)
     monkeypatch.setattr(hub, "snapshot_download", fetched)
     with pytest.raises(OptionError, match="no model 'nobody/nothing'"):
         get_embedder("torch:nobody/nothing").embed_documents(["a"])

@@ -9,7 +9,7 @@ import pytest
 
 from chunkcore.cli import main
 from chunkcore.evaluation.benchmarks import load_documents
-from chunkcore.outputs import REPORT_NAMES
+from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
 from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 

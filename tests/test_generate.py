@@ -31,7 +31,6 @@ from chunkcore.questions import (
     estimate_generation,
     generate_benchmark,
 )
-from chunkcore.questions.filters import filter_questions
 from chunkcore.questions.generate import BudgetError, CappedLLM
 from chunkcore.questions.prompts import (
     MODES,
@@ -43,6 +42,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
+from chunkcore.questions.validate import filter_questions
 from tests.fake_writers import SENTENCES, earlier, honest, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text

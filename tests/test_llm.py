@@ -36,7 +36,7 @@ from chunkcore.models.llm import (
     get_llm,
     llms,
 )
-from chunkcore.models.llm.asking import ascending, found_json, member, whole_number
+from chunkcore.models.llm.base import ascending, found_json, member, whole_number
 from tests import fake_llm_server
 from tests.fake_llm_server import running
 from tests.fakes import FakeLLM, ScriptedLLM

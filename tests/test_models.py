@@ -25,16 +25,16 @@ from chunkcore.models import (
     CachedEmbedder,
     Embedder,
     TokenCountingEmbedder,
+    base,
     check_vectors,
     embed,
     get_embedder,
     is_symmetric,
     loading,
-    model_files,
 )
-from chunkcore.models.base import sorted_batches
+from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.loading import lazy_embedder
-from chunkcore.models.model_files import folder_fingerprint, is_bert_folder, read_bert_folder
+from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
 from tests.strategies import hard_text
 
@@ -212,7 +212,7 @@ def test_a_model_that_cannot_be_fetched_is_one_error(monkeypatch, backend):
         (True, "ConnectionError: no route to host"),
         (False, "no such folder, nothing downloaded"),
     ]:
-        monkeypatch.setattr(model_files, "_hub_is_there", lambda is_there=is_there: is_there)
+        monkeypatch.setattr(base, "_hub_is_there", lambda is_there=is_there: is_there)
         with pytest.raises(OptionError, match=rf"no model 'some/model' \({reason}.*\): expected a folder"):
             get_embedder(f"{backend}:some/model")
 

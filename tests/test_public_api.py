@@ -66,7 +66,7 @@ REGISTRIES = {
     "chunkers.base": "strategies",
     "evaluation.benchmarks.layout": "layouts",
     "evaluation.measures.base": "measures",
-    "models.llm.loading": "llms",
+    "models.llm.endpoint": "llms",
     "models.loading": "embedders",
     "retrieval.base": "retrievers",
     "retrieval.stage": "stages",

@@ -15,6 +15,7 @@ from chunkcore.cli import main
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.evaluation.segmentation import load_labelled, pk, window_diff, window_size
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
+from chunkcore.segmenters.base import block_similarities, depths, peaks
 from chunkcore.segmenters.tagger import (
     SHIPPED,
     Tagger,
@@ -24,7 +25,6 @@ from chunkcore.segmenters.tagger import (
     sentence_features,
     sentence_rows,
 )
-from chunkcore.segmenters.texttiling import block_similarities, depths, peaks
 from chunkcore.training import (
     Labelled,
     Parts,

@@ -18,6 +18,7 @@ from chunkcore.files import write_parts
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.options import check_number, check_options, check_ranges
+from chunkcore.segmenters.base import TextTiling, peaks
 from chunkcore.segmenters.tagger import (
     EXTRA,
     Tagger,
@@ -27,7 +28,6 @@ from chunkcore.segmenters.tagger import (
     sentence_features,
     sentence_rows,
 )
-from chunkcore.segmenters.texttiling import TextTiling, peaks
 from chunkcore.spans import Numbers
 
 SHORTEST = 10  # sentences in the shortest piece

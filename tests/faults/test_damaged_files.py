@@ -16,11 +16,11 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
 from chunkcore.evaluation.scoring import score
-from chunkcore.outputs import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.report import read_reports, write_report
 from chunkcore.run import Retrieved, Run
 

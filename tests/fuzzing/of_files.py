@@ -22,7 +22,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.run_files import read_pool, read_run
-from chunkcore.models.llm.asking import BadAnswerError, found_json
+from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
 from chunkcore.retrieval.loading import get_retriever
 from chunkcore.segmenters.base import get_segmenter

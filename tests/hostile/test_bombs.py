@@ -17,7 +17,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.evaluation.run_files import read_pool, read_run
-from chunkcore.models.model_files import read_bert_folder
+from chunkcore.models.openvino import read_bert_folder
 from chunkcore.report import read_reports
 from chunkcore.tuning import TuneOptions, plan
 from tests.fakes import ScriptedLLM

@@ -22,9 +22,8 @@ from chunkcore.errors import ModelError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.models.llm import Message
-from chunkcore.questions.filters import FilterThresholds
 from chunkcore.questions.generate import Generated, GenerationOptions, files_beside, generate_benchmark, write_generated
-from chunkcore.questions.validate import validate_benchmark
+from chunkcore.questions.validate import FilterThresholds, validate_benchmark
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
 from chunkcore.retrieval.loading import get_retriever
 from chunkcore.run import Retrieved, Run

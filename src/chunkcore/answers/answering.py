@@ -20,6 +20,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks.documents import ANSWERS
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Depth, Scores, budget_of, get_measure, known_measures, measures_at
 from chunkcore.evaluation.measures.answers import AnsweredQuestion, AnswerMeasure, AnswerModels
@@ -28,9 +29,8 @@ from chunkcore.files import write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
-from chunkcore.models.llm.asking import ask_all, conversation, found_json, member, quoted, schema_of
+from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.outputs import ANSWERS
 from chunkcore.report.page import ReportPage
 from chunkcore.report.records import write_report
 from chunkcore.report.study import StudySettings, today

@@ -13,7 +13,7 @@ from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
-from chunkcore.models.llm.asking import ask_all, found_json, member, schema_of, text_of
+from chunkcore.models.llm.base import ask_all, found_json, member, schema_of, text_of
 from chunkcore.options import check_ranges
 from chunkcore.tokens import TokenizedText
 

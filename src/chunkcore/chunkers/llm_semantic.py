@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import PieceChunker, Section
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import ascending, conversation, found_json, member, schema_of, text_of, whole_number
+from chunkcore.models.llm.base import ascending, conversation, found_json, member, schema_of, text_of, whole_number
 
 # The report's form of an answer, which some models insist on.
 _PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")

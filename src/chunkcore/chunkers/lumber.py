@@ -14,7 +14,7 @@ from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.llm import Section, WindowChunker
 from chunkcore.models.llm import Question
-from chunkcore.models.llm.asking import conversation, found_json, member, schema_of, whole_number
+from chunkcore.models.llm.base import conversation, found_json, member, schema_of, whole_number
 from chunkcore.packing import trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText

@@ -10,7 +10,7 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.models.llm import BadAnswerError, Question, get_llm
-from chunkcore.models.llm.asking import ask_all, conversation, found_json, member, schema_of, text_of
+from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
 from chunkcore.options import check_ranges
 from chunkcore.tokens import TokenizedText
 

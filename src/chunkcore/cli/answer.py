@@ -12,7 +12,7 @@ import typer
 from chunkcore.cli import options, running
 from chunkcore.errors import OptionError, echo
 from chunkcore.escaping import terminal_text
-from chunkcore.outputs import ANSWERS
+from chunkcore.evaluation.benchmarks.documents import ANSWERS
 
 if TYPE_CHECKING:
     from rich.table import Table

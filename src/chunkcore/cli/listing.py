@@ -18,7 +18,7 @@ _REGISTRIES = {
     "measures": "chunkcore.evaluation.measures.base",
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",
-    "llms": "chunkcore.models.llm.loading",
+    "llms": "chunkcore.models.llm.endpoint",
     "segmenters": "chunkcore.segmenters.base",
     "layouts": "chunkcore.evaluation.benchmarks.layout",
 }

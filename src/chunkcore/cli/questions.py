@@ -19,10 +19,9 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 
 if TYPE_CHECKING:
     from chunkcore.questions import Generated
-    from chunkcore.questions.filters import Threshold
     from chunkcore.questions.generate import GenerationFiles
     from chunkcore.questions.prompts import Mode
-    from chunkcore.questions.validate import Finding
+    from chunkcore.questions.validate import Finding, Threshold
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
 

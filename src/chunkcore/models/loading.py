@@ -15,10 +15,9 @@ import numpy as np
 
 from chunkcore.columns import distinct
 from chunkcore.errors import MissingExtraError, OptionError, echo
-from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder, fetch
 from chunkcore.models.cache import CachedEmbedder
-from chunkcore.models.model_files import fetch, is_bert_folder
-from chunkcore.models.openvino import OpenVinoEmbedder
+from chunkcore.models.openvino import OpenVinoEmbedder, is_bert_folder
 from chunkcore.models.sentence_transformers import SentenceTransformersEmbedder
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers

@@ -7,9 +7,12 @@ held by a test).
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -18,10 +21,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, echo
 from chunkcore.lazy import needed
-from chunkcore.models.base import TokenizerEmbedder, Vectors, in_batches, padded, sorted_batches
-from chunkcore.models.model_files import BertFolder, folder_fingerprint, read_bert_folder
+from chunkcore.models.base import TokenizerEmbedder, Vectors, folder_fingerprint, in_batches, padded, sorted_batches
 from chunkcore.spans import Numbers
 
 Weights = Callable[[str], NDArray[np.float32]]
@@ -274,3 +276,169 @@ def _weights(folder: BertFolder) -> Weights:
         return np.ascontiguousarray(matrix, dtype=np.float32)
 
     return tensor
+
+
+_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+_ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+_MODULES = ["Transformer", "Pooling", "Normalize"]
+# By name of a setting: its default, and the values that we can build.
+_SUPPORTED: dict[str, tuple[str | None, list[str]]] = {
+    "model_type": (None, ["bert"]),
+    "position_embedding_type": ("absolute", ["absolute"]),
+    "hidden_act": ("gelu", list(_ACTIVATIONS)),
+}
+# In the order in which sentence-transformers looks for a prompt.
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertFolder:
+    """The settings of a BERT encoder.
+
+    Attributes:
+        path: the folder.
+        layers, heads, hidden: of the encoder.
+        epsilon: of the layer normalisations.
+        activation: the form of GELU: "erf" or "tanh".
+        pooling: "mean" over the tokens, or "cls", the first token.
+        normalize: whether vectors are scaled to length 1.
+        max_tokens: of a text, special tokens included.
+        lowercase: whether texts are lowercased before the tokenizer.
+        document_prompt, query_prompt: put before a text.
+    """
+
+    path: Path
+    layers: int
+    heads: int
+    hidden: int
+    epsilon: float
+    activation: str
+    pooling: str
+    normalize: bool
+    max_tokens: int
+    lowercase: bool
+    document_prompt: str
+    query_prompt: str
+
+
+def is_bert_folder(path: Path) -> bool:
+    """Whether `read_bert_folder` can read the folder."""
+    try:
+        read_bert_folder(path)
+    except OptionError:
+        return False
+    return True
+
+
+def read_bert_folder(path: Path) -> BertFolder:
+    """The settings of the folder's model. Raises `OptionError`: a file is missing or unreadable, or the model is no
+    BERT encoder that we can build.
+    """
+    try:
+        return _settings(path)
+    except _UnbuildableError as error:
+        raise OptionError(
+            f"the openvino backend cannot build the model in {str(path)!r}: {error}. Use torch:{path} "
+            "(sentence-transformers), or a model whose encoder is a BERT"
+        ) from error.__cause__
+
+
+class _UnbuildableError(Exception):
+    """Why the folder's model cannot be built."""
+
+
+def _settings(path: Path) -> BertFolder:
+    for name in ("modules.json", "config.json", "tokenizer.json", "model.safetensors"):
+        if not (path / name).is_file():
+            raise _UnbuildableError(f"it has no {name}")
+    modules = _modules(_read(path, "modules.json", kind=list))
+    if (path / modules["Transformer"]).resolve() != path.resolve():
+        raise _UnbuildableError(f"its Transformer is in {echo(modules['Transformer'])}, not in the folder itself")
+    config = _read(path, "config.json")
+    _check_architecture(config)
+    settings = _read(path, "sentence_bert_config.json", optional=True)
+    prompts = _prompts(_read(path, "config_sentence_transformers.json", optional=True))
+    positions = _number(config, "max_position_embeddings")
+    return BertFolder(
+        path=path,
+        layers=_number(config, "num_hidden_layers"),
+        heads=_number(config, "num_attention_heads"),
+        hidden=_number(config, "hidden_size"),
+        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        activation=_ACTIVATIONS[config.get("hidden_act", "gelu")],
+        pooling=_pooling(_read(path, f"{modules['Pooling']}/config.json")),
+        normalize="Normalize" in modules,
+        max_tokens=min(_number(settings, "max_seq_length", positions), positions),
+        lowercase=bool(settings.get("do_lower_case", False)),
+        document_prompt=next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), prompts[""]),
+        query_prompt=prompts.get("query", prompts[""]),
+    )
+
+
+def _modules(listed: list[Any]) -> dict[str, str]:
+    """The folders of the model's modules by kind, in the one order that we can build."""
+    try:
+        folders = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in listed}
+    except (KeyError, TypeError) as error:
+        raise _UnbuildableError("its modules.json is no list of modules with a type and a path") from error
+    kinds = list(folders)
+    if len(listed) != len(kinds) or kinds not in (_MODULES[:2], _MODULES):
+        raise _UnbuildableError(
+            f"its modules are {', '.join(kinds)}; expected Transformer, Pooling and maybe Normalize"
+        )
+    return folders
+
+
+def _check_architecture(config: dict[str, Any]) -> None:
+    for name, (default, supported) in _SUPPORTED.items():
+        if (value := config.get(name, default)) not in supported:
+            expected = f"one of {', '.join(supported)}" if len(supported) > 1 else repr(*supported)
+            raise _UnbuildableError(f"its {name} is {echo(value)}; expected {expected}")
+    epsilon = config.get("layer_norm_eps", 1e-12)
+    if type(epsilon) is not float or not 0 < epsilon < math.inf:
+        raise _UnbuildableError(f"its layer_norm_eps is {echo(epsilon)}; expected a small number")
+    if _number(config, "hidden_size") % (heads := _number(config, "num_attention_heads")):
+        raise _UnbuildableError(f"its hidden_size {config['hidden_size']} cannot be shared by {heads} heads")
+
+
+def _number(config: dict[str, Any], name: str, default: int | None = None) -> int:
+    value = default if config.get(name) is None else config[name]
+    if type(value) is not int or value < 1:
+        raise _UnbuildableError(f"its {name} is {echo(value)}; expected a whole number of at least 1")
+    return value
+
+
+def _pooling(config: dict[str, Any]) -> str:
+    if not config.get("include_prompt", True):
+        raise _UnbuildableError("its pooling leaves out the prompt")
+    if "pooling_mode" in config:
+        mode = config["pooling_mode"]
+        modes = mode if isinstance(mode, list) else [mode]
+    else:
+        active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
+        modes = [_POOLINGS.get(name, name) for name in active] or ["mean"]
+    if len(modes) != 1 or modes[0] not in _POOLINGS.values():
+        raise _UnbuildableError(f"its pooling is {' + '.join(map(str, modes))}; expected mean or cls")
+    return str(modes[0])
+
+
+def _prompts(config: dict[str, Any]) -> dict[str, str]:
+    prompts = config.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
+        raise _UnbuildableError("its prompts are not strings by name")
+    named = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+    # For a model without prompts sentence-transformers writes empty ones.
+    return {**named, "": named.get(str(config.get("default_prompt_name")), "")}
+
+
+def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -> Any:
+    file = path / name
+    if optional and not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _UnbuildableError(f"{name} cannot be read ({error})") from error
+    if not isinstance(content, kind):
+        raise _UnbuildableError(f"{name} holds a {type(content).__name__}; expected a {kind.__name__}")
+    return content

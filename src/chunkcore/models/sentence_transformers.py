@@ -15,8 +15,7 @@ import numpy as np
 from chunkcore.errors import OptionError, shortened
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.models.base import TokenizerEmbedder, Vectors, in_batches, padded
-from chunkcore.models.model_files import fetch, folder_fingerprint
+from chunkcore.models.base import TokenizerEmbedder, Vectors, fetch, folder_fingerprint, in_batches, padded
 from chunkcore.spans import Numbers
 
 _BATCH_TEXTS = 32

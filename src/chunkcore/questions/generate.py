@@ -36,7 +36,6 @@ from chunkcore.models.llm import (
 )
 from chunkcore.models.llm.base import awaited, count_message_tokens
 from chunkcore.options import LARGEST, check_number
-from chunkcore.questions.filters import Dropped, Filtered, FilterThresholds, filter_questions
 from chunkcore.questions.prompts import (
     MODES,
     Mode,
@@ -48,6 +47,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
+from chunkcore.questions.validate import Dropped, Filtered, FilterThresholds, filter_questions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,10 +26,10 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.escaping import page_text
+from chunkcore.evaluation.benchmarks.documents import CHECKSUMS
 from chunkcore.evaluation.benchmarks.layout import question_rows
 from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_line, write_parts
-from chunkcore.outputs import CHECKSUMS
 from chunkcore.report.rendering import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import Retrieved, Retriever

@@ -17,7 +17,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import quote
 from chunkcore.evaluation.text_search import fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.asking import conversation, found_json, member, schema_of, text_of
+from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
 from chunkcore.spans import union
 
 

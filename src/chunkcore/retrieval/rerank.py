@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
-from chunkcore.models.base import Embedder, ask_twice
-from chunkcore.models.model_files import fetch
+from chunkcore.models.base import Embedder, ask_twice, fetch
 from chunkcore.options import check_ranges
 from chunkcore.retrieval.base import Hits, Index
 from chunkcore.retrieval.corpus import ChunkedCorpus

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunkcore.errors import ModelError, OptionError, echo
-from chunkcore.models.base import Embedder, ask_twice
+from chunkcore.models.base import Embedder, Vectors, ask_twice, embed
+from chunkcore.options import LARGEST, check_number
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 
@@ -37,7 +40,7 @@ class Segmenter(Protocol):
 
 # From the text after "name:" to a function that builds the segmenter; reads no file.
 segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
-    "segmenter", "chunkcore.segmenters", modules=("chunkcore.segmenters.tagger", "chunkcore.segmenters.texttiling")
+    "segmenter", "chunkcore.segmenters", modules=("chunkcore.segmenters.tagger",)
 )
 
 
@@ -101,3 +104,122 @@ def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Emb
 
     failed = f"the segmenter {name!r} failed on {count} sentences"
     return ask_twice(lambda: segmenter.starts(sentences, embedder), check, failed)
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextTiling:
+    """An unsupervised segmenter on sentence vectors.
+
+    Hearst, "TextTiling" (1997), section 4. At each gap the blocks on both sides are compared by cosine. A gap's depth
+    is how far its similarity lies below the nearest peaks. A segment begins at each local maximum of depth over ``mean
+    + deviations · σ``. Hearst uses word counts and ``mean - σ / 2``; here a block is the mean of its sentence vectors.
+    The defaults had the lowest Pk on Wikipedia articles (docs/guides/segments.md).
+
+    Attributes:
+        window: sentences in a block; at least 1.
+        deviations: standard deviations over the mean depth.
+
+    Cost: one call of the model for the distinct sentences; O(n·d) time and memory.
+
+    >>> TextTiling(window=1, deviations=0.0).find(np.eye(2)[[0, 0, 0, 1, 1, 1]]).tolist()
+    [3]
+    """
+
+    window: int = 15
+    deviations: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_number("window", self.window, 1)
+        check_number("deviations", self.deviations, -LARGEST, whole=False)
+
+    @property
+    def name(self) -> str:
+        return f"texttiling:{self.window}:{self.deviations!r}"
+
+    @property
+    def fingerprint(self) -> str:
+        return self.name
+
+    def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
+        return self.find(embed(embedder, sentences))
+
+    def find(self, vectors: Vectors | Floats) -> Numbers:
+        if len(vectors) < 2:
+            return np.empty(0, dtype=np.int64)
+        gap_depths = depths(block_similarities(vectors, self.window))
+        return peaks(gap_depths, gap_depths.mean() + self.deviations * gap_depths.std()) + 1
+
+
+@segmenters.register("texttiling")
+def _read(options: str) -> Callable[[], TextTiling]:
+    """Depths of similarity between blocks of sentences (Hearst, 1997): texttiling:WINDOW:DEVIATIONS."""
+    window, _, deviations = options.partition(":")
+    try:
+        numbers = int(window or TextTiling.window), float(deviations or TextTiling.deviations)
+    except ValueError:
+        raise OptionError(
+            f"texttiling:{options}: expected texttiling:<window>:<deviations>, a whole number of sentences and "
+            "a number, as in texttiling:10:1.5"
+        ) from None
+    try:
+        tiling = TextTiling(window=numbers[0], deviations=numbers[1])
+    except OptionError as error:
+        raise OptionError(f"texttiling:{options}: {error}") from error
+    return lambda: tiling
+
+
+def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
+    """At each gap, the cosine of the sums of up to `window` unit rows before and after it: shape (n - 1,).
+
+    >>> block_similarities(np.eye(2)[[0, 0, 1, 1]], 2).tolist()
+    [0.7071067811865475, 0.0, 0.7071067811865475]
+    """
+    count = len(vectors)
+    unit = vectors / row_lengths(vectors)
+    sums = np.zeros((count + 1, unit.shape[1]))
+    np.cumsum(unit, axis=0, out=sums[1:])
+    gaps = np.arange(1, count)
+    left = sums[gaps] - sums[np.maximum(0, gaps - window)]
+    right = sums[np.minimum(count, gaps + window)] - sums[gaps]
+    products: Floats = np.einsum("ij,ij->i", left, right) / (row_lengths(left) * row_lengths(right))[:, 0]
+    return products
+
+
+def depths(similarities: Floats) -> Floats:
+    """How far each value lies below the peaks on its left and right, summed.
+
+    >>> depths(np.array([0.9, 0.5, 0.6, 0.4, 0.8])).round(6).tolist()
+    [0.0, 0.5, 0.0, 0.6, 0.0]
+    """
+    return _climbed(similarities) + _climbed(similarities[::-1])[::-1] - 2 * similarities
+
+
+def _climbed(values: Floats) -> Floats:
+    """For each value, the peak reached by stepping left while values do not fall."""
+    reached = values.copy()
+    for place in range(1, len(values)):
+        if values[place - 1] >= values[place]:
+            reached[place] = reached[place - 1]
+    return reached
+
+
+def peaks(values: Vectors | Floats, threshold: float) -> Numbers:
+    """The places of values over the threshold without a higher neighbour; of equal neighbours, the last.
+
+    >>> peaks(np.array([0.1, 0.4, 0.8, 0.2, 0.6], dtype=np.float32), 0.5).tolist()
+    [2, 4]
+    """
+    before = np.concatenate(([-1.0], values[:-1]))
+    after = np.concatenate((values[1:], [-1.0]))
+    return np.flatnonzero((values > threshold) & (values >= before) & (values > after))
+
+
+def row_lengths(rows: Vectors | Floats) -> Floats:
+    """The length of each row as a column; 1 for zero rows."""
+    wide = rows.astype(np.float64)
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
+    lengths[lengths < 1e-12] = 1.0
+    return lengths

@@ -19,8 +19,7 @@ from chunkcore.errors import DataError, ModelError
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import get_embedder
-from chunkcore.segmenters.base import segmenters
-from chunkcore.segmenters.texttiling import Floats, block_similarities, depths, peaks, row_lengths
+from chunkcore.segmenters.base import Floats, block_similarities, depths, peaks, row_lengths, segmenters
 from chunkcore.spans import Numbers
 
 

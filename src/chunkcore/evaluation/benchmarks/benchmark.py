@@ -17,9 +17,9 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, check_type, echo
+from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.files import write_text
 from chunkcore.options import check_number
-from chunkcore.outputs import BENCHMARK_NAMES, CHECKSUMS
 
 QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 

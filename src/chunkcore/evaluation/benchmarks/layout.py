@@ -17,11 +17,17 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import file_checksum
-from chunkcore.evaluation.benchmarks.documents import Row, documents_of, listed, load_documents
+from chunkcore.evaluation.benchmarks.documents import (
+    BENCHMARK_NAMES,
+    CHECKSUMS,
+    Row,
+    documents_of,
+    listed,
+    load_documents,
+)
 from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
 from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
 from chunkcore.lazy import needed
-from chunkcore.outputs import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.registry import Registry
 
 Questions = str | Path | Iterable[Mapping[str, Any]]

@@ -26,7 +26,7 @@ from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.late import get_token_embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
-from chunkcore.models.llm.asking import (
+from chunkcore.models.llm.base import (
     ask_all,
     conversation,
     found_json,
