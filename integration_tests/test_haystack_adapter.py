@@ -364,7 +364,7 @@ def test_a_chunker_object_becomes_strategy_and_options_and_comes_back():
     splitter = windows(7, 2)
     data = splitter.to_dict()
     assert data == {
-        "type": f"{NAMESPACE}.document_splitter.ChunkcoreDocumentSplitter",
+        "type": f"{NAMESPACE}.ChunkcoreDocumentSplitter",
         "init_parameters": {
             "strategy": "haystack-test-windows",
             "options": {"counter": "characters", "size": 7, "overlap": 2},

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters.hits import DocumentNames, Hit, segments_of
 from chunkadapters.passages import HitPlaces
+from chunkadapters.retrieval import DocumentNames, Hit, segments_of
 from chunkcore.document import Document, Span
 from tests.strategies import hard_text
 

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from chunkadapters.hits import Hit
-from chunkadapters.retrieval import DeployedRetriever, QuestionScorer, RetrieverHooks
+from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError

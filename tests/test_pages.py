@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from chunkadapters.pages import join_pages, join_pages_by_source
-from chunkadapters.places import page_marks, with_page_marks
+from chunkadapters.places import join_pages, join_pages_by_source, page_marks, with_page_marks
 from chunkcore import Document, Span, get_chunker, load_benchmark
 from chunkcore.document import Mark
 from chunkcore.errors import DataError

@@ -93,7 +93,7 @@ FACES = {
 
 
 def test_type_checkers_read_the_types_of_every_package() -> None:
-    packages = ["chunkcore", "chunkadapters", *(ROOT / "src").glob("haystack_integrations/components/*/chunkadapters")]
+    packages = ["chunkcore", "chunkadapters", *(ROOT / "src").glob("haystack_integrations/components/*")]
     assert len(packages) > 5
     assert [each for each in packages if not (ROOT / "src" / each / "py.typed").exists()] == []
 
@@ -161,7 +161,7 @@ def test_adapters_import_only_public_names_of_chunkcore() -> None:
         path for room in ("chunkadapters", "haystack_integrations") for path in (ROOT / "src" / room).rglob("*.py")
     ]
     found = {str(path): names for path in paths if (names := list(_private(path.read_text(encoding="utf-8"))))}
-    assert (len(paths) > 30, found) == (True, {})
+    assert (len(paths) > 20, found) == (True, {})
 
 
 def test_every_module_imports_without_frameworks_and_models() -> None:

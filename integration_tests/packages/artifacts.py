@@ -83,7 +83,7 @@ def _wheel(wheel: Path) -> list[str]:
 
 
 def _is_integration(name: str) -> bool:
-    return name.startswith("haystack_integrations/") and name.endswith("/chunkadapters/__init__.py")
+    return name.startswith("haystack_integrations/") and name.endswith("/chunkadapters.py")
 
 
 def _sources() -> set[str]:

@@ -18,10 +18,9 @@ from haystack.core.serialization import component_from_dict, component_to_dict, 
 from haystack.dataclasses import ChatMessage
 from typing_extensions import Self
 
-from chunkadapters.hits import Hit, names
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished, titled
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
-from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
+from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 from typing_extensions import Self
 
-from chunkadapters.functions import counter_of
-from chunkadapters.hits import DocumentNames, Hit
+from chunkadapters.configuration import counter_of
 from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
+from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chunkadapters.hits import Hit
-from chunkadapters.retrieval import DeployedRetriever, RetrieverHooks
+from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks
 from chunkcore.cli import main
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError

@@ -1,7 +1,7 @@
 """`exact`: your configured splitter, with the same chunk texts and right offsets.
 
-base.py: joining pieces to chunks. langchain.py, llamaindex.py: the most used splitters on offsets. haystack.py, and all
-other splitters: run as they are, and their pieces are placed in order (`chunkadapters.aligned`).
+langchain.py, llamaindex.py: the most used splitters on offsets. All other splitters, Haystack's among them, are run as
+they are, and their pieces are placed in order (`chunkadapters.pieces`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
-from chunkadapters.aligned import Aligned, Unplaced
+from chunkadapters.pieces import Aligned, Unplaced
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
 
@@ -78,7 +78,7 @@ def _module(splitter: Any) -> Any:
     if "llama_index" in roots:
         return import_module("chunkadapters.exact.llamaindex")
     if hasattr(splitter, "__haystack_input__"):
-        return import_module("chunkadapters.exact.haystack")
+        return import_module("haystack_integrations.components.preprocessors.chunkadapters")
     raise OptionError(
         "expected a configured LangChain TextSplitter, LlamaIndex NodeParser or Haystack splitter component, "
         f"got {type(splitter).__name__}; for a function from a text to its pieces, build chunkadapters.exact.Aligned"

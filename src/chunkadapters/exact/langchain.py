@@ -15,10 +15,9 @@ from langchain_text_splitters import (
     TokenTextSplitter,
 )
 
-from chunkadapters.aligned import Aligned, Unplaced
-from chunkadapters.exact.base import Joined, check_sizes
-from chunkadapters.functions import counter_of
+from chunkadapters.configuration import counter_of
 from chunkadapters.langchain import ChunkcoreTextSplitter
+from chunkadapters.pieces import Aligned, Joined, Unplaced, check_sizes
 from chunkcore.boundaries.separators import Keep, characters, find_literal, find_regex, pieces_between
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, strategies
 from chunkcore.document import Document

@@ -15,11 +15,9 @@ from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplit
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
-from chunkadapters.aligned import Aligned, Unplaced
-from chunkadapters.exact.base import Joined, PieceRange, check_sizes
-from chunkadapters.functions import NamedFunction, tokenizer_of
-from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser
-from chunkadapters.llamaindex.placed import PlacedNodeParser
+from chunkadapters.configuration import NamedFunction, tokenizer_of
+from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser
+from chunkadapters.pieces import Aligned, Joined, PieceRange, Unplaced, check_sizes
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, strategies
 from chunkcore.document import Document

@@ -16,9 +16,9 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.models import ChunkcoreEmbeddings as ChunkcoreEmbeddings
     from chunkadapters.langchain.models import as_embedder as as_embedder
     from chunkadapters.langchain.models import as_llm as as_llm
-    from chunkadapters.langchain.passages import IndexRetriever as IndexRetriever
-    from chunkadapters.langchain.passages import PassageCompressor as PassageCompressor
-    from chunkadapters.langchain.passages import PassageRetriever as PassageRetriever
+    from chunkadapters.langchain.retrieval import IndexRetriever as IndexRetriever
+    from chunkadapters.langchain.retrieval import PassageCompressor as PassageCompressor
+    from chunkadapters.langchain.retrieval import PassageRetriever as PassageRetriever
     from chunkadapters.langchain.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.langchain.retrieval import arun_retriever as arun_retriever
     from chunkadapters.langchain.retrieval import embed_late as embed_late
@@ -31,6 +31,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.splitter import SourceWarning as SourceWarning
     from chunkadapters.langchain.splitter import content_key as content_key
     from chunkadapters.langchain.splitter import from_document as from_document
-    from chunkadapters.pages import join_pages as join_pages
-    from chunkadapters.pages import join_pages_by_source as join_pages_by_source
     from chunkadapters.passages import PassageWarning as PassageWarning
+    from chunkadapters.places import join_pages as join_pages
+    from chunkadapters.places import join_pages_by_source as join_pages_by_source

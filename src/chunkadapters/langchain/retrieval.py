@@ -1,21 +1,36 @@
-"""Scores for LangChain retrievers; late embeddings, and segments as small documents."""
+"""LangChain's retrievers: scores, passages behind them and from a saved index; late embeddings, and segments."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config
+from pydantic import field_validator
 
-from chunkadapters.hits import Hit, late_vectors, names, segments_of
 from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
-from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, unused_id
-from chunkadapters.retrieval import DeployedRetriever, QuestionScorer, RetrieverHooks, measures_of
-from chunkcore.errors import DataError
+from chunkadapters.passages import STRICT, IndexFields, Limits, Passage, PassageOptions, core_documents
+from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, page_marks, unused_id
+from chunkadapters.retrieval import (
+    DeployedRetriever,
+    Hit,
+    QuestionScorer,
+    RetrieverHooks,
+    late_vectors,
+    measures_of,
+    names,
+    segments_of,
+)
+from chunkcore.document import Document as CoreDocument
+from chunkcore.errors import DataError, OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 
 if TYPE_CHECKING:
@@ -179,3 +194,212 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
             name = unused_id(digest(f"{chunk.id}{spans}"), taken)
             segments.append(Document(page_content=text, metadata=metadata, id=name))
     return segments
+
+
+_LIMITS = ("max_tokens", "k")
+
+
+def _core_document(document: Document) -> CoreDocument:
+    source, _ = source_of(document.id, document.page_content, document.metadata)
+    name = part_of(source, document.metadata)
+    return CoreDocument(name, document.page_content, document.metadata, page_marks(document.metadata))
+
+
+class _Indexed(IndexFields):
+    @staticmethod
+    def to_core(documents: Any) -> list[CoreDocument]:
+        return core_documents(documents, Document, "LangChain", _core_document)
+
+
+def _documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Document]:
+    return [_document(passage, hits) for passage in passages]
+
+
+def _document(passage: Passage, hits: Sequence[Document]) -> Document:
+    text = passage.retrieved.text
+    if passage.document is None:
+        (number,) = passage.hits
+        return (
+            hits[number]
+            if text == hits[number].page_content
+            else hits[number].model_copy(update={"page_content": text})
+        )
+    metadata = passage.metadata([hit.metadata for hit in hits], KEYS)
+    metadata.setdefault("source", passage.document.id)
+    metadata |= {"source_id": passage.document.id, "passage_score": passage.retrieved.score}
+    return Document(page_content=text, metadata=metadata, id=passage.id)
+
+
+class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
+    """Passages behind a retriever: exact spans of any size under a budget of tokens.
+
+    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), base_retriever=...)``, behind
+    any retriever with any chunks. The hits count by their order, the question's words by the index. No model is needed,
+    and nothing is embedded or ingested again.
+
+    A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the best hit's other metadata,
+    ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit that is in no
+    document of the index stays as it is, at its rank.
+
+    The index is a copy of the texts: after documents have changed, save it anew
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A hit whose text its
+    document no longer has shows the change; a warning says so, and the document's text is not used.
+
+    Args:
+        index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
+        documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
+        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
+            "text": passages have no text but the hits', where a filter lets through some chunks of a document and not
+            others. "all": passages are of any document of the index.
+        balance: the hits' share of a unit's score, 0 to 1.
+        max_tokens: of all passages' texts.
+        k: the most passages.
+        counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
+            ``model.get_num_tokens``.
+
+    Raises:
+        ValueError: an option is out of range, or there is no index.
+
+    Warns:
+        PassageWarning: once, of hits in no document, and of each document that has changed.
+
+    >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
+    >>> hits = [Document(page_content="Tea is hot. It", metadata={"source": "tea.md"})]
+    >>> [found.page_content for found in PassageCompressor(documents=[tea]).compress_documents(hits, "What boils?")]
+    ['Tea is hot. It boils. Ice is cold.']
+    """
+
+    model_config = STRICT
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """The passages, best first. Raises `DataError` for anything but documents."""
+        return _documents(self._local.behind(query, list(map(hit_of, documents)), self), documents)
+
+
+class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
+    """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
+
+    See `PassageCompressor` for the options and for what comes out. ``k`` and ``max_tokens`` of a call are the limits of
+    its answer; every other keyword argument and the configuration go to the retriever, which must take them.
+
+    Args:
+        retriever: any retriever, or runnable from a question to documents.
+        index, documents, words, balance, max_tokens, k, counter: see `PassageCompressor`.
+
+    Raises:
+        ValueError: an option is out of range, there is no index, or something is no retriever.
+
+    >>> from langchain_core.runnables import RunnableLambda
+    >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
+    >>> retriever = PassageRetriever(RunnableLambda(lambda question: [tea]), documents=[tea], max_tokens=20)
+    >>> [found.page_content for found in retriever.invoke("Is tea hot?")]
+    ['Tea is hot. It boils. Ice is cold.']
+    """
+
+    model_config = STRICT
+
+    retriever: Any
+
+    def __init__(self, retriever: Any, **options: Any) -> None:
+        super().__init__(**{"retriever": retriever, **options})
+
+    @field_validator("retriever")
+    @classmethod
+    def _check_retriever(cls, retriever: Any) -> Any:
+        if hasattr(retriever, "as_retriever"):
+            raise OptionError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
+        if not isinstance(retriever, Runnable):
+            raise OptionError(f"retriever is a LangChain retriever or runnable, got {type(retriever).__name__}")
+        return retriever
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
+        return super().invoke(input, config, call_config=config, **kwargs)
+
+    async def ainvoke(
+        self,
+        input: str,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        return await super().ainvoke(input, config, call_config=config, **kwargs)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **arguments: Any
+    ) -> list[Document]:
+        options, config, others = self._read(arguments)
+        hits = self.retriever.invoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
+        return self._passages(query, hits, options)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
+    ) -> list[Document]:
+        options, config, others = self._read(arguments)
+        hits = await self.retriever.ainvoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
+        return await asyncio.to_thread(self._passages, query, hits, options)
+
+    def _read(self, arguments: dict[str, Any]) -> tuple[PassageOptions, RunnableConfig | None, dict[str, Any]]:
+        """The limits of this call, its configuration, and the arguments that go to the retriever."""
+        others = {name: value for name, value in arguments.items() if name not in (*_LIMITS, "call_config")}
+        child = self.retriever
+        if others and isinstance(child, BaseRetriever) and not child._expects_other_args:  # which drops them in silence
+            raise OptionError(f"{type(child).__name__} takes no {', '.join(others)} in a call: give it its own options")
+        options = {name: getattr(self, name) for name in PassageOptions.model_fields}
+        limits = {name: arguments[name] for name in _LIMITS if name in arguments}
+        return PassageOptions(**options | limits), arguments.get("call_config"), others
+
+    def _passages(self, query: str, documents: Any, options: PassageOptions) -> list[Document]:
+        if not isinstance(documents, list | tuple):
+            raise DataError(f"expected a list of documents of the retriever, got {type(documents).__name__}")
+        return _documents(self._local.behind(query, list(map(hit_of, documents)), options), documents)
+
+
+class IndexRetriever(Limits, _Indexed, BaseRetriever):
+    """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
+
+    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    A call may have ``k``, ``max_tokens``, and ``filter``: values of metadata, or a function of a `Document` that has
+    the metadata and no text.
+
+    Args:
+        index: a saved index's folder, or an index.
+        documents: instead of an index, see `PassageCompressor`.
+        max_tokens: of all texts.
+        k: the most passages.
+        counter: of tokens.
+
+    Raises:
+        ValueError: an option is out of range, or there is no index.
+
+    >>> tea = Document(page_content="Tea is hot.", metadata={"source": "tea.md", "level": 1})
+    >>> retriever = IndexRetriever(documents=[tea])
+    >>> [len(retriever.invoke("Is tea hot?", filter={"level": level})) for level in (1, 2)]
+    [1, 0]
+    """
+
+    model_config = STRICT
+
+    def __init__(self, index: Any = None, **options: Any) -> None:
+        super().__init__(**{"index": index, **options})
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun | None = None,
+        filter: Mapping[str, Any] | Callable[[Document], bool] | None = None,  # noqa: A002
+        **arguments: Any,
+    ) -> list[Document]:
+        if unknown := sorted(arguments.keys() - set(_LIMITS)):
+            raise OptionError(f"a call takes k, max_tokens and filter, got {', '.join(unknown)}")
+        limits = Limits(**{name: getattr(self, name) for name in Limits.model_fields} | arguments)
+
+        def allowed(metadata: Mapping[str, Any]) -> bool:
+            assert callable(filter)
+            return filter(Document(page_content="", metadata=dict(metadata)))
+
+        return _documents(self._local.passages(query, limits, allowed if callable(filter) else filter), [])
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **arguments: Any) -> list[Document]:
+        return await asyncio.to_thread(self._get_relevant_documents, query, **arguments)

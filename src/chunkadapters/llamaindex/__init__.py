@@ -17,20 +17,20 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.models import as_embedder as as_embedder
     from chunkadapters.llamaindex.models import as_llm as as_llm
     from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser as ChunkcoreNodeParser
+    from chunkadapters.llamaindex.node_parser import PlacedNodeParser as PlacedNodeParser
     from chunkadapters.llamaindex.node_parser import chunk_id_func as chunk_id_func
     from chunkadapters.llamaindex.node_parser import from_document as from_document
-    from chunkadapters.llamaindex.passages import IndexRetriever as IndexRetriever
-    from chunkadapters.llamaindex.passages import PassagePostprocessor as PassagePostprocessor
-    from chunkadapters.llamaindex.passages import PassageRetriever as PassageRetriever
-    from chunkadapters.llamaindex.placed import PlacedNodeParser as PlacedNodeParser
+    from chunkadapters.llamaindex.retrieval import IndexRetriever as IndexRetriever
+    from chunkadapters.llamaindex.retrieval import IndexUpdate as IndexUpdate
+    from chunkadapters.llamaindex.retrieval import PassagePostprocessor as PassagePostprocessor
+    from chunkadapters.llamaindex.retrieval import PassageRetriever as PassageRetriever
     from chunkadapters.llamaindex.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.llamaindex.retrieval import arun_retriever as arun_retriever
     from chunkadapters.llamaindex.retrieval import embed_late as embed_late
     from chunkadapters.llamaindex.retrieval import evaluate_retriever as evaluate_retriever
     from chunkadapters.llamaindex.retrieval import run_retriever as run_retriever
     from chunkadapters.llamaindex.retrieval import segment_nodes as segment_nodes
-    from chunkadapters.llamaindex.updating import IndexUpdate as IndexUpdate
-    from chunkadapters.llamaindex.updating import update_index as update_index
-    from chunkadapters.pages import join_pages as join_pages
-    from chunkadapters.pages import join_pages_by_source as join_pages_by_source
+    from chunkadapters.llamaindex.retrieval import update_index as update_index
     from chunkadapters.passages import PassageWarning as PassageWarning
+    from chunkadapters.places import join_pages as join_pages
+    from chunkadapters.places import join_pages_by_source as join_pages_by_source

@@ -1,6 +1,6 @@
-"""The Haystack component that splits documents with any chunkcore strategy.
+"""chunkcore's chunkers, exact splitters and index updates as Haystack components.
 
-It lives in this namespace because `Pipeline.loads` trusts ``haystack_integrations`` by default, and YAML holds the
+They are in this namespace because `Pipeline.loads` trusts ``haystack_integrations`` by default, and YAML holds the
 module that defines a class.
 """
 
@@ -8,19 +8,36 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 from haystack import Document, component
+from haystack import Document as HaystackDocument
+from haystack.document_stores.types import DocumentStore
 
-from chunkadapters._haystack import KEYS, ROOT, Serialized, as_model, check_documents, has_text, restored, written
+from chunkadapters._haystack import (
+    KEYS,
+    ROOT,
+    Serialized,
+    as_model,
+    check_documents,
+    has_text,
+    restored,
+    takes_and_gives_documents,
+    written,
+)
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
+from chunkadapters.pieces import Aligned, Piece, Unplaced, placed_records
 from chunkadapters.places import (
+    SEGMENTS,
     SPANS,
+    WHITE_SPACE,
     WHOLE,
     Origin,
     chunk_place,
@@ -329,3 +346,225 @@ def _shifts(spans: Sequence[Span], gap: int) -> list[tuple[Span, int]]:
         shifts.append((span, span.start - position))
         position += len(span) + gap
     return shifts
+
+
+@component
+class ChunkcoreExactSplitter(Serialized):
+    """Runs a splitter component, and writes each chunk's place: what `exact` makes of Haystack's splitters.
+
+    The chunks are the splitter's, with their ids and metadata. Right are ``split_idx_start``, ``split_idx_end``,
+    ``page_number``, ``root_source_id`` and its places, and ``_split_overlap``, as in `ChunkcoreDocumentSplitter`. A
+    chunk whose place is not known has none of the places: its text is not in the document (``located`` "unlocated",
+    ``derived`` true), or has several equally good places ("ambiguous"). A chunk of a chunk, as of a
+    `HierarchicalDocumentSplitter`, is placed in that chunk, its ``source_id``.
+
+    Args:
+        splitter: a component that takes and gives documents.
+        unplaced: "mark" chunks that are not in the text, or "refuse" them with a `DataError`.
+
+    >>> from haystack.components.preprocessors import DocumentSplitter
+    >>> splitter = ChunkcoreExactSplitter(DocumentSplitter(split_by="word", split_length=2))
+    >>> [chunk.meta["split_idx_end"] for chunk in splitter.run([Document(content="one two one")])["documents"]]
+    [8, 11]
+    """
+
+    def __init__(self, splitter: Any, unplaced: Unplaced = "mark") -> None:
+        self.splitter = splitter
+        self.unplaced = unplaced
+
+    def warm_up(self) -> None:
+        """Load what the splitter loads."""
+        if hasattr(self.splitter, "warm_up"):
+            self.splitter.warm_up()
+
+    @component.output_types(documents=list[Document])
+    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Split documents. Returns ``{"documents": chunks}``, in the documents' order.
+
+        Raises:
+            TypeError: not a list of `Document`.
+            DataError: a chunk is not in its document, and `unplaced` is "refuse".
+        """
+        check_documents(self, documents)
+        self.warm_up()
+        split: list[Document] = []
+        for document in documents:
+            if document.content is None or has_text(document):
+                split += self._placed(document, self.splitter.run(documents=[document])["documents"])
+        return {"documents": split}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
+        return await asyncio.to_thread(self.run, documents)
+
+    def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
+        by_source: dict[str, list[int]] = defaultdict(list)
+        for place, chunk in enumerate(chunks):
+            if chunk.content and chunk.id != document.id:
+                by_source[chunk.meta.get("source_id", document.id)].append(place)
+        parents = {chunk.id: chunk for chunk in (*chunks, document)}
+        placed = list(chunks)
+        for source_id, places in by_source.items():
+            parent = parents.get(source_id, document)
+            for place, chunk in zip(places, self._children(parent, [chunks[i] for i in places]), strict=True):
+                placed[place] = chunk
+        return placed
+
+    def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
+        """The chunks of one text, with their places in it."""
+        source = CoreDocument(parent.id, parent.content or "", parent.meta)
+        pieces = [Piece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks]
+        rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))
+        cut = [row for row, _ in rows]
+        metas: list[dict[str, Any]] = []
+        places = zip(chunks, rows, page_numbers(parent, cut), root_places(parent, cut), strict=True)
+        for chunk, (_, record), page, root in places:
+            kept = {key: value for key, value in chunk.meta.items() if key != KEYS.start}
+            metas.append({**kept, "source_id": parent.id, **record, **root})
+            if KEYS.start in record and "page_number" not in record:
+                metas[-1]["page_number"] = page
+            if "_split_overlap" in kept:
+                metas[-1]["_split_overlap"] = []
+        for (left, left_meta), (right, right_meta) in pairwise(zip(cut, metas, strict=True)):
+            if "_split_overlap" in left_meta and KEYS.start in left_meta and KEYS.start in right_meta:
+                for range_left, range_right in shared(left.spans, right.spans, 0):
+                    left_meta["_split_overlap"].append({"doc_id": chunks[right.index].id, "range": range_right})
+                    right_meta["_split_overlap"].append({"doc_id": chunks[left.index].id, "range": range_left})
+        return [replace(chunk, meta=meta) for chunk, meta in zip(chunks, metas, strict=True)]
+
+
+# Metadata of a chunk's place, which its vector does not depend on.
+_PLACES = frozenset(
+    [SEGMENTS, WHITE_SPACE, "split_id", "page_number", "_split_overlap"]
+    + [name for keys in (KEYS, ROOT) for name in (keys.start, keys.end, keys.spans)]
+)
+
+
+@component
+class ChunkcoreIndexUpdater(Serialized):
+    """Between a splitter and an embedder: passes on only the chunks to embed, and lists the stale ones.
+
+    Chunks are compared with the store's chunks of the same sources (``source_id``):
+
+    - ``documents``: new chunks; connect this output to the embedder.
+    - ``moved``: chunks whose text and metadata the store has at another place, with the store's vectors.
+    - ``stale``: the store's ids without a chunk.
+    - unchanged chunks are only counted.
+
+    The store is only read. `ChunkcoreIndexWriter` writes the embedder's output and ``moved``, then deletes ``stale``:
+    if the embedder fails, nothing is lost.
+
+    Args:
+        document_store: its ``filter_documents`` should return embeddings (an option of most stores); chunks without one
+            are embedded again.
+
+    >>> from haystack.document_stores.in_memory import InMemoryDocumentStore
+    >>> store = InMemoryDocumentStore()
+    >>> old, new = (Document(id=text, content=text, meta={"source_id": "a"}) for text in ("tea", "sea"))
+    >>> store.write_documents([old])
+    1
+    >>> update = ChunkcoreIndexUpdater(store).run([new])
+    >>> [chunk.content for chunk in update["documents"]], update["stale"], store.count_documents()
+    (['sea'], ['tea'], 1)
+    """
+
+    def __init__(self, document_store: DocumentStore) -> None:
+        self.document_store = document_store
+
+    @component.output_types(documents=list[Document], moved=list[Document], stale=list[str], unchanged=int)
+    def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
+        """Compare chunks with the store.
+
+        Args:
+            documents: all chunks of their sources, from `ChunkcoreDocumentSplitter`.
+            source_ids: further sources, which may have no chunks now: the store's other chunks of these are stale.
+
+        Returns:
+            ``documents`` to embed, ``moved`` ones with vectors, ids of ``stale`` ones, and the number ``unchanged``.
+
+        Raises:
+            TypeError: not a list of `Document`.
+            ValueError: a document has no ``source_id``.
+        """
+        check_documents(self, documents)
+        for chunk in documents:
+            if not isinstance(chunk.meta.get("source_id"), str):
+                raise ValueError(  # noqa: TRY004  # of the right type, with the wrong value
+                    "ChunkcoreIndexUpdater compares chunks by their source, and document ID "
+                    f"{chunk.id} has no source_id; put it after a splitter"
+                )
+        sources = sorted({chunk.meta["source_id"] for chunk in documents} | set(source_ids or ()))
+        filters = {"field": "meta.source_id", "operator": "in", "value": sources}
+        stored = self.document_store.filter_documents(filters=filters) if sources else []
+        by_id = {chunk.id: chunk for chunk in stored}
+        by_content: defaultdict[Any, list[Document]] = defaultdict(list)
+        for chunk in stored:
+            if chunk.embedding is not None or chunk.sparse_embedding is not None:
+                by_content[_content(chunk)].append(chunk)
+        fresh, moved, unchanged = [], [], 0
+        for chunk in documents:
+            if chunk.id in by_id and _same(by_id[chunk.id], chunk):
+                unchanged += 1
+            elif equals := by_content.get(_content(chunk)):
+                dense, sparse = equals[0].embedding, equals[0].sparse_embedding
+                moved.append(replace(chunk, embedding=dense, sparse_embedding=sparse))
+            else:
+                fresh.append(chunk)
+        stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
+        return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
+
+
+def _same(stored: Document, chunk: Document) -> bool:
+    """Whether the store has the chunk; some stores keep no tuples and no ``_split_overlap``."""
+    meta = _lists(chunk.meta)
+    if "_split_overlap" not in stored.meta:
+        meta.pop("_split_overlap", None)
+    return stored.content == chunk.content and _lists(stored.meta) == meta
+
+
+def _lists(value: Any) -> Any:
+    """Lists for tuples, as after a round trip through JSON."""
+    if isinstance(value, list | tuple):
+        return [_lists(item) for item in value]
+    return {key: _lists(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _content(chunk: Document) -> str:
+    """What the vector may depend on: text and metadata, without the place."""
+    meta = {key: value for key, value in chunk.meta.items() if key not in _PLACES}
+    return repr([chunk.content, sorted(meta.items(), key=lambda item: item[0])])
+
+
+# Metadata of a place, which our component writes.
+_OF_A_PLACE = frozenset(("source_id", "page_number", "split_id", "split_idx_start", "_split_overlap"))
+
+
+def exact(splitter: Any, unplaced: Unplaced = "mark") -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
+    """See `chunkadapters.exact.exact`."""
+    if isinstance(splitter, ChunkcoreDocumentSplitter | ChunkcoreExactSplitter):
+        return splitter
+    if not takes_and_gives_documents(splitter):
+        raise OptionError(f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not")
+    return ChunkcoreExactSplitter(splitter, unplaced=unplaced)
+
+
+def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
+    """The chunker with the splitter's texts."""
+    if isinstance(splitter, ChunkcoreDocumentSplitter):
+        return splitter.chunker
+    component = exact(splitter, unplaced)
+    return Aligned(split=partial(_pieces, getattr(component, "splitter", component)), unplaced=unplaced)
+
+
+def _pieces(splitter: Any, text: str) -> list[Piece]:
+    if hasattr(splitter, "warm_up"):
+        splitter.warm_up()
+    documents = splitter.run(documents=[HaystackDocument(content=text)])["documents"] if text else []
+    return [
+        Piece(
+            document.content or "",
+            {key: value for key, value in document.meta.items() if key not in _OF_A_PLACE},
+            document.meta.get("split_idx_start"),
+        )
+        for document in documents
+    ]

@@ -12,7 +12,7 @@ from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.passages import Limits
 from chunkcore.errors import OptionError
-from haystack_integrations.components.rankers.chunkadapters.passage_ranker import Indexed, passage_documents
+from haystack_integrations.components.rankers.chunkadapters import Indexed, passage_documents
 
 _NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
 
