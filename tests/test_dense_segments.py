@@ -11,8 +11,7 @@ from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
-from chunkcore.retrieval.search import top_k, top_k_owners
-from chunkcore.retrieval.vectors import chunk_vectors
+from chunkcore.retrieval.vectors import chunk_vectors, top_k, top_k_owners
 from chunkcore.run import Retriever
 from tests.fakes import BROKEN, FakeEmbedder, index_of
 from tests.test_breakpoint import AngleEmbedder

@@ -18,7 +18,7 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever, passages
 from chunkcore.retrieval import windows as scoring
-from chunkcore.retrieval.lexical import word_keys
+from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.tokens import get_counter
 from tests.fakes import FakeEmbedder
 

@@ -20,7 +20,7 @@ from chunkcore.boundaries.blocks import table_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError
-from chunkcore.reading import Reader, Reading, UnreadError, guarded, read_file, readers
+from chunkcore.reading import Reader, Reading, UnreadError, base, read_file, readers
 from chunkcore.scale import Stream, StreamOptions
 from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
 
@@ -129,8 +129,8 @@ def test_names_that_are_no_utf8_are_read(tmp_path):
 def test_a_slow_file_is_named_with_what_was_reached_and_the_next_is_read(tmp_path, monkeypatch):
     slow = 'import sys, time; sys.stdin.buffer.readline(); print(\'{"reached": "page 7"}\', flush=True); time.sleep(60)'
     worker = subprocess.Popen([sys.executable, "-c", slow], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    monkeypatch.setattr(guarded, "SECONDS", 1.0)
-    monkeypatch.setattr(guarded, "_started", lambda: worker)
+    monkeypatch.setattr(base, "SECONDS", 1.0)
+    monkeypatch.setattr(base, "_started", lambda: worker)
     (tmp_path / "a.pdf").write_bytes(pdf_bytes([lines_of("Tea.")]))
     with pytest.raises(UnreadError, match=r"cannot be read within 1 s, .* \(page 7 was reached\): split it"):
         read_file(tmp_path / "a.pdf")
@@ -142,11 +142,11 @@ def test_one_process_reads_a_folder(tmp_path):
     for number in range(4):
         (tmp_path / f"{number}.pdf").write_bytes(pdf_bytes([lines_of(f"Tea {number}.")]))
         (tmp_path / f"{number}.eml").write_text(f"Subject: Tea {number}\n\nHot.")
-    guarded._stop_idle()
+    base._stop_idle()
     assert len(load_documents(tmp_path)) == 8
-    (worker,) = guarded._idle
+    (worker,) = base._idle
     assert len(load_documents(tmp_path)) == 8
-    assert guarded._idle == [worker]
+    assert base._idle == [worker]
 
 
 class Papyrus(Reader):
@@ -154,9 +154,9 @@ class Papyrus(Reader):
 
     def read(self, data, name):
         if data == b"large":
-            return Reading(Document(name, "x" * (guarded.OUTPUT + 1)))
+            return Reading(Document(name, "x" * (base.OUTPUT + 1)))
         if data == b"greedy":
-            bytearray(2 * guarded.MEMORY)
+            bytearray(2 * base.MEMORY)
         return Reading(Document(name, str(socket.create_connection(("127.0.0.1", 9)))))
 
 
@@ -164,9 +164,9 @@ class Papyrus(Reader):
 def test_memory_output_and_the_network_are_limited(tmp_path):
     for data in (b"large", b"greedy"):
         with pytest.raises(UnreadError, match="cannot be read within 60 s, 2 GB of memory and 256 MB of text"):
-            guarded.read_guarded(Papyrus, data, Path("a"), "a")
+            base.read_guarded(Papyrus, data, Path("a"), "a")
     with pytest.raises(UnreadError, match=r"is broken \(Papyrus: PermissionError: a file's reader may not use socket"):
-        guarded.read_guarded(Papyrus, b"curious", Path("a"), "a")
+        base.read_guarded(Papyrus, b"curious", Path("a"), "a")
 
 
 # ---- Office and EPUB
@@ -535,4 +535,4 @@ def test_another_package_can_add_a_reader(tmp_path):
         def read(self, data, name):
             return Reading(Document(name, data.decode()[::-1]))
 
-    assert guarded.read_guarded(Local, b"aeT", Path("a"), "a").document.text == "Tea"  # in this process
+    assert base.read_guarded(Local, b"aeT", Path("a"), "a").document.text == "Tea"  # in this process

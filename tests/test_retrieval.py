@@ -32,9 +32,9 @@ from chunkcore.retrieval import (
     get_reranker,
     get_retriever,
 )
-from chunkcore.retrieval.hybrid import fuse
 from chunkcore.retrieval.lexicon import word_keys, words
-from chunkcore.retrieval.search import top_k
+from chunkcore.retrieval.methods import fuse
+from chunkcore.retrieval.vectors import top_k
 from tests.fakes import FakeEmbedder, Fixed
 
 

@@ -31,7 +31,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
 from chunkcore.models.base import Vectors
-from chunkcore.retrieval.search import top_k
+from chunkcore.retrieval.vectors import top_k
 from chunkcore.run import Retrieved, Run
 
 MEASURES: dict[str, str] = {

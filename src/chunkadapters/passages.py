@@ -22,7 +22,7 @@ from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
-from chunkcore.retrieval.behind import Scope
+from chunkcore.retrieval.passages import Scope
 from chunkcore.retrieval.saved import manifest_stamp
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter

@@ -69,7 +69,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval import Index as Index
     from chunkcore.retrieval import chunk_corpus as chunk_corpus
     from chunkcore.retrieval import get_retriever as get_retriever
-    from chunkcore.retrieval.loading import load_index as load_index
+    from chunkcore.retrieval.stage import load_index as load_index
     from chunkcore.run import Retrieved as Retrieved
     from chunkcore.run import Retriever as Retriever
     from chunkcore.run import Run as Run

@@ -24,7 +24,7 @@ from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.run_files import read_pool, read_run
 from chunkcore.models.llm.base import BadAnswerError, found_json
 from chunkcore.reading import read_file
-from chunkcore.retrieval.loading import get_retriever
+from chunkcore.retrieval.stage import get_retriever
 from chunkcore.segmenters.base import get_segmenter
 from chunkcore.tuning import expand_grid
 from tests import test_bad_files

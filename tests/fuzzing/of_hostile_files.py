@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from hypothesis import strategies as st
 
 from chunkcore.errors import DataError
-from chunkcore.reading import guarded, read_file
+from chunkcore.reading import base, read_file
 from tests.files import lines_of, paragraph, pdf_bytes, table, word_xml
 from tests.fuzzing.targets import target
 
@@ -128,7 +128,7 @@ def sheet(rows: str) -> bytes:
 def any_hostile_file_is_read_or_named_within_the_limits(family: str, size: int) -> None:
     """The clock and the memory are those of the program that reads; the process with limits has its own."""
     ending, content = FAMILIES[family]
-    before, guarded.SECONDS = guarded.SECONDS, _SECONDS
+    before, base.SECONDS = base.SECONDS, _SECONDS
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +143,7 @@ def any_hostile_file_is_read_or_named_within_the_limits(family: str, size: int) 
             assert "\n" not in sentence
             assert time.monotonic() - began < 4 * _SECONDS + 10  # other programs may run beside this one
     finally:
-        guarded.SECONDS = before
+        base.SECONDS = before
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < _PARENT
 
 

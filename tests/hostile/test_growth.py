@@ -47,7 +47,7 @@ resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 import numpy as np
 from chunkcore.document import Chunk, Span
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors
-from chunkcore.retrieval.loading import get_retriever
+from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.lexicon import words
 from chunkcore.segmenters import get_segmenter
 from tests.fakes import FakeEmbedder

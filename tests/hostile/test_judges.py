@@ -25,7 +25,7 @@ from chunkcore.models.llm import Message
 from chunkcore.questions.generate import Generated, GenerationOptions, files_beside, generate_benchmark, write_generated
 from chunkcore.questions.validate import FilterThresholds, validate_benchmark
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
-from chunkcore.retrieval.loading import get_retriever
+from chunkcore.retrieval.stage import get_retriever
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 

@@ -13,7 +13,7 @@ import pytest
 from chunkcore import Span
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.documents import load_documents
-from chunkcore.reading import guarded, read_file
+from chunkcore.reading import base, read_file
 from tests.files import lines_of, paragraph, pdf_bytes, word_xml, write_docx, write_epub, write_zip
 
 pytest.importorskip("pypdfium2")
@@ -63,7 +63,7 @@ def pdf_with_stream(packed: bytes, filters: bytes) -> bytes:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 @pytest.mark.parametrize("unit", [b" " * 2**20, b"q " * 2**19, b"BT /F1 9 Tf (tea) Tj ET " * 2**15])
 def test_a_pdf_bomb_ends_in_a_sentence(tmp_path, unit, monkeypatch):
-    monkeypatch.setattr(guarded, "SECONDS", 10.0)
+    monkeypatch.setattr(base, "SECONDS", 10.0)
     packed = zlib.compress(deflated(3 * 2**30, unit))
     (tmp_path / "bomb.pdf").write_bytes(pdf_with_stream(packed, b"/FlateDecode/FlateDecode"))
     assert (tmp_path / "bomb.pdf").stat().st_size < 200_000
@@ -88,7 +88,7 @@ def test_a_pdf_of_2000_pages_is_read_in_bounded_memory(tmp_path):
     place = document.text.index("Page 1234")
     assert document.pages_of(Span(place, place + 4)) == (1235,)
     if sys.platform == "linux":
-        status = Path(f"/proc/{guarded._idle[-1].pid}/status").read_text()
+        status = Path(f"/proc/{base._idle[-1].pid}/status").read_text()
         assert int(status.partition("VmHWM:")[2].split()[0]) < 300_000  # kB
 
 
@@ -137,7 +137,7 @@ def test_scripts_do_not_run_and_links_are_not_followed(tmp_path):
 
 
 def test_endless_nesting_ends_in_a_sentence_or_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(guarded, "SECONDS", 5.0)
+    monkeypatch.setattr(base, "SECONDS", 5.0)
     deep = 100_000
     assert outcome(write_docx(tmp_path / "a.docx", "<w:tbl>" * deep + "</w:tbl>" * deep)) == "Tea."
     mail = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(5000))

@@ -75,6 +75,6 @@ def test_nothing_is_unpickled_evaluated_or_run() -> None:
     }
     # Files are read by our own module in a process with limits; its arguments are no data. A saved index is read with
     # allow_pickle=False; tests/test_saved_index.py damages it.
-    assert found == {"chunkcore/reading/guarded.py: subprocess.Popen", "chunkcore/retrieval/saved.py: np.load"}
+    assert found == {"chunkcore/reading/base.py: subprocess.Popen", "chunkcore/retrieval/saved.py: np.load"}
     text = (SOURCE / "chunkcore/retrieval/saved.py").read_text("utf-8")
     assert text.count("np.load(") == text.count("allow_pickle=False)") == 1

@@ -131,7 +131,7 @@ def serve(
     Both read every document of the index, as it was when the server started: start it again after changes.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
-    from chunkcore.scale.tool_server import tool_server
+    from chunkcore.scale.folder_index import tool_server
 
     tool_server(_opened(docs, embedder if dense else None)).run("stdio")
 

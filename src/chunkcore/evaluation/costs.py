@@ -27,8 +27,7 @@ from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.options import check_number
 from chunkcore.retrieval import ChunkedCorpus
-from chunkcore.retrieval.search import Rows
-from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.spans import Numbers
 
 _MILLION = 1_000_000

@@ -2,13 +2,11 @@
 
 | module | reads |
 |---|---|
-| `opening` | which reader reads a file |
-| `guarded` | in a process with limits of time and memory |
-| `encodings` | text in any encoding |
+| `base` | readers, and the process with limits of time and memory in which they run |
+| `opening` | which reader reads a file; text in any encoding |
 | `pdf` | PDF, by pypdfium2 |
 | `office` | Word, PowerPoint, Excel, EPUB, by MarkItDown and openpyxl |
-| `messages` | e-mail and notebooks |
-| `markup` | HTML's visible text |
+| `messages` | e-mail and notebooks; HTML's visible text |
 """
 
 from chunkcore.files import UnreadError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import IO, TYPE_CHECKING
@@ -16,7 +16,6 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, readers
-from chunkcore.reading.markup import table
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -120,6 +119,21 @@ def _cells(row: tuple[object, ...]) -> list[str]:
     while cells and not cells[-1]:
         cells.pop()
     return cells
+
+
+def table(rows: Iterable[Sequence[str]]) -> str:
+    r"""A Markdown table, the first row its header; no row is filled up, and rows without text are left out.
+
+    >>> table([["Kind", "Heat"], ["black"]])
+    '| Kind | Heat |\n| --- | --- |\n| black |'
+    """
+    lines: list[str] = []
+    for row in rows:
+        if any(cell.strip() for cell in row):
+            lines.append(f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in row)} |")
+            if len(lines) == 1:
+                lines.append(f"|{' --- |' * len(row)}")
+    return "\n".join(lines)
 
 
 _BLOCK = 1024**2

@@ -13,7 +13,7 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, readers
-from chunkcore.reading.encodings import is_utf8
+from chunkcore.reading.opening import is_utf8
 
 _PAGES = 100_000
 _OCR = "recognise it first (OCR)"

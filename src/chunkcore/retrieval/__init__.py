@@ -13,15 +13,13 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.base import retrievers as retrievers
     from chunkcore.retrieval.corpus import ChunkedCorpus as ChunkedCorpus
     from chunkcore.retrieval.corpus import chunk_corpus as chunk_corpus
-    from chunkcore.retrieval.dense import Dense as Dense
-    from chunkcore.retrieval.dense import Late as Late
-    from chunkcore.retrieval.hybrid import Hybrid as Hybrid
-    from chunkcore.retrieval.lexical import BM25 as BM25
     from chunkcore.retrieval.lexicon import Postings as Postings
     from chunkcore.retrieval.lexicon import word_keys as word_keys
     from chunkcore.retrieval.lexicon import words as words
-    from chunkcore.retrieval.loading import get_retriever as get_retriever
-    from chunkcore.retrieval.loading import load_index as load_index
+    from chunkcore.retrieval.methods import BM25 as BM25
+    from chunkcore.retrieval.methods import Dense as Dense
+    from chunkcore.retrieval.methods import Hybrid as Hybrid
+    from chunkcore.retrieval.methods import Late as Late
     from chunkcore.retrieval.passages import Passages as Passages
     from chunkcore.retrieval.rerank import CallableReranker as CallableReranker
     from chunkcore.retrieval.rerank import CrossEncoderReranker as CrossEncoderReranker
@@ -36,5 +34,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.stage import TitleFilter as TitleFilter
     from chunkcore.retrieval.stage import UnitLayout as UnitLayout
     from chunkcore.retrieval.stage import Window as Window
+    from chunkcore.retrieval.stage import get_retriever as get_retriever
+    from chunkcore.retrieval.stage import load_index as load_index
     from chunkcore.retrieval.stage import stages as stages
     from chunkcore.retrieval.vectors import TextVectors as TextVectors

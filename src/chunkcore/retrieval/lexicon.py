@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from chunkcore.columns import Keys, text_keys
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 
 # Scripts without spaces between words; and Hangul, whose words include their particles.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -249,3 +249,15 @@ class Postings:
             return np.full(len(keys), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, at, -1)
+
+
+def length_norms(lengths: Numbers, k1: float, b: float) -> Scores:
+    """What BM25 adds to a word's frequency below the fraction; above 0, so that a word that is not there scores 0."""
+    mean = float(lengths.mean()) if len(lengths) else 0.0
+    norms: Scores = np.maximum(k1 * (1 - b + b / (mean or 1.0) * lengths), 1e-30)
+    return norms
+
+
+def inverse_document_frequency(count: int, size: int) -> float:
+    """The weight of a word that `count` of `size` texts have."""
+    return float(np.log1p((size - count + 0.5) / (count + 0.5)))

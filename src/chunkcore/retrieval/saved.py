@@ -33,8 +33,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_embedder
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
-from chunkcore.retrieval.search import Rows
-from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.spans import Numbers
 
 try:

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, ModelError
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.lexical import inverse_document_frequency, length_norms
-from chunkcore.retrieval.lexicon import Postings, word_keys
-from chunkcore.retrieval.search import Rows, best_of, products
+from chunkcore.retrieval.lexicon import Postings, inverse_document_frequency, length_norms, word_keys
+from chunkcore.retrieval.vectors import Rows, best_of, products
 from chunkcore.spans import Numbers, Scores
 
 WHOLE = "document"

@@ -1,11 +1,13 @@
-"""`Hybrid`: several methods fused."""
+"""`Dense`, `Late`, `BM25` and `Hybrid`: search by vectors, by words, and by both."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -13,15 +15,136 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
+from chunkcore.models.late import get_token_embedder
 from chunkcore.options import check_ranges
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.dense import Dense
-from chunkcore.retrieval.lexical import BM25
-from chunkcore.retrieval.loading import get_retriever
-from chunkcore.retrieval.vectors import TextVectors
+from chunkcore.retrieval.lexicon import check_words, inverse_document_frequency, length_norms, word_keys
+from chunkcore.retrieval.stage import get_retriever
+from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, row_lengths, top_k_owners
+from chunkcore.spans import Numbers, Scores
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
+
+
+@retrievers.register("dense")
+@dataclass(frozen=True, kw_only=True)
+class Dense(RetrievalMethod):
+    """Exact search by cosine similarity.
+
+    A chunk with segments scores as the best of its vectors: its segments' and their mean (Nguyen, Nguyen and Nguyen,
+    2025, equation 2).
+
+    Attributes:
+        cluster_only: search chunks with segments by their mean vector only.
+
+    Cost: one embedding per chunk and query; a search is O(queries · chunks · dimensions).
+
+    >>> Dense().name, Dense(cluster_only=True).name
+    ('dense', 'dense:cluster_only=true')
+    """
+
+    cluster_only: bool = False
+
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        vectors = vectors or TextVectors()
+        return VectorIndex(corpus, vectors, *vectors.chunks(corpus, cluster_only=self.cluster_only))
+
+
+@retrievers.register("late")
+@dataclass(frozen=True, kw_only=True)
+class Late(RetrievalMethod):
+    """Exact search by the vectors of late chunking: a chunk's tokens are read with their document (`LateEmbedder`).
+
+    Segments are ignored. Cost: the model reads each document once; about twice its tokens if it exceeds the model's
+    limit.
+    """
+
+    def check(self, embedder: Embedder) -> None:
+        get_token_embedder(embedder)
+
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        vectors = vectors or TextVectors()
+        return VectorIndex(corpus, vectors, *vectors.late(corpus))
+
+
+class VectorIndex(Index):
+    """Cosine similarity of vectors; several rows may belong to one chunk."""
+
+    def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors, rows: Rows, owners: Numbers) -> None:
+        super().__init__(corpus)
+        self._vectors = vectors
+        self._rows = rows
+        self._owners = owners
+
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        questions = self._vectors.queries(queries)
+        indices, scores = top_k_owners(questions, self._rows, self._owners, k, lengths=self._lengths)
+        return Hits(indices, scores.astype(np.float64))
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.float64] | None:
+        return row_lengths(self._rows)
+
+
+@retrievers.register("bm25")
+@dataclass(frozen=True, kw_only=True)
+class BM25(RetrievalMethod):
+    """Okapi BM25 (Robertson et al., 1995) in Lucene's variant, whose weights are never negative.
+
+    A chunk's score is the sum over the query's words w, repeats included, of
+    ``ln(1 + (N - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · L / mean L))``: N chunks, n of them with w, f times
+    w in this chunk, L words in it. Chunks without a shared word are not found; ties keep the chunks' order. Context and
+    text are read.
+
+    Attributes:
+        k1: how fast repetitions of a word in a chunk stop counting; 0: at once. Lucene's default.
+        b: how much long chunks are held back, 0 to 1. Lucene's default.
+        words: what counts as one word: "whole", or "first5", cut to the first 5 characters; see `word_keys`.
+
+    Cost: no model. Indexing is O(words); the index takes 5 to 8 bytes for each distinct word of a chunk, shared with
+    `Passages` of the same words; a query is O(chunks).
+
+    Raises `OptionError`: k1 is negative, b is not 0 to 1, or words is neither.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+    words: str = "whole"
+
+    def validate(self) -> None:
+        check_ranges(self, k1=0, b=(0, 1))
+        check_words(self.words)
+
+    @property
+    def embeds(self) -> bool:
+        return False
+
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
+        return WordIndex(corpus, self)
+
+
+class WordIndex(Index):
+    """BM25 scores from a corpus's postings."""
+
+    def __init__(self, corpus: ChunkedCorpus, method: BM25) -> None:
+        super().__init__(corpus)
+        self._form = method.words
+        self._postings = corpus.postings(method.words)
+        self._norms = length_norms(self._postings.lengths, method.k1, method.b)
+
+    def rank(self, queries: Sequence[str], k: int) -> Hits:
+        return Hits.of([self._best(query, k) for query in queries])
+
+    def _best(self, query: str, k: int) -> tuple[Numbers, Scores]:
+        scores = np.zeros(len(self.corpus))
+        for key, repeats in Counter(word_keys(query, self._form)).items():
+            chunks, counts = self._postings.of_word(key)
+            weight = repeats * inverse_document_frequency(len(chunks), len(scores))
+            scores[chunks] += weight * counts / (counts + self._norms[chunks])
+        hits = np.flatnonzero(scores > 0)
+        best = hits[best_of(scores[hits], k)]
+        return best, scores[best]
 
 
 @retrievers.register("hybrid")
