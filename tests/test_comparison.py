@@ -19,13 +19,10 @@ from chunkcore.evaluation.results import Report
 RECALL = get_measure("Recall", 5)
 
 
-def report(name: str, scores: Sequence[float], *, tokens: float = math.nan, unanswered: int = 0) -> Report:
+def report(name: str, scores: Sequence[float], *, unanswered: int = 0) -> Report:
     values = np.asarray(scores, dtype=np.float64)
     ids = tuple(f"q{i}" for i in range(len(values)))
-    costs = {5: np.full(len(values), tokens)}
-    return Report(
-        name, "b", ids, ("",) * len(ids), {RECALL: values}, retrieved_tokens=costs, unanswered=ids[:unanswered]
-    )
+    return Report(name, "b", ids, ("",) * len(ids), {RECALL: values}, unanswered=ids[:unanswered])
 
 
 def noisy(mean: float, size: int = 400, seed: int = 0) -> np.ndarray:
@@ -116,8 +113,8 @@ def test_the_long_side_of_skewed_scores_is_the_longer() -> None:
 # --- verdicts ----------------------------------------------------------------------------------------
 
 
-def test_a_clear_winner_is_named_with_its_lead_and_its_price() -> None:
-    found = compare([report("b", near(-0.1, 1), tokens=900), report("a", near(0, 2), tokens=1234.4)])
+def test_a_clear_winner_is_named_with_its_lead() -> None:
+    found = compare([report("b", near(-0.1, 1)), report("a", near(0, 2))])
     assert (found.best, found.tied) == ("a", ("a",))
     (difference,) = found.differences
     assert (difference.a, difference.b, difference.distinct) == ("b", "a", True)
@@ -130,17 +127,16 @@ def test_a_clear_winner_is_named_with_its_lead_and_its_price() -> None:
         f"a is best: its Recall@5 is {own[0]} % (95 % interval {own[1]} to {own[2]}) over 400 questions, "
         "higher than that of the other strategy by more than chance explains. "
         f"It is {lead} points ahead of b (95 % interval of the difference {low} to {high}; higher on 372 questions, "
-        "lower on 28). "
-        "Retrieved tokens per query: a 1,234, b 900; b is the cheapest of these."
+        "lower on 28)."
     )
 
 
-def test_without_a_clear_winner_all_tied_are_named_with_their_prices() -> None:
+def test_without_a_clear_winner_all_tied_are_named() -> None:
     systems = [
-        report("worst", near(-0.3, 1), tokens=100),
-        report("b", near(-0.001, 2), tokens=500),
-        report("a", near(0, 3), tokens=1500),
-        report("c", near(-0.0015, 4), tokens=800),
+        report("worst", near(-0.3, 1)),
+        report("b", near(-0.001, 2)),
+        report("a", near(0, 3)),
+        report("c", near(-0.0015, 4)),
     ]
     found = compare(systems, margin=0.002)
     assert found.best is None
@@ -152,25 +148,13 @@ def test_without_a_clear_winner_all_tied_are_named_with_their_prices() -> None:
     assert f"No strategy can be called best: {first} has the highest Recall@5" in found.verdict
     assert f"and is first in {100 * found.firsts[first]:.0f} % of resamples of these questions." in found.verdict
     assert f"It is statistically tied with {second} and {third}, and" in found.verdict
-    assert "b 500" in found.verdict
-    assert "b is the cheapest of these" in found.verdict
     assert "worst" not in found.verdict
     assert found.questions_needed is not None
     low, high = (f"{round(each, 1 - int(math.log10(each))):,}" for each in found.questions_needed)
     assert f"A difference of 0.2 points takes {low} to {high} such questions to show in 8 of 10 cases." in found.verdict
     loose = compare(systems, margin=0.02).verdict
-    assert f"; {second} and {third} are surely within 2.0 points of it, as good as equal." in loose
+    assert f"; the intervals show that {second} and {third} are within 2.0 points." in loose
     assert "such questions" not in loose
-
-
-def test_every_pair_is_compared_and_a_part_of_the_field_can_be_distinct() -> None:
-    found = compare([report(name, near(shift, i)) for i, (name, shift) in enumerate([("a", 0), ("b", -0.1), ("c", 0)])])
-    assert [(each.a, each.b, each.distinct) for each in found.differences] == [
-        ("a", "b", True),
-        ("a", "c", False),
-        ("b", "c", True),
-    ]
-    assert set(found.tied) == {"a", "c"}
 
 
 # --- what does not matter, and what comes first ---
@@ -189,7 +173,7 @@ def test_systems_within_the_margin_are_equivalent_and_those_that_may_be_farther_
 def test_a_difference_may_be_real_and_not_matter() -> None:
     found = compare([report("a", near(0.01, 1)), report("b", near(0, 2))])
     assert (found.best, found.differences[0].equivalent) == ("a", True)
-    assert "; but that is surely less than 2.0 points." in found.verdict
+    assert "; the intervals show that the difference is under 2.0 points." in found.verdict
 
 
 @pytest.mark.parametrize(("questions", "equivalent"), [(100, False), (149, False), (150, True)])
@@ -199,23 +183,6 @@ def test_systems_that_always_scored_the_same_are_equivalent_only_on_enough_quest
     """Of 149 questions without a difference, 2 % of all questions might still have one: 0.98^149 = 0.049."""
     same = [0.5] * questions
     assert compare([report("a", same), report("b", same)]).differences[0].equivalent is equivalent
-
-
-def test_the_best_must_come_first_in_enough_resamples() -> None:
-    systems = [report("a", near(0.02, 1)), report("b", near(0, 2))]
-    found = compare(systems)
-    assert found.best == "a"
-    assert found.firsts == pytest.approx({"a": 1.0, "b": 0.0}, abs=0.001)
-    apart = np.random.default_rng(3).normal(0.05, 0.3, 150)
-    close = [report("a", apart + 0.0012), report("b", np.zeros(150))]
-    strict = compare(close, check=1.0)
-    assert strict.differences[0].distinct
-    assert 0.97 < strict.firsts["a"] < 1
-    assert (strict.best, strict.tied) == (None, ("a",))
-    assert (
-        f"but is first in {100 * strict.firsts['a']:.0f} % of resamples of these questions, which is less than 100 %."
-        in strict.verdict
-    )
 
 
 def test_a_difference_has_an_effect_size_and_the_questions_won_and_lost() -> None:
@@ -270,18 +237,10 @@ def test_equal_seeds_give_equal_intervals() -> None:
     assert compare(reports, seed=7).differences != compare(reports, seed=8).differences
 
 
-def test_pairing_tells_apart_what_separate_intervals_would_not() -> None:
-    found = compare([report("a", near(0.02, 1)), report("b", near(0, 2))])
-    assert found.intervals["a"][0] < found.intervals["b"][1]
-    assert found.best == "a"
-
-
 def test_identical_strategies_are_tied_and_no_number_of_questions_separates_them() -> None:
-    found = compare([report("a", HARD, tokens=700), report("b", HARD, tokens=700)])
+    found = compare([report("a", HARD), report("b", HARD)])
     assert (found.best, found.tied, found.questions_needed) == (None, ("a", "b"), None)
     assert "a and b score the same on every question, so no number of such questions would separate" in found.verdict
-    assert "a 700, b 700; they cost the same." in found.verdict
-    assert "No realistic number" not in found.verdict
 
 
 def test_one_strategy_has_nothing_to_be_compared_with() -> None:
@@ -370,14 +329,6 @@ def test_more_questions_are_needed_among_so_many_pairs() -> None:
     assert f", but among 66 pairs chance alone may well give that much (p = {found.adjusted_p:.2g})." in many.verdict
 
 
-def test_an_interval_that_ends_at_zero_does_not_leave_it_out() -> None:
-    apart = np.repeat([1.0, -1.0, 0.0], [8, 2, 80])
-    found = compare([report("a", apart), report("b", np.zeros(90))])
-    assert found.differences[0].low <= 0
-    assert not found.differences[0].distinct
-    assert found.best is None
-
-
 @pytest.mark.parametrize(
     ("reports", "options", "error", "message"),
     [
@@ -388,7 +339,6 @@ def test_an_interval_that_ends_at_zero_does_not_leave_it_out() -> None:
         ([report("a", [1])], {"resamples": 3}, OptionError, "resamples is at least 100, got 3"),
         ([report("a", [1])], {"confidence": 1.0}, OptionError, "confidence is from 0.5 to under 1, got 1.0"),
         ([report("a", [1])], {"margin": -0.1}, OptionError, "margin is at least 0"),
-        ([report("a", [1])], {"check": 1.1}, OptionError, "check is at most 1"),
         ([report("a", [1])], {"by": "cluster"}, OptionError, 'by is "auto", "question" or "document", got'),
         ([report("a", [1, 0])], {"by": "document"}, DataError, "documents that the reports do not name"),
         ([replace(report("a", [1, 0]), documents=("x", "x"))], {"by": "document"}, DataError, "about one document"),

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, Scores, budget_of, get_measure
+from chunkcore.evaluation.measures import Measure, Scores, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
     holm,
@@ -32,10 +32,11 @@ from chunkcore.evaluation.resampling import (
 from chunkcore.evaluation.results import Report
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.options import check_number
-from chunkcore.spans import Numbers
 
+By = Literal["auto", "question", "document"]
 _UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names
 _PER_PAIR = 10  # sign patterns drawn per pattern that the smallest corrected p-value counts
+_BEST_FROM = 0.9  # of the resamples: in so many the best comes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,12 @@ class Difference:
     """The difference of two systems on the queries that both answered.
 
     Attributes:
-        mean: of a - b over the queries; its interval is `low` to `high`.
-        distinct: the difference is significant (see `compare`).
+        mean: of a - b over the queries; its interval is `low` to `high`, not widened for the number of pairs.
+        distinct: the difference is significant: the interval excludes 0, and `adjusted_p` is at most 1 - confidence.
         p_value: of the randomisation test, for this pair alone.
-        adjusted_p: the p-value corrected for all pairs.
-        equivalent: the difference is shown to be under the margin (see `compare`).
+        adjusted_p: the p-value corrected for all pairs by Holm's method.
+        equivalent: two one-sided tests at 1 - confidence reject a difference of the margin or more. If fewer than six
+            queries score differently, there must also be enough queries to show a difference of the margin.
         effect: Cohen's d of paired samples: mean / standard deviation of the differences; NaN if they are all equal.
         wins: queries on which a scores higher.
         losses: queries on which b scores higher.
@@ -105,7 +107,6 @@ class Comparison(Frame):
     seed: int
     confidence: float
     margin: float
-    check: float
     by: Literal["question", "document"]
 
     def __repr__(self) -> str:
@@ -113,13 +114,12 @@ class Comparison(Frame):
         return f"Comparison({self.measure}: {len(self.reports)} strategies, {tied})"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
-        """A row a strategy: its mean by the measure, the interval, the share of firsts, ties, tokens retrieved.
+        """A row a strategy: its mean by the measure, the interval, the share of firsts, ties.
 
         Each pair is in `differences`; each question's scores are in the reports.
         """
         names = [report.name for report in self.reports]
         ends = [self.intervals.get(name, (math.nan, math.nan)) for name in names]
-        tokens = [math.nan if self.measure.k is None else report.mean_tokens(self.measure.k) for report in self.reports]
         return {
             "strategy": names,
             "measure": [str(self.measure)] * len(names),
@@ -128,7 +128,6 @@ class Comparison(Frame):
             "high": [high for _, high in ends],
             "first": [self.firsts.get(name, math.nan) for name in names],
             "tied": [name in self.tied for name in names],
-            "tokens": tokens,
         }
 
     def _repr_html_(self) -> str:
@@ -144,9 +143,9 @@ class Comparison(Frame):
 
     @cached_property
     def best(self) -> str | None:
-        """The system that beats every other; None if the data does not support one."""
+        """The system that is distinct from every other, and first in 90 % of the resamples; None if there is none."""
         beats_all = len(self.tied) == 1 < len(self.standing)
-        return self.tied[0] if beats_all and self.firsts[self.tied[0]] >= self.check else None
+        return self.tied[0] if beats_all and self.firsts[self.tied[0]] >= _BEST_FROM else None
 
     @cached_property
     def tied(self) -> tuple[str, ...]:
@@ -164,8 +163,8 @@ class Comparison(Frame):
         first, rival = (report for name in self.tied[:2] for report in self.standing if report.name == name)
         apart = first.values(self.measure) - rival.values(self.measure)
         shared = 1 - (1 - self.confidence) / sum(not difference.distinct for difference in self.differences)
-        labels = _labels(first, self.by)
-        low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=labels)
+        clusters = shared_documents(first.documents, self.by)
+        low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
     @cached_property
@@ -209,7 +208,6 @@ class Comparison(Frame):
                 seed=self.seed,
                 confidence=self.confidence,
                 margin=self.margin,
-                check=self.check,
                 by=self.by,
             )
         return self._others[measure]
@@ -227,34 +225,16 @@ def compare(
     seed: int = 0,
     confidence: float = 0.95,
     margin: float = 0.02,
-    check: float = 0.9,
-    by: Literal["auto", "question", "document"] = "auto",
+    by: By = "auto",
 ) -> Comparison:
     """Which systems differ by more than the choice of questions explains, and which by less than matters.
 
-    - **Intervals**: queries are resampled with replacement, the same ones for every system; those of means are widened
-      for skew (see `share_intervals`). They are not widened for the number of pairs.
-    - **Distinct**: the interval of the difference excludes 0, and the randomisation test's p-value, corrected by Holm's
-      method, is at most 1 - confidence. Among equal systems, about 1 - confidence of comparisons have a distinct pair,
-      if what is resampled is independent.
-    - **Best**: distinct from every other system, and first in at least the share `check` of the resamples.
-    - **Equivalent**: two one-sided tests at 1 - confidence reject a difference of `margin` or more: the interval at
-      2 confidence - 1 lies within the margin. If fewer than six queries score differently, there must also be enough
-      queries to show a difference of the margin. Not corrected for the number of pairs. A pair may be distinct and
-      equivalent: a real difference that does not matter.
-    - **Questions needed** is ((z + z') sd / margin)² of the paired differences, for `confidence`, shared by the pairs
-      that are not distinct, and 80 % power; see `questions_to_show` for its range.
-
     Args:
         reports: of the same benchmark's queries, in the same order.
-        measure: of the verdict; by default Recall@1000tok, an equal budget of retrieved tokens, else Recall@5, else the
-            first that was scored.
-        seed: equal seeds give equal intervals.
+        measure: of the verdict; by default Recall@1000tok, else Recall@5, else the first that was scored.
         margin: the smallest difference that matters, in the measure's unit.
-        check: the share of resamples in which the best must come first.
         by: what is resampled. "document" draws documents with all their questions, so that the verdict holds for other
-            documents too, not only for other questions about these. "auto" is "document" if questions share documents,
-            and there are six documents at least; else "question".
+            documents too. "auto" is "document" if questions share documents, and there are six documents at least.
 
     Raises:
         OptionError: no such measure, or an option out of range.
@@ -268,46 +248,31 @@ def compare(
     >>> ids, where = tuple(map(str, range(40))), ("",) * 40
     >>> scores = {"a": np.ones(40), "b": np.tile([1.0, 0.0], 20)}
     >>> reports = [Report(name, "toy", ids, where, {get_measure("Recall", 5): row}) for name, row in scores.items()]
-    >>> found = compare(reports)
-    >>> found.best, found.differences[0].mean, found.differences[0].wins
+    >>> comparison = compare(reports)
+    >>> comparison.best, comparison.differences[0].mean, comparison.differences[0].wins
     ('a', 0.5, 20)
     """
-    _check(reports, resamples, confidence, margin, check)
-    usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
-    scored = (score for score in (*usual, *reports[0].scores) if all(score in report.scores for report in reports))
-    measure = get_measure(measure) if measure else next(scored, usual[0])
+    check_number("resamples", resamples, 100, 1_000_000)
+    if not 0.5 <= confidence < 1:
+        raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
+    check_number("margin", margin, whole=False)
+    _check_reports(reports)
+    settled = get_measure(measure or _usual_measure(reports))
+    clusters = shared_documents(reports[0].documents, by)
+    samples = _Samples(reports, settled, resamples, seed, confidence, clusters)
     names = [report.name for report in reports]
-    columns = np.column_stack([report.values(measure) for report in reports])
-    labels = _labels(reports[0], by)
-    pairs = list(combinations(range(len(reports)), 2))
-    apart = np.column_stack([np.empty((len(columns), 0)), *(columns[:, a] - columns[:, b] for a, b in pairs)])
-    both = np.column_stack([columns, apart])
-    means = resampled_means(both, resamples=resamples, seed=seed, clusters=labels)
-    units = units_of(both, labels)
-    singles, pair = means[:, : len(names)], means[:, len(names) :]
-    flips = max(resamples, math.ceil(_PER_PAIR * len(pairs) / (1 - confidence)))
-    p = randomisation_test(apart, flips=flips, seed=seed, clusters=labels)
-    if measure.is_share:
-        low, high = share_intervals(columns, singles, confidence, labels)
-    else:
-        low, high = intervals(singles, units[: len(names)], confidence)
-    signed = np.where(np.isnan(singles), -np.inf, _sign(measure) * singles)
-    first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(singles)
-    shared = first / np.maximum(1, first.sum(axis=1, keepdims=True))
+    low, high = samples.means()
     return Comparison(
         reports=tuple(reports),
-        measure=measure,
-        differences=_differences(
-            [(names[a], names[b]) for a, b in pairs], measure, apart, pair, units[len(names) :], p, confidence, margin
-        ),
+        measure=settled,
+        differences=tuple(samples.differences(margin)),
         intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
-        firsts=dict(zip(names, shared.mean(axis=0).tolist(), strict=True)),
+        firsts=dict(zip(names, samples.firsts().tolist(), strict=True)),
         resamples=resamples,
         seed=seed,
         confidence=confidence,
         margin=margin,
-        check=check,
-        by="question" if labels is None else "document",
+        by="question" if clusters is None else "document",
     )
 
 
@@ -315,12 +280,12 @@ def _sign(measure: Measure) -> int:
     return 1 if measure.higher_is_better else -1
 
 
-def _check(reports: Sequence[Report], resamples: int, confidence: float, margin: float, check: float) -> None:
-    check_number("resamples", resamples, 100, 1_000_000)
-    if not 0.5 <= confidence < 1:
-        raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
-    check_number("margin", margin, whole=False)
-    check_number("check", check, 0, 1, whole=False)
+def _usual_measure(reports: Sequence[Report]) -> Measure:
+    usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
+    return next((m for m in (*usual, *reports[0].scores) if all(m in report.scores for report in reports)), usual[0])
+
+
+def _check_reports(reports: Sequence[Report]) -> None:
     check_type("what is compared", reports, Sequence, "a list of Reports, as of run_experiment or score")
     for report in reports:
         check_type("what is compared", report, Report, "a Report, as of run_experiment or score")
@@ -341,180 +306,176 @@ def _check(reports: Sequence[Report], resamples: int, confidence: float, margin:
     )
 
 
-def _labels(report: Report, by: str) -> list[str] | None:
-    """The document of each query, which is resampled with it; None to resample queries."""
-    if by not in ("auto", "question", "document"):
+def shared_documents(documents: Sequence[str], by: str) -> list[str] | None:
+    """The documents of the queries if these are resampled by document, else None; `by` as in `compare`.
+
+    >>> shared_documents(["a", "b"], "auto"), shared_documents(["a", "b"], "document")
+    (None, ['a', 'b'])
+    """
+    if by not in get_args(By):
         raise OptionError(f'by is "auto", "question" or "document", got {echo(by)}')
-    documents = list(report.documents)
     count = len(set(documents))
     if by == "document" and count < 2:
         about = "one document" if documents else "documents that the reports do not name"
         raise DataError(f"the questions are about {about}, so there is nothing to resample: resample by question")
-    if by == "document" or (by == "auto" and FEWEST_UNALIKE <= count < len(documents)):
-        return documents
-    return None
+    is_shared = FEWEST_UNALIKE <= count < len(documents)
+    return list(documents) if by == "document" or (by == "auto" and is_shared) else None
 
 
-def _differences(
-    pairs: Sequence[tuple[str, str]],
-    measure: Measure,
-    apart: Scores,
-    means: Scores,
-    units: Numbers,
-    p: Scores,
-    confidence: float,
-    margin: float,
-) -> tuple[Difference, ...]:
-    alpha = 1 - confidence
-    adjusted = holm(p).tolist()
-    low, high = (ends.tolist() for ends in intervals(means, units, confidence))
-    # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
-    narrow, wide = (ends.tolist() for ends in intervals(means, units, max(0.0, 1 - 2 * alpha)))
-    differences = []
-    for number, (a, b) in enumerate(pairs):
-        defined = apart[~np.isnan(apart[:, number]), number]
-        mean = float(defined.mean()) if len(defined) else math.nan
-        deviation = float(defined.std(ddof=1)) if len(defined) > 1 else 0.0
-        unalike = int(np.count_nonzero(defined))
-        # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
-        unseen = 0.0 if unalike >= FEWEST_UNALIKE else -math.log(alpha) / max(1, int(units[number]))
-        differences.append(
-            Difference(
+class _Samples:
+    """The systems' scores and paired differences, and their means in each resample; a column a system or a pair."""
+
+    def __init__(
+        self,
+        reports: Sequence[Report],
+        measure: Measure,
+        resamples: int,
+        seed: int,
+        confidence: float,
+        clusters: list[str] | None,
+    ) -> None:
+        self._measure, self._confidence, self._clusters = measure, confidence, clusters
+        self._scores = np.column_stack([report.values(measure) for report in reports])
+        self._pairs = list(combinations([report.name for report in reports], 2))
+        first, second = np.array(list(combinations(range(len(reports)), 2)), dtype=np.int64).reshape(-1, 2).T
+        self._apart = self._scores[:, first] - self._scores[:, second]
+        both = np.column_stack([self._scores, self._apart])
+        means = resampled_means(both, resamples=resamples, seed=seed, clusters=clusters)
+        self._means, self._apart_means = means[:, : len(reports)], means[:, len(reports) :]
+        flips = max(resamples, math.ceil(_PER_PAIR * len(self._pairs) / (1 - confidence)))
+        self._p = randomisation_test(self._apart, flips=flips, seed=seed, clusters=clusters)
+
+    def means(self) -> tuple[Scores, Scores]:
+        """The interval of each system's mean."""
+        if self._measure.is_share:
+            return share_intervals(self._scores, self._means, self._confidence, self._clusters)
+        return intervals(self._means, units_of(self._scores, self._clusters), self._confidence)
+
+    def firsts(self) -> Scores:
+        """The share of resamples in which each system has the best mean; equal systems share."""
+        signed = np.where(np.isnan(self._means), -np.inf, _sign(self._measure) * self._means)
+        first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(self._means)
+        shares: Scores = (first / np.maximum(1, first.sum(axis=1, keepdims=True))).mean(axis=0)
+        return shares
+
+    def differences(self, margin: float) -> Iterator[Difference]:
+        alpha = 1 - self._confidence
+        units = units_of(self._apart, self._clusters)
+        # Two one-sided tests at alpha are an interval at 1 - 2 alpha; there is none below 0.5.
+        levels = (self._confidence, max(0.0, 1 - 2 * alpha))
+        ends = np.array([intervals(self._apart_means, units, level) for level in levels])
+        adjusted = holm(self._p).tolist()
+        for number, (a, b) in enumerate(self._pairs):
+            apart = self._apart[~np.isnan(self._apart[:, number]), number]
+            (low, high), (narrow, wide) = ends[:, :, number].tolist()
+            mean = float(apart.mean()) if len(apart) else math.nan
+            deviation = float(apart.std(ddof=1)) if len(apart) > 1 else 0.0
+            # After n equal scores, a share of -ln(alpha) / n may still differ, each by up to 1.
+            some = np.count_nonzero(apart) >= FEWEST_UNALIKE
+            unseen = 0.0 if some else -math.log(alpha) / max(1, int(units[number]))
+            yield Difference(
                 a,
                 b,
-                measure,
+                self._measure,
                 mean,
-                low[number],
-                high[number],
+                low,
+                high,
                 # Six differences of one sign (p = 2 / 64) must not fail by the rounding of 1 - 0.95.
-                distinct=(low[number] > 0 or high[number] < 0) and adjusted[number] <= alpha + 1e-12,
-                p_value=float(p[number]),
+                distinct=(low > 0 or high < 0) and adjusted[number] <= alpha + 1e-12,
+                p_value=float(self._p[number]),
                 adjusted_p=adjusted[number],
-                equivalent=-margin < narrow[number] and wide[number] < margin and unseen < margin,
+                equivalent=-margin < narrow and wide < margin and unseen < margin,
                 effect=mean / deviation if deviation > 1e-12 else math.nan,
-                wins=int(np.count_nonzero(defined > 0)),
-                losses=int(np.count_nonzero(defined < 0)),
+                wins=int(np.count_nonzero(apart > 0)),
+                losses=int(np.count_nonzero(apart < 0)),
             )
-        )
-    return tuple(differences)
 
 
 def _verdict(comparison: Comparison) -> str:
+    measure, lead = comparison.measure, comparison.lead
     if not comparison.standing:
-        return f"{comparison.measure} is not defined for any of the strategies. There is nothing to compare."
+        return f"{measure} is not defined for any of the strategies. There is nothing to compare."
     sentences = [_opening(comparison)]
-    if comparison.lead is None:
+    if lead is None:
         sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
+    elif lead.mean == lead.low == lead.high == 0:
+        pair = f"{lead.a} and {lead.b}"
+        sentences.append(
+            f"{pair} score the same on every question, so no number of such questions would separate them."
+        )
     else:
-        sentences += [_lead(comparison, comparison.lead), _cost(comparison, comparison.lead)]
+        sentences.append(_lead(comparison, lead))
     if comparison.questions_needed is not None:
         low, high = (f"{int(float(f'{count:.1e}')):,}" for count in comparison.questions_needed)
-        margin = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
+        margin = f"{measure.show(comparison.margin)}{measure.points}"
         sentences.append(f"A difference of {margin} takes {low} to {high} such questions to show in 8 of 10 cases.")
-    sentences.append(_gaps(comparison))
-    return " ".join(filter(None, sentences))
+    return " ".join([*sentences, *(f"{caveat}." for caveat in _caveats(comparison))])
 
 
 def _opening(comparison: Comparison) -> str:
     measure, first, standing = comparison.measure, comparison.standing[0], len(comparison.standing)
     queries = int(np.count_nonzero(~np.isnan(first.values(measure))))
     low, high = comparison.intervals[first.name]
-    questions = f"{queries:,} question" if queries == 1 else f"{queries:,} questions"
+    questions = f"{queries:,} question{'' if queries == 1 else 's'}"
     if comparison.by == "document":
-        documents = len(set(first.documents))
-        questions += f" about {documents:,} documents, which were resampled whole"
+        questions += f" about {len(set(first.documents)):,} documents, which were resampled whole"
     interval = f"{100 * comparison.confidence:g} % interval {measure.show(low)} to {measure.show(high)}"
-    score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval})"
+    score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval}) over {questions}"
     most, more = ("highest", "higher") if measure.higher_is_better else ("lowest", "lower")
     if standing == 1:
-        return f"{first.name} has a {measure} of {score} over {questions}."
+        return f"{first.name} has a {measure} of {score}."
     if comparison.best is not None:
         others = "the other strategy" if standing == 2 else f"each of the {standing - 1} other strategies"
-        return (
-            f"{first.name} is best: its {measure} is {score} over {questions}, "
-            f"{more} than that of {others} by more than chance explains."
-        )
-    drawn = "these questions" if comparison.by == "question" else "these documents"
-    share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of {drawn}"
-    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score} over {questions}"
+        best = f"{first.name} is best: its {measure} is {score}"
+        return f"{best}, {more} than that of {others} by more than chance explains."
+    share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
+    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score}"
     if len(comparison.tied) == 1:
-        return f"{highest}, but {share}, which is less than {100 * comparison.check:g} %."
+        return f"{highest}, but {share}, which is less than {100 * _BEST_FROM:g} %."
     return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:
-    if lead.mean == lead.low == lead.high == 0:
-        pair = f"{lead.a} and {lead.b}"
-        return f"{pair} score the same on every question, so no number of such questions would separate them."
-    ahead = lead if lead.measure.higher_is_better else lead.reverse()
-    mean, low, high = (lead.measure.show(value) for value in (ahead.mean, ahead.low, ahead.high))
+    measure = lead.measure
+    ahead = lead if measure.higher_is_better else lead.reverse()
+    mean, low, high = (measure.show(value) for value in (ahead.mean, ahead.low, ahead.high))
     interval = f"{100 * comparison.confidence:g} % interval of the difference {low} to {high}"
     unalike = f"higher on {lead.wins:,} question{'' if lead.wins == 1 else 's'}, lower on {lead.losses:,}"
-    gap = f"It is {mean}{lead.measure.points} ahead of {lead.b} ({interval}; {unalike})"
-    return f"{gap}{_doubt(comparison, lead)}{_matter(comparison, lead)}."
-
-
-def _doubt(comparison: Comparison, lead: Difference) -> str:
-    if lead.distinct or not (lead.low > 0 or lead.high < 0):
-        return ""
-    # So few differences prove nothing, even if all have one sign.
-    if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
-        return ", but they score differently on too few questions to tell"
-    pairs = len(comparison.differences)
-    among = f"among {pairs} pairs " if pairs > 1 else ""
-    return f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
-
-
-def _matter(comparison: Comparison, lead: Difference) -> str:
-    within = f"{comparison.measure.show(comparison.margin)}{comparison.measure.points}"
-    if lead.distinct:
-        return f"; but that is surely less than {within}" if lead.equivalent else ""
+    sentence = f"It is {mean}{measure.points} ahead of {lead.b} ({interval}; {unalike})"
+    if not lead.distinct and (lead.low > 0 or lead.high < 0):
+        pairs = len(comparison.differences)
+        among = f"among {pairs} pairs " if pairs > 1 else ""
+        # So few differences prove nothing, even if all have one sign.
+        if 2 * 0.5 ** (lead.wins + lead.losses) > 1 - comparison.confidence + 1e-12:
+            sentence += ", but they score differently on too few questions to tell"
+        else:
+            sentence += f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
+    within = f"{measure.show(comparison.margin)}{measure.points}"
     alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
-    if not alike:
-        return ""
-    return f"; {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} surely within {within} of it, as good as equal"
+    if lead.distinct and lead.equivalent:
+        sentence += f"; the intervals show that the difference is under {within}"
+    elif alike:
+        sentence += (
+            f"; the intervals show that {enumerated(alike)} {'is' if len(alike) == 1 else 'are'} within {within}"
+        )
+    return f"{sentence}."
 
 
-def _cost(comparison: Comparison, lead: Difference) -> str:
-    k = comparison.measure.k
-    if k is None or budget_of(k) is not None:  # all retrieve the same budget
-        return ""
-    named = (lead.a, lead.b) if comparison.best is not None else comparison.tied
-    costs = {report.name: report.mean_tokens(k) for report in comparison.standing if report.name in named}
-    prices = {name: cost for name, cost in costs.items() if not math.isnan(cost)}
-    if len(prices) < 2:
-        return ""
-    listed = ", ".join(f"{name} {cost:,.0f}" for name, cost in prices.items())
-    least = min(map(round, prices.values()))
-    cheapest = [name for name, cost in prices.items() if round(cost) == least]
-    sentence = f"{enumerated(cheapest)} {'is' if len(cheapest) == 1 else 'are'} the cheapest of these"
-    if len(cheapest) == len(prices):
-        sentence = "they cost the same"
-    return f"Retrieved tokens per query: {listed}; {sentence}."
-
-
-def _gaps(comparison: Comparison) -> str:
+def _caveats(comparison: Comparison) -> Iterator[str]:
     undefined = [report.name for report in comparison.reports if report not in comparison.standing]
-    parts = [f"{comparison.measure} is not defined for {enumerated(undefined)}"] if undefined else []
-    parts += [
-        f"{report.name} left {len(report.unanswered):,} of {len(report.query_ids):,} questions unanswered, scored as 0"
-        for report in comparison.standing
-        if report.unanswered
-    ]
-    parts += [
-        f"{100 * share:.0f} % of what {report.name} retrieved was found in no document, and counts as no evidence"
-        for report in comparison.standing
-        if (share := report.unlocated_share) >= _UNLOCATED
-    ]
+    if undefined:
+        yield f"{comparison.measure} is not defined for {enumerated(undefined)}"
+    for report in comparison.standing:
+        if report.unanswered:
+            count = f"{len(report.unanswered):,} of {len(report.query_ids):,}"
+            yield f"{report.name} left {count} questions unanswered, scored as 0"
+        if (share := report.unlocated_share) >= _UNLOCATED:
+            what = f"{100 * share:.0f} % of what {report.name} retrieved"
+            yield f"{what} was found in no document, and counts as no evidence"
     documents = comparison.reports[0].documents
     if comparison.by == "question" and 1 < len(set(documents)) < min(FEWEST_UNALIKE, len(documents)):
-        parts.append(
-            f"the questions are about {len(set(documents))} documents, too few to resample: "
-            "the intervals hold for other questions about these alone"
-        )
-    sentence = "; ".join(parts)
-    sentence = sentence[:1].upper() + sentence[1:] if sentence.startswith("the ") else sentence
-    return f"{sentence}." if sentence else ""
+        about = f"The questions are about {len(set(documents))} documents, too few to resample"
+        yield f"{about}: the intervals hold for other questions about these alone"
 
 
 def enumerated(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.comparison import Difference, compare
+from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import Depth, Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
@@ -79,12 +79,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def check_requirement(
-    report: Report,
-    requirement: Requirement | str,
-    *,
-    resamples: int = 10_000,
-    seed: int = 0,
-    confidence: float = 0.95,
+    report: Report, requirement: Requirement | str, *, resamples: int = 10_000, seed: int = 0
 ) -> Check:
     """Check that a measure's mean is not significantly worse than required.
 
@@ -96,41 +91,30 @@ def check_requirement(
     (True, False)
     """
     required = parse_requirement(requirement) if isinstance(requirement, str) else requirement
-    measure, bound = required.measure, required.bound
-    values, mean = report.values(measure), report.mean(measure)
+    measure, mean = required.measure, report.mean(required.measure)
     if math.isnan(mean):
         return Check(f"{report.name}: {required} was not checked, as {measure} is not defined here.", failed=False)
-    comparison = compare([report], measure, resamples=resamples, seed=seed, confidence=confidence)
-    low, high = comparison.intervals[report.name]
-    count = int(np.count_nonzero(~np.isnan(values)))
-    interval = f"{_shown(measure, low)} to {_shown(measure, high)}"
+    low, high = compare([report], measure, resamples=resamples, seed=seed).intervals[report.name]
+    count = int(np.count_nonzero(~np.isnan(report.values(measure))))
     questions = f"{count:,} question{'' if count == 1 else 's'}"
-    about = f"{measure} is {_shown(measure, mean)} ({100 * confidence:g} % interval {interval}, {questions})"
-    limit = f"the required {_shown(measure, bound)}"
-    more = measure.higher_is_better
-    worst, best = (low, high) if more else (-high, -low)
-    signed, required_mean = (mean, bound) if more else (-mean, -bound)
-    below, under = ("below", "under") if more else ("above", "over")
-    if best < required_mean and count >= FEWEST_UNALIKE:
-        return Check(f"{report.name}: {about}, {below} {limit}: failed.", failed=True)
-    if signed < required_mean:
-        doubt = "six questions at least are needed to tell" if best < required_mean else "the interval reaches it"
-        sentence = f"{about}, {under} {limit}, but {doubt}: passed, as these questions do not show a shortfall."
-    elif worst < required_mean:
-        sentence = f"{about}, meets {limit}: passed, though the interval reaches {under} it."
-    else:
-        sentence = f"{about}, the whole interval meets {limit}: passed."
-    return Check(f"{report.name}: {sentence}", failed=False)
+    interval = f"95 % interval {_shown(measure, low)} to {_shown(measure, high)}"
+    about = f"{report.name}: {measure} is {_shown(measure, mean)} ({interval}, {questions})"
+    bound = f"the required {_shown(measure, required.bound)}"
+    sign, under = (1, "under") if measure.higher_is_better else (-1, "over")
+    worst, best = sorted((sign * low, sign * high))
+    least = sign * required.bound
+    if sign * mean >= least:
+        though = f", though the interval reaches {under} it" if worst < least else ""
+        return Check(f"{about}, meets {bound}: passed{though}.", failed=False)
+    if best < least and count >= FEWEST_UNALIKE:
+        return Check(f"{about}, {under} {bound}: failed.", failed=True)
+    doubt = "six questions at least are needed to tell" if best < least else "the interval reaches it"
+    passed = "passed, as these questions do not show a shortfall"
+    return Check(f"{about}, {under} {bound}, but {doubt}: {passed}.", failed=False)
 
 
 def check_baseline(
-    report: Report,
-    earlier: Report,
-    measure: Measure,
-    *,
-    resamples: int = 10_000,
-    seed: int = 0,
-    confidence: float = 0.95,
+    report: Report, earlier: Report, measure: Measure, *, resamples: int = 10_000, seed: int = 0
 ) -> Check:
     """Check that a measure's mean is not significantly worse than in an earlier report; questions are paired by id.
 
@@ -147,8 +131,32 @@ def check_baseline(
     >>> check_baseline(now, before, recall).failed, check_baseline(before, now, recall).failed
     (True, False)
     """
-    earlier_ids = set(earlier.query_ids)
-    common = [query for query in report.query_ids if query in earlier_ids]
+    now, before = _paired(report, earlier, measure)
+    change = compare([now, before], measure, resamples=resamples, seed=seed).differences[0]
+    if math.isnan(change.mean):
+        return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
+    common = len(now.query_ids)
+    apart = [(len(report.query_ids) - common, "new"), (len(earlier.query_ids) - common, "gone")]
+    others = "".join(f", {count:,} {what}" for count, what in apart if count)
+    interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
+    where = f"on {common:,} {'common ' * bool(others)}questions{others} (95 % interval of the change {interval})"
+    was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
+    moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
+    about = f"{report.name}: {measure} {moved} {where}"
+    sign = 1 if measure.higher_is_better else -1
+    beyond_chance = sign * change.mean < 0 < change.low * change.high
+    if beyond_chance and change.distinct:
+        return Check(f"{about}: failed.", failed=True)
+    doubt = ""
+    if sign * change.mean < 0:
+        doubt = ", but too few questions differ to tell" if beyond_chance else ", which chance may explain"
+    return Check(f"{about}{doubt}: passed.", failed=False)
+
+
+def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:
+    """Both reports' scores of the questions that both have; NaN where one of them is undefined."""
+    place, earlier_place = ({query: number for number, query in enumerate(r.query_ids)} for r in (report, earlier))
+    common = [query for query in report.query_ids if query in earlier_place]
     if not common:
         one, other = (repr(next(iter(side.query_ids), "none")) for side in (report, earlier))
         raise DataError(
@@ -164,36 +172,14 @@ def check_baseline(
             f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "
             "give both the same min_rule"
         )
-    values = np.empty((2, len(common)))
-    for row, side in zip(values, (report, earlier), strict=True):
-        place = {query: number for number, query in enumerate(side.query_ids)}
-        row[:] = side.values(measure)[[place[query] for query in common]]
-    values[:, np.isnan(values).any(axis=0)] = math.nan
-    document = dict(zip(report.query_ids, report.documents, strict=False))
-    documents = tuple(document[query] for query in common) if document else ()
-    now, before = (
-        Report(name, report.benchmark, tuple(common), ("",) * len(common), {measure: row}, documents=documents)
-        for name, row in zip(("now", "before"), values, strict=True)
-    )
-    change = compare([now, before], measure, resamples=resamples, seed=seed, confidence=confidence).differences[0]
-    if math.isnan(change.mean):
-        return Check(f"{report.name}: the change of {measure} is not known, as it is not defined here.", failed=False)
-    was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
-    more = measure.higher_is_better
-    interval = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
-    apart = [(len(report.query_ids) - len(common), "new"), (len(earlier.query_ids) - len(common), "gone")]
-    others = "".join(f", {count:,} {what}" for count, what in apart if count)
-    questions = f"{len(common):,} {'common ' * bool(others)}questions{others}"
-    where = f"on {questions} ({100 * confidence:g} % interval of the change {interval})"
-    moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
-    return _judged(
-        report.name,
-        change,
-        change.mean < 0 if more else change.mean > 0,
-        failed=f"{measure} {'fell' if more else 'rose'} from {was} to {is_} {where}",
-        worse=f"{measure} went from {was} to {is_} {where}",
-        passed=f"{measure} {moved} {where}",
-    )
+    now = report.values(measure)[[place[query] for query in common]]
+    before = earlier.values(measure)[[earlier_place[query] for query in common]]
+    undefined = np.isnan(now) | np.isnan(before)
+    documents = tuple(report.documents[place[query]] for query in common) if report.documents else ()
+    names, empty = tuple(common), ("",) * len(common)
+    columns = {"now": np.where(undefined, math.nan, now), "before": np.where(undefined, math.nan, before)}
+    paired = [Report(name, "", names, empty, {measure: row}, documents=documents) for name, row in columns.items()]
+    return paired[0], paired[1]
 
 
 @dataclass(frozen=True)
@@ -232,10 +218,12 @@ class Gate:
             for report in reports
         ]
         for report, earlier in self._pairs(reports):
-            measures = [fromkey for fromkey in dict.fromkeys([verdict_by, *self.measures]) if fromkey in earlier.scores]
             # The verdict's measure is needed: if it was not scored before, the error says so.
-            for measure in measures if verdict_by in earlier.scores else [verdict_by]:
-                checks.append(check_baseline(report, earlier, measure, resamples=resamples, seed=seed))  # noqa: PERF401
+            others = [measure for measure in self.measures if measure in earlier.scores]
+            checks += [
+                check_baseline(report, earlier, measure, resamples=resamples, seed=seed)
+                for measure in dict.fromkeys([verdict_by, *others])
+            ]
         return checks
 
     def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:
@@ -250,17 +238,6 @@ class Gate:
         for report in reports:
             if earlier := before.get(report.name) or before.get(report.system):
                 yield report, earlier
-
-
-def _judged(name: str, change: Difference, is_worse: bool, *, failed: str, worse: str, passed: str) -> Check:
-    """The sentence for a significant drop, for a drop that may be chance, or for none."""
-    beyond_chance = change.high < 0 if change.measure.higher_is_better else change.low > 0
-    if beyond_chance and change.distinct:
-        return Check(f"{name}: {failed}: failed.", failed=True)
-    if is_worse:
-        doubt = "but too few questions differ to tell" if beyond_chance else "which chance may explain"
-        return Check(f"{name}: {worse}, {doubt}: passed.", failed=False)
-    return Check(f"{name}: {passed}: passed.", failed=False)
 
 
 def _sign(measure: Measure) -> str:
