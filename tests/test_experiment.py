@@ -18,7 +18,6 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import Meter, ModelPrices
 from chunkcore.evaluation.experiment import run_experiment, with_run_embedder
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
@@ -246,18 +245,6 @@ def test_progress_and_seconds_are_told_for_every_step(benchmark: Benchmark) -> N
         assert all(value > 0 for value in report.seconds.values())
 
 
-def test_workers_change_nothing(benchmark: Benchmark) -> None:
-    one = run_experiment(benchmark, chunkers(), FakeEmbedder(), workers=1)
-    four = run_experiment(benchmark, chunkers(), FakeEmbedder(), workers=4)
-    assert [r.to_dict()["scores"] for r in one] == [r.to_dict()["scores"] for r in four]
-
-
-def test_a_run_can_be_compared(benchmark: Benchmark) -> None:
-    found = compare(run_experiment(benchmark, chunkers(), FakeEmbedder()), resamples=200)
-    assert len(found.differences) == 6
-    assert set(found.tied) <= set(SPECS)
-
-
 def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
     with pytest.raises(ModelError, match="NaN"):
         run_experiment(benchmark, chunkers(SPECS[1]), NanEmbedder())
@@ -269,7 +256,6 @@ def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
         ([], {}, "there is no strategy to run"),
         (SPECS[:1] * 2, {}, "the strategy fixed_token:counter=words,size=12 is given twice"),
         (SPECS[:1], {"measures": ["Recall@0"]}, "got k=0"),
-        (SPECS[:1], {"workers": 0}, "workers is at least 1, got 0"),
     ],
 )
 def test_what_can_not_be_run_is_refused(
@@ -310,12 +296,6 @@ def test_bm25_alone_embeds_nothing(benchmark: Benchmark) -> None:
     assert reports[0].run is not None
     best = reports[0].run.results[benchmark.queries[0].id][0]
     assert "oak" in best.text
-
-
-def test_several_retrievers_cut_and_embed_once(benchmark: Benchmark) -> None:
-    model = FakeEmbedder()
-    run_experiment(benchmark, chunkers(), model, retrievers=["bm25", "dense", "hybrid", "dense:cluster_only=true"])
-    assert [text for text, count in Counter(model.texts).items() if count > 1] == []
 
 
 def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> None:
@@ -521,16 +501,6 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
         assert cost.seconds > 0
 
 
-def test_what_a_language_model_was_asked_before_is_in_no_cost(benchmark: Benchmark) -> None:
-    llm = CallableLLM(lambda messages, schema: '{"context": "x"}', name="x")
-    asks = [Contextual(llm=llm, chunker=spec, counter="words") for spec in SPECS[:2]]
-    together = run_experiment(benchmark, asks, FakeEmbedder())
-    for report in together:
-        assert report.cost is not None
-        assert report.chunks is not None
-        assert report.cost.llm_calls == report.chunks.count
-
-
 def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:
     (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(max_tokens=5))
     assert report.cost is not None
@@ -544,11 +514,6 @@ def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: B
     assert dense.money == pytest.approx(2.0 * dense.embedded_tokens / 1e6)
     assert dense.money_per_million == pytest.approx(2.0 * dense.tokens_ratio)
     assert (words.money, words.embedded_texts, words.query_texts) == (0, 0, 0)
-    (paid,) = run_experiment(
-        benchmark, chunkers(SPECS[0]), FakeEmbedder(), prices=ModelPrices(embedding=2.0), measures=["Recall@1"]
-    )
-    assert paid.cost is not None
-    assert paid.cost.money == dense.money
     with pytest.raises(OptionError, match=r"a million tokens \(embedding\) is at least 0"):
         ModelPrices(embedding=-1.0)
 

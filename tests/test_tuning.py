@@ -17,6 +17,9 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.measures import get_measure
+from chunkcore.evaluation.results import Report
 from chunkcore.tuning import TuneOptions, assign_folds, default_configuration, expand_grid, hold_out, plan, tune
 from tests.fakes import FakeEmbedder, RaisingEmbedder
 
@@ -96,27 +99,42 @@ def test_so_many_random_draws_are_of_the_grid_and_follow_the_seed() -> None:
 # ---- folds and held-out scores
 
 
-@given(st.lists(st.integers(1, 6), min_size=2, max_size=12), st.integers(2, 6), st.integers(0, 3))
-def test_folds_keep_a_documents_questions_together_and_none_is_empty(sizes: list[int], folds: int, seed: int) -> None:
+def benchmark_of(sizes: list[int]) -> Benchmark:
+    """Documents with so many questions each."""
     documents = [Document(f"d{n}", "One fox naps.") for n in range(len(sizes))]
     queries = [
         Query(f"q{n}-{i}", "Who?", (Evidence(f"d{n}", Span(0, 3)),))
         for n, size in enumerate(sizes)
         for i in range(size)
     ]
-    fold_of, clusters = assign_folds(Benchmark("b", documents, queries), TuneOptions(folds=folds, seed=seed))
+    return Benchmark("b", documents, queries)
+
+
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=12), st.integers(2, 6), st.integers(0, 3))
+def test_folds_keep_a_documents_questions_together_and_none_is_empty(sizes: list[int], folds: int, seed: int) -> None:
+    fold_of, clusters = assign_folds(benchmark_of(sizes), TuneOptions(folds=folds, seed=seed, by="document"))
     assert set(fold_of.tolist()) == set(range(min(folds, len(sizes))))
     assert clusters is not None
     folds_of: dict[str, set[int]] = {}
-    for query, fold in zip(queries, fold_of.tolist(), strict=True):
-        folds_of.setdefault(clusters[query.id], set()).add(fold)
+    for document, fold in zip(clusters, fold_of.tolist(), strict=True):
+        folds_of.setdefault(document, set()).add(fold)
     assert all(len(each) == 1 for each in folds_of.values())
 
 
-def test_questions_about_one_document_are_split_by_question() -> None:
-    fold_of, clusters = assign_folds(make_benchmark(animals=("fox",)), FAST)
-    assert clusters is None
-    assert sorted(fold_of.tolist()) == [0, 1]
+@pytest.mark.parametrize(("sizes", "by"), [([2] * 6, "document"), ([2] * 5, "question"), ([1] * 9, "question")])
+def test_questions_are_split_as_compare_resamples_them(sizes: list[int], by: str) -> None:
+    benchmark = benchmark_of(sizes)
+    _, clusters = assign_folds(benchmark, FAST)
+    assert (clusters is not None) == (by == "document")
+    report = Report(
+        "a",
+        "b",
+        tuple(query.id for query in benchmark.queries),
+        ("",) * len(benchmark.queries),
+        {get_measure("Recall@5"): np.ones(len(benchmark.queries))},
+        documents=tuple(query.evidence[0].document_id for query in benchmark.queries),
+    )
+    assert compare([report], resamples=100).by == by
 
 
 def test_no_question_chooses_its_own_configuration() -> None:

@@ -6,15 +6,15 @@ folds choose a configuration, and the fold scores that choice. These held-out sc
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import groupby, product
 from math import prod
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
-from chunkcore.evaluation.comparison import Comparison, Difference, compare
+from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import Measure, RetrievalMeasure, Scores, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import column_means
@@ -54,8 +54,8 @@ class TuneOptions:
         measure: what is maximised, of retrieval.
         draws: so many random configurations of the grid; 0 for all of it.
         folds: parts of the questions that are held out in turn; fewer where there are fewer documents.
-        by: what stays on one side of a split and is resampled: "document" or "question". Questions about a single
-            document are split by question.
+        by: what stays on one side of a split and is resampled, as in `compare`: "auto" is "document" if questions share
+            documents, and there are six documents at least; else "question".
         default: the configuration to keep unless another is better: "chunker" or "chunker · retriever". By default
             `default_configuration` of the first retriever.
         counter: of the tokens that are scored.
@@ -66,7 +66,7 @@ class TuneOptions:
     measure: str = "Recall@1000tok"
     draws: int = 0
     folds: int = 5
-    by: Literal["document", "question"] = "document"
+    by: By = "auto"
     default: str = ""
     counter: str | TokenCounter = "cl100k_base"
     seed: int = 0
@@ -77,8 +77,8 @@ class TuneOptions:
         check_number("folds", self.folds, 2)
         check_number("seed", self.seed)
         check_number("resamples", self.resamples, 100, 1_000_000)
-        if self.by not in ("document", "question"):
-            raise OptionError(f'by is "document" or "question", got {echo(self.by)}')
+        if self.by not in get_args(By):
+            raise OptionError(f'by is "auto", "document" or "question", got {echo(self.by)}')
         retrieval_measures([self.measure])
 
     @cached_property
@@ -108,6 +108,10 @@ def default_configuration(retriever: str = DEFAULT_RETRIEVERS[0]) -> Configurati
     return Configuration("sentence:size=50" if small else "recursive:size=200", retriever)
 
 
+# Values in braces, after "=" or at the beginning. A JSON object, which begins with a quotation mark, is none.
+_VALUES = re.compile(r'(?:^|(?<==))\s*\{(?!\s*")([^{}]*)\}')
+
+
 def expand_grid(spec: str) -> list[str]:
     """The specs of a grid: every combination of the values in braces.
 
@@ -118,41 +122,15 @@ def expand_grid(spec: str) -> list[str]:
     >>> expand_grid("{dense,bm25}"), expand_grid("sentence")
     (['dense', 'bm25'], ['sentence'])
     """
-    pieces = list(_alternatives(spec))
+    pieces = [[text] for text in _VALUES.split(spec)]  # text and values by turns
+    for group in pieces[1::2]:
+        group[:] = [value.strip() for value in split_parts(group[0], spec, "grid")]
+        if not all(group):
+            raise OptionError(f"a value is empty in the grid {echo(spec)}: expected {{value,value,...}}")
     size = prod(map(len, pieces))
     if size > _MOST:
         raise OptionError(f"the grid {echo(spec)} has {size:,} configurations: narrow it to {_MOST:,} at most")
     return list(dict.fromkeys("".join(parts) for parts in product(*pieces)))
-
-
-def _alternatives(spec: str) -> Iterator[list[str]]:
-    """The pieces of a grid: plain text, or the values of a pair of braces."""
-    start = place = 0
-    quoted = False
-    while place < len(spec):
-        if spec[place] == '"' and spec[place - 1 : place] != "\\":
-            quoted = not quoted
-        if spec[place] == "{" and not quoted and spec[:place].rstrip()[-1:] in ("", "="):
-            end = spec.find("}", place) + 1
-            group = spec[place:end]
-            if not end or _is_object(group):
-                break
-            values = [value.strip() for value in split_parts(group[1:-1], spec, "grid")]
-            if not values or not all(values):
-                raise OptionError(f"a value is empty in the grid {echo(spec)}: expected {{value,value,...}}")
-            yield [spec[start:place]]
-            yield values
-            start = place = end
-        else:
-            place += 1
-    yield [spec[start:]]
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict) and text.strip("{} ") != ""
-    except (ValueError, RecursionError):
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,17 +265,15 @@ def tune(
     retrievers: str | Sequence[str] = DEFAULT_RETRIEVERS,
     options: TuneOptions | None = None,
     prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
-    cache: EmbeddingCache | Path | str | None = None,
     progress: Progress | None = None,
 ) -> Tuning:
     """Try every chunker with every retriever, and score the choice on questions that did not choose it.
 
     Args:
         chunkers: specs; values in braces make a grid (`expand_grid`).
-        embedder: of the chunks, or its name.
+        embedder: of the chunks, or its name; a `CachedEmbedder` keeps its cache.
         retrievers: specs, likewise.
         prepare: called with each chunker before it is used, for example to cache its language model.
-        cache: of embeddings.
         progress: called with a step, the count done and the total.
 
     Raises:
@@ -308,38 +284,35 @@ def tune(
     Source: Varma and Simon, BMC Bioinformatics 7:91 (2006): the choice belongs inside the cross-validation.
 
     >>> from chunkcore.datasets import load_dataset
-    >>> found = tune(load_dataset("lochmere"), "recursive:size={100,200}", retrievers="bm25")
-    >>> found.default, len(found.reports), len(found.folds)
+    >>> tuned = tune(load_dataset("lochmere"), "recursive:size={100,200}", retrievers="bm25")
+    >>> tuned.default, len(tuned.reports), len(tuned.folds)
     ('recursive:size=200 · bm25', 2, 5)
     """
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
-    fold_of, labels = assign_folds(benchmark, settings)
+    split = assign_folds(benchmark, settings)
     model = lazy_embedder(embedder)
     if not isinstance(model, CachedEmbedder):
-        model = CachedEmbedder(model, cache if isinstance(cache, EmbeddingCache) else EmbeddingCache(cache))
+        model = CachedEmbedder(model, EmbeddingCache(None))
     scorer = Scorer(benchmark, counter=settings.counter)
-    reports: dict[str, Report] = {}
+    reports: list[Report] = []
     failures: dict[str, str] = {}
-    by_chunker: dict[str, list[str]] = {}
-    for configuration in configurations:
-        by_chunker.setdefault(configuration.chunker, []).append(configuration.retriever)
-    for number, (chunker, methods) in enumerate(by_chunker.items()):
+    groups = [list(group) for _, group in groupby(configurations, key=lambda each: each.chunker)]
+    for number, group in enumerate(groups):
         if progress is not None:
-            progress("tune", number, len(by_chunker))
-        names = [Configuration(chunker, method).name for method in methods]
+            progress("tune", number, len(groups))
+        chunker, methods = group[0].chunker, [configuration.retriever for configuration in group]
         try:
             strategies = {chunker: prepare(get_chunker(chunker))}
             scored = run_experiment(scorer, strategies, model, retrievers=methods, measures=[settings.goal])
-            reports |= {name: replace(report, name=name) for name, report in zip(names, scored, strict=True)}
+            reports += [replace(report, name=item.name) for item, report in zip(group, scored, strict=True)]
         except ChunkcoreError as error:
-            if default.name in names:
+            if default in group:
                 raise
-            failures |= dict.fromkeys(names, str(error))
+            failures |= {configuration.name: str(error) for configuration in group}
     if progress is not None:
-        progress("tune", len(by_chunker), len(by_chunker))
-    known = {configuration.name: configuration for configuration in configurations}
-    return _conclude(list(reports.values()), known, default.name, fold_of, labels, settings, failures)
+        progress("tune", len(groups), len(groups))
+    return _conclude(reports, configurations, default.name, split, settings, failures)
 
 
 def plan(
@@ -361,7 +334,8 @@ def plan(
     for configuration in [default, *grid]:
         key = get_chunker(configuration.chunker).label, get_retriever(configuration.retriever).name
         distinct.setdefault(key, configuration)
-    return default, list(distinct.values())
+    order = {configuration.chunker: number for number, configuration in reversed(list(enumerate(distinct.values())))}
+    return default, sorted(distinct.values(), key=lambda configuration: order[configuration.chunker])
 
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
@@ -374,17 +348,14 @@ def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str
     return list(distinct.values())
 
 
-def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[NDArray[np.int64], dict[str, str] | None]:
-    """Each question's fold, and by question id the document it is resampled with (None: resampled by question).
+def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[NDArray[np.int64], list[str] | None]:
+    """Each question's fold, and the document that it is resampled with (None: resampled by question).
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
     """
-    documents = question_documents(benchmark) if options.by == "document" else {}
-    by_document = len(set(documents.values())) > 1
-    labels = [documents[query.id] if by_document else query.id for query in benchmark.queries]
-    counts: dict[str, int] = {}
-    for label in labels:
-        counts[label] = counts.get(label, 0) + 1
+    clusters = shared_documents(list(question_documents(benchmark).values()), options.by)
+    labels = [query.id for query in benchmark.queries] if clusters is None else clusters
+    counts = Counter(labels)
     if len(counts) < 2:
         raise DataError("tuning needs two questions at least: some choose, others score the choice")
     order = list(counts)
@@ -394,7 +365,7 @@ def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[NDArray[np
     for label in sorted(order, key=lambda label: -counts[label]):
         fold[label] = sizes.index(min(sizes))
         sizes[fold[label]] += counts[label]
-    return np.array([fold[label] for label in labels], dtype=np.int64), documents if by_document else None
+    return np.array([fold[label] for label in labels], dtype=np.int64), clusters
 
 
 def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[int]]:
@@ -419,14 +390,13 @@ def hold_out(scores: Scores, fold_of: NDArray[np.int64]) -> tuple[Scores, list[i
 
 def _conclude(
     reports: Sequence[Report],
-    configurations: Mapping[str, Configuration],
+    configurations: Sequence[Configuration],
     default: str,
-    fold_of: NDArray[np.int64],
-    clusters: dict[str, str] | None,
+    split: tuple[NDArray[np.int64], list[str] | None],
     options: TuneOptions,
     failures: Mapping[str, str],
 ) -> Tuning:
-    measure = options.goal
+    measure, (fold_of, clusters) = options.goal, split
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")
         raise DataError(f"no configuration besides the default was scored: {reason}")
@@ -440,15 +410,15 @@ def _conclude(
         folds.append(Fold(reports[choice].name, training, mean, int(inside.sum())))
     base = next(report for report in reports if report.name == default)
     choice_report = replace(base, name=CHOICE, scores={measure: sign * held}, run=None, chunks=None, cost=None)
-    by: Literal["document", "question"] = "document" if clusters else "question"
+    by: By = "document" if clusters else "question"
     comparison = compare([choice_report, base], measure, resamples=options.resamples, seed=options.seed, by=by)
-    means = {report.name: sign * report.mean(measure) for report in reports}
-    ranked = sorted(reports, key=lambda report: -np.nan_to_num(means[report.name], nan=-np.inf))
+    means = np.nan_to_num(column_means(scores), nan=-np.inf)
+    ranked = [reports[place] for place in np.argsort(-means, kind="stable").tolist()]
     best = {default, *(report.name for report in ranked[:_SHOWN])}
     return Tuning(
         options=options,
         reports=tuple(report if report.name in best else replace(report, run=None) for report in ranked),
-        configurations=configurations,
+        configurations={configuration.name: configuration for configuration in configurations},
         default=default,
         folds=tuple(folds),
         comparison=comparison,

@@ -13,10 +13,10 @@ from chunkcore.cli import options, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Literal
 
     from chunkcore.chunkers.base import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.comparison import By
     from chunkcore.tuning import TuneOptions
 
 
@@ -35,7 +35,7 @@ def tune(
     limit: options.Limit = 0,
     draws: Annotated[int, typer.Option(min=0, metavar="N", help="Random configurations of the grid; 0: all.")] = 0,
     folds: Annotated[int, typer.Option(min=2, metavar="N", help="Parts held out in turn.")] = 5,
-    by: Annotated[str, typer.Option(metavar="UNIT", help="Kept together: document, or question.")] = "document",
+    by: Annotated[str, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")] = "auto",
     default: Annotated[str, typer.Option(metavar="SPEC", help="To keep unless another is better.")] = "",
     seed: options.Seed = 0,
     resamples: options.Resamples = 10_000,
@@ -50,6 +50,7 @@ def tune(
     """
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries
     from chunkcore.evaluation.comparison import compare
+    from chunkcore.models.cache import CachedEmbedder
     from chunkcore.models.loading import lazy_embedder
     from chunkcore.report import ReportPage, write_report
     from chunkcore.report.study import today
@@ -60,7 +61,7 @@ def tune(
         measure=measure,
         draws=draws,
         folds=folds,
-        by=cast('Literal["document", "question"]', by),
+        by=cast("By", by),
         default=default,
         counter=counter,
         seed=seed,
@@ -74,7 +75,8 @@ def tune(
         running.say(*_planned(chunkers, retrievers, settings, benchmark))
         return
     options.check_output(output)
-    store, model = costs.embeddings(), lazy_embedder(embedder)
+    store = costs.embeddings()
+    model = CachedEmbedder(lazy_embedder(embedder), store)
     prepared: list[Chunker] = []
 
     def prepare(chunker: Chunker) -> Chunker:
@@ -89,7 +91,6 @@ def tune(
             retrievers=retrievers,
             options=settings,
             prepare=prepare,
-            cache=store,
             progress=progress,
         )
     comparison = compare(tuning.shown, settings.goal, resamples=resamples, seed=seed, by=tuning.comparison.by)

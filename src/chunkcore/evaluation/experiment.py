@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.costs import Meter, MeteredVectors, ModelPrices, Work
+from chunkcore.evaluation.costs import Meter, MeteredVectors, Work
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
@@ -93,41 +94,28 @@ def run_experiment(
     *,
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
     measures: Iterable[Measure | str] | None = None,
-    workers: int | None = None,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
-    prices: ModelPrices | None = None,
 ) -> list[Report]:
-    """Score chunkers by searching their chunks, with one retrieval method or several.
+    """Score chunkers by searching their chunks: one report per embedder, retriever and chunker, chunkers fastest.
 
-    Every query searches all chunks of all documents. The distinct chunks of all strategies are embedded together,
-    longest first, when first needed. A strategy that embeds uses the experiment's embedder if its own is the default or
-    the same model; the counter "embedder" counts that model's tokens.
-
-    A report's `seconds` and `cost` are those of its strategy and search as if alone, so shared work counts in each
-    report. "chunk" is cutting, with the strategy's own embedding; "embed" is embedding the distinct chunks and the
-    queries (a shared call is split by text length); "search" is the rest of indexing and searching, with reranking;
-    "score" is scoring.
+    Every query searches all chunks of all documents. Distinct chunks are embedded together, longest first, when first
+    needed. A chunker that embeds uses the experiment's embedder if its own is the default or the same model. A report's
+    `seconds` ("chunk", "embed", "search", "score") and `cost` are those of its chunker and search as if alone.
 
     Args:
         benchmark: documents and queries; or their `Scorer`, with its counter and rules.
-        chunkers: strategies or their names, a mapping by report name, or a function of the embedder that makes them.
+        chunkers: chunkers or their specs, a mapping by report name, or a function of the embedder that makes them.
         embedder: of chunks and queries, or its name; a `CachedEmbedder` keeps its cache. With several, a report's name
             ends in " · " and the model's; combinations that embed nothing run once, without it.
-        retrievers: for `get_retriever`, such as "dense", "bm25", "hybrid" or "hybrid+rerank". With several, a report's
-            name ends in " · " and the retriever's.
-        measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the
-            others.
-        workers: threads that cut documents; by default one per core.
+        retrievers: for `get_retriever`, such as "dense", "bm25" or "hybrid+rerank". With several, a report's name ends
+            in " · " and the retriever's.
+        measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
         progress: called with a step ("chunk", "embed", "queries", "search"), the count done, and the total.
         done: called with each finished report.
-        prices: of models, for `Cost.money`.
-
-    Returns:
-        One report per embedder, retriever and strategy; strategies vary fastest, then retrievers.
 
     Raises:
-        OptionError: no strategy, retriever or embedder, a repeated name, or an option out of range.
+        OptionError: no chunker, retriever or embedder, a repeated name, or an option out of range.
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
@@ -135,9 +123,8 @@ def run_experiment(
     methods = [get_retriever(name) for name in ([retrievers] if isinstance(retrievers, str) else retrievers)]
     _check_names([method.name for method in methods], "retriever")
     meters = _meters(embedder)
-    for meter in meters.values():
-        for method in methods:
-            method.check(meter)
+    for meter, method in product(meters.values(), methods):
+        method.check(meter)
     scored = list(retrieval_measures(measures_at() if measures is None else measures))
     report_progress = progress or (lambda step, done, total: None)
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
@@ -146,15 +133,13 @@ def run_experiment(
         strategies = _strategies(chunkers, meter)
         # Combinations without a model have the same result with the next one.
         pairs = [(m, s) for m in methods for s in strategies if not number or m.embeds or s.embeds]
-        cuts = _cut_all({s.name: s.chunker for _, s in pairs}, scorer.benchmark, meter, workers, report_progress)
+        cuts = _cut_all({s.name: s.chunker for _, s in pairs}, scorer.benchmark, meter, report_progress)
         vectors = MeteredVectors(meter, [cut.corpus for cut in cuts.values()], progress=report_progress)
         for place, (method, strategy) in enumerate(pairs, start=1):
             used = model if method.embeds or strategy.embeds else ""
             parts = (strategy.name, method.name if len(methods) > 1 else "", used if len(meters) > 1 else "")
             report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored, meter)
-            cost = report.cost and report.cost.priced(prices or ModelPrices())
-            report = replace(report, chunker=strategy.name, retriever=method.name, embedder=used)
-            reports.append(replace(report, cost=cost))
+            reports.append(replace(report, chunker=strategy.name, retriever=method.name, embedder=used))
             if done is not None:
                 done(reports[-1])
             report_progress("search", place, len(pairs))
@@ -169,7 +154,7 @@ class _Cut:
 
 
 def _cut_all(
-    chunkers: Mapping[str, Chunker], benchmark: Benchmark, meter: Meter, workers: int | None, progress: Progress
+    chunkers: Mapping[str, Chunker], benchmark: Benchmark, meter: Meter, progress: Progress
 ) -> dict[str, _Cut]:
     documents = benchmark.documents
     total = len(chunkers) * len(documents)
@@ -181,7 +166,7 @@ def _cut_all(
     for name, chunker in chunkers.items():
         cut_so_far(0)
         with meter.measured(chunker) as work:
-            corpus = chunk_corpus(documents, chunker, workers=workers, progress=cut_so_far)
+            corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
         cuts[name] = _Cut(chunker, corpus, work)
     cut_so_far(0)
     return cuts

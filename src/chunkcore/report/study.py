@@ -194,8 +194,9 @@ def compare_systems(
             measures=settings.measures,
             retrievers=methods,
             progress=progress,
-            done=reports.append,
-            prices=settings.prices,
+            done=lambda report: reports.append(
+                replace(report, cost=report.cost and report.cost.priced(settings.prices))
+            ),
         )
     except KeyboardInterrupt:
         if not reports:
