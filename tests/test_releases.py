@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from integration_tests.packages.artifacts import DEVELOPERS
 from integration_tests.packages.smoke import EXTRAS
@@ -50,6 +52,19 @@ def test_the_page_of_extras_names_every_extra() -> None:
 def test_what_is_needed_states_the_lowest_version_that_is_tested() -> None:
     stated = lowest(requires("chunkadapters") or [], ["langchain", "haystack", "structure"])
     assert {each.split("==")[0] for each in stated} >= {"numpy", "tiktoken", "langchain-core", "haystack-ai"}
+
+
+def test_the_lock_file_has_hashes_and_versions_within_the_bounds() -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / ".ci" / "requirements.lock").read_text(encoding="utf-8"))
+    assert all("--hash=sha256:" in entry for entry in entries)
+    pins = [Requirement(entry.split(" \\")[0]) for entry in entries]
+    locked = {pin.name: pin.specifier for pin in pins if not pin.marker or pin.marker.evaluate()}
+    (names,) = re.findall(r"^LOCKED = .*?,(.*)\)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for requirement in map(Requirement, requires("chunkadapters") or []):
+        needed = any(not requirement.marker or requirement.marker.evaluate({"extra": e}) for e in names.split())
+        if needed and requirement.name not in {"torch", "chunkadapters"}:
+            (pin,) = locked[canonicalize_name(requirement.name)]
+            assert pin.version in requirement.specifier, requirement
 
 
 def test_a_requirement_without_a_lowest_version_is_told() -> None:
