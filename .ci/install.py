@@ -1,7 +1,7 @@
 """Install the project and everything its demo and tests need into the environment that runs this file.
 
-Every package has one version and its hashes in requirements.lock, which `make lock` writes. PyTorch alone has none, as
-its build depends on the machine: PyPI's PyTorch for Linux brings several GB of CUDA libraries. So pip is first asked, without
+Every package has one version and its hashes in requirements.lock, which `make lock` writes. PyTorch has none, as its
+build depends on the machine. PyPI's build for Linux brings several GB of CUDA libraries, so pip is first asked, without
 downloading anything, what it would install: where that is a CPU build, PyTorch and sentence-transformers are installed;
 where it is not, they are left out and the embedding model runs on OpenVINO, which gives the same vectors from a much
 smaller install.
@@ -37,7 +37,10 @@ def main() -> None:
         pip("install", torch)
     else:
         say(2, "no CPU build of PyTorch is to be had here: the model will run on OpenVINO, without PyTorch")
-    say(3, "installing chunkadapters and what the lock file names, the three frameworks and the embedding model: a minute or two")
+    say(
+        3,
+        "installing chunkadapters, the three frameworks and the embedding model: a minute or two",
+    )
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder) / "requirements.lock"
         lock.write_text(locked(without=() if torch else NEED_TORCH), encoding="utf-8")
