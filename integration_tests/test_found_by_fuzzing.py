@@ -18,7 +18,7 @@ from llama_index.core.schema import MetadataMode
 from chunkadapters import llamaindex
 from chunkadapters.exact import exact_chunker
 from chunkcore.chunkers import FixedToken, Recursive
-from chunkcore.chunkers.overlap import SemanticOverlap
+from chunkcore.chunkers.similarity import SemanticOverlap
 from integration_tests.frameworks import FRAMEWORKS
 from tests.fakes import FakeEmbedder
 

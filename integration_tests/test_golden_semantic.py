@@ -15,11 +15,9 @@ import numpy as np
 import pytest
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.breakpoint import Breakpoint
-from chunkcore.chunkers.dual_semantic import DualSemantic, band_statistics
-from chunkcore.chunkers.kamradt import KamradtModified
 from chunkcore.chunkers.recursive import small_pieces
-from chunkcore.chunkers.semantic import neighbour_distances, unit_rows, window_texts
+from chunkcore.chunkers.semantic import Breakpoint, DualSemantic, KamradtModified, band_statistics, window_texts
+from chunkcore.chunkers.similarity import neighbour_distances, unit_rows
 from integration_tests.golden import Case, cases, golden, needs_model, patient_model, ranges, text_of
 
 pytestmark = needs_model

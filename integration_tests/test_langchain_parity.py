@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 pytest.importorskip("langchain_text_splitters")
 from langchain_text_splitters import Language, RecursiveCharacterTextSplitter, TokenTextSplitter
 
-from chunkcore.chunkers.fixed_token import FixedToken
+from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.tokens import TiktokenCounter, get_counter
 from tests.conftest import shared

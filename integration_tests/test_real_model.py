@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic
-from chunkcore.chunkers.fixed_token import FixedToken
+from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.document import Document
 from chunkcore.errors import OptionError

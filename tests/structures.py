@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from chunkcore.boundaries.blocks import Block
+from chunkcore.boundaries import Block
 from chunkcore.chunkers import Chunker
 from tests.strategies import hard_text
 

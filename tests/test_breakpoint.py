@@ -12,13 +12,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.breakpoint import Breakpoint, breakpoints, group_pieces
-from chunkcore.chunkers.dual_semantic import DualSemantic
-from chunkcore.chunkers.fixed_sentences import FixedSentences
-from chunkcore.chunkers.kamradt import Kamradt, KamradtModified, _float32_distances
+from chunkcore.chunkers.fixed import FixedSentences
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.chunkers.semantic import neighbour_distances
+from chunkcore.chunkers.semantic import (
+    Breakpoint,
+    DualSemantic,
+    Kamradt,
+    KamradtModified,
+    _float32_distances,
+    breakpoints,
+    group_pieces,
+)
 from chunkcore.chunkers.sentence import Sentence
+from chunkcore.chunkers.similarity import neighbour_distances
 from chunkcore.document import Document
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.tokens import CharacterCounter, WordCounter

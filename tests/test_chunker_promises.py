@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap
+from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.document import Document
 from tests.fakes import FakeEmbedder, FakeLLM
 from tests.promises import check_promises, chunks_of

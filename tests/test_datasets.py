@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
+from chunkcore import datasets as module
 from chunkcore.datasets import dataset_path, list_datasets, load_dataset
-from chunkcore.datasets import shipped as module
 from chunkcore.errors import DataError, OptionError
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import dbscan
+from chunkcore.chunkers import clusters
 from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.dbscan import Dbscan
+from chunkcore.chunkers.clusters import Dbscan
 from chunkcore.document import Document
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder
@@ -101,7 +101,7 @@ def test_no_chunk_is_over_the_maximum_and_nothing_is_lost(text, counter, most):
 def test_memory_grows_with_the_neighbours_not_with_the_matrix():
     unit = random_unit(5, 6000, 16)
     tracemalloc.start()
-    graph = dbscan._neighbours(unit, 0.0, 0.05)
+    graph = clusters._neighbours(unit, 0.0, 0.05)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert graph.shape == (6000, 6000)
@@ -110,7 +110,7 @@ def test_memory_grows_with_the_neighbours_not_with_the_matrix():
 
 
 def test_more_neighbours_than_memory_should_hold_are_refused(monkeypatch):
-    monkeypatch.setattr(dbscan, "_MOST_PAIRS", 10)
+    monkeypatch.setattr(clusters, "_MOST_PAIRS", 10)
     assert scan().split_text("0. 0. 0. 0.") == ["0. 0. 0. 0."]  # six pairs
     assert scan(position_weight=0.0).split_text("0. 0. 0. 0. 0.") == ["0. 0. 0. 0. 0."]  # ten
     with pytest.raises(DataError, match=r"6 sentences more than 10 pairs are within eps=0\.3.*lower eps"):

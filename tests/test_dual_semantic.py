@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.dual_semantic import DualSemantic, band_statistics
-from chunkcore.chunkers.semantic import unit_rows
+from chunkcore.chunkers.semantic import DualSemantic, band_statistics
+from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
 from chunkcore.errors import ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.fixed_token import FixedToken
-from chunkcore.chunkers.overlap import SemanticOverlap
+from chunkcore.chunkers.fixed import FixedToken
+from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.tokens import TiktokenCounter

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
-from chunkcore.chunkers.semantic import unit_rows
+from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
 from chunkcore.errors import ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder

@@ -23,7 +23,7 @@ from chunkcore.chunkers import (
     Sentence,
     get_chunker,
 )
-from chunkcore.chunkers.overlap import SemanticOverlap
+from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.packing import (

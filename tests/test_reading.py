@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore import Document, Span, get_chunker, load_benchmark
-from chunkcore.boundaries.blocks import table_blocks
+from chunkcore.boundaries import table_blocks
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 from chunkcore.evaluation.benchmarks.documents import load_documents
 from chunkcore.files import NoTextError

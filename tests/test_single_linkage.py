@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import semantic
+from chunkcore.chunkers import clusters
 from chunkcore.chunkers.base import Chunker
-from chunkcore.chunkers.fixed_sentences import FixedSentences
-from chunkcore.chunkers.semantic import near_pairs, unit_rows
-from chunkcore.chunkers.single_linkage import SingleLinkage, link
+from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs
+from chunkcore.chunkers.fixed import FixedSentences
+from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
 from chunkcore.errors import DataError, ModelError, OptionError
 from tests.fakes import BROKEN, FakeEmbedder
@@ -74,7 +74,7 @@ def test_the_near_pairs_are_those_of_the_whole_matrix(seed, count, step, weight,
 
 
 def test_more_sentences_than_can_be_compared_are_refused(monkeypatch):
-    monkeypatch.setattr(semantic, "_MOST_SENTENCES", 3)
+    monkeypatch.setattr(clusters, "_MOST_SENTENCES", 3)
     with pytest.raises(DataError, match="the text has 4 sentences, and comparing all of over 3 takes hours: cut the"):
         linkage().split_text("0. 1. 2. 3.")
     assert linkage().split_text("0. 1. 2.")
@@ -119,7 +119,7 @@ def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
     expected = plain_program(distances, weights, limits, stop)
     for most, block_bytes in ((at_once, 2**20), (at_once, 16 * count), (10**6, 24 * count)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(semantic, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
+            patch.setattr(clusters, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
             labels = link(unit, weights, limits, weight, stop, pairs_at_once=most)
         assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
 

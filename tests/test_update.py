@@ -1,11 +1,10 @@
-"""An index that is updated by plan holds what one built anew holds, and the model sees nothing twice."""
+"""An index that is updated by plan holds what one built anew holds."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -13,9 +12,7 @@ from hypothesis import strategies as st
 from chunkcore import Chunk, Chunker, Document, Span
 from chunkcore.chunkers import FixedSentences, FixedToken, Recursive, Sentence
 from chunkcore.errors import DataError
-from chunkcore.models import CachedEmbedder
 from chunkcore.update import UpdatePlan, plan_update
-from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
 from tests.test_chunker_promises import every_chunker
 
@@ -45,7 +42,7 @@ def test_what_is_the_same_stays_what_is_not_goes_and_comes() -> None:
 
 def test_nothing_is_to_do_where_nothing_changed() -> None:
     planned = plan("one two two", "one two two")
-    assert (planned.removed, planned.added, planned.moved, planned.to_embed) == ((), (), (), ())
+    assert (planned.removed, planned.added, planned.moved) == ((), (), ())
     assert len(planned.kept) == 3
 
 
@@ -62,7 +59,6 @@ def test_equal_chunks_stay_as_often_as_both_have_them() -> None:
     more = plan("a b", "a a c a c b")
     assert moves(more) == [("a", 0, 0), ("b", 2, 10)]
     assert texts(more.added) == ["a", "c", "a", "c"]
-    assert [(chunk.text, chunk.start) for chunk in more.to_embed] == [("c", 4)]  # the vector of "a" is known
 
 
 def test_of_equal_chunks_those_that_did_not_move_are_left_alone() -> None:
@@ -94,18 +90,16 @@ def test_new_context_is_new_content() -> None:
 
 
 def test_segments_are_part_of_the_content_wherever_the_chunk_stands() -> None:
-    def chunk(*starts: int, cut: int) -> Chunk:
-        spans = tuple(Span(start, start + 4) for start in starts)
-        first, second = spans
-        segments = ((first,), (Span(second.start, second.start + cut), Span(second.start + cut, second.end)))
-        return Chunk("d", 0, spans, "aaaa\nbbbb", 1, segments=segments)
+    def chunk(start: int, cut: int) -> Chunk:
+        parts = (Span(start, start + cut),), (Span(start + cut, start + 4),)
+        return Chunk("d", 0, (Span(start, start + 4),), "aaaa", 1, segments=parts)
 
     class Fixed(FixedToken):
         def chunk(self, document: Document) -> list[Chunk]:
-            return [chunk(3, 20, cut=2)]
+            return [chunk(3, cut=2)]
 
-    assert len(plan_update([chunk(0, 9, cut=2)], Document("d", ""), Fixed()).kept) == 1
-    assert len(plan_update([chunk(0, 9, cut=1)], Document("d", ""), Fixed()).added) == 1
+    assert len(plan_update([chunk(0, cut=2)], Document("d", ""), Fixed()).kept) == 1
+    assert len(plan_update([chunk(0, cut=1)], Document("d", ""), Fixed()).added) == 1
 
 
 def test_an_edit_reaches_as_far_as_the_strategy_lets_it() -> None:
@@ -127,28 +121,6 @@ def test_chunks_of_another_document_and_no_chunks_are_refused(chunks: list[Chunk
         plan_update(chunks, Document("d", "a"), WORDS)
 
 
-class Index:
-    """Vectors and what is said of them, by chunk id."""
-
-    def __init__(self) -> None:
-        self.model = FakeEmbedder(8)
-        self.rows: list[tuple[Chunk, list[float]]] = []
-
-    def add(self, chunks: list[Chunk]) -> None:
-        self.rows += [(chunk, self.model._vector(chunk.embedded_text).tolist()) for chunk in chunks]
-
-    def apply(self, planned: UpdatePlan) -> None:
-        """Follow a plan, by its word alone."""
-        vectors = {chunk.content_hash: vector for chunk, vector in self.rows}
-        for chunk in planned.removed:
-            self.rows.remove((chunk, vectors[chunk.content_hash]))
-        for old, new in planned.moved:
-            self.rows[self.rows.index((old, vectors[old.content_hash]))] = (new, vectors[old.content_hash])
-        asked = self.model.embed_documents([chunk.embedded_text for chunk in planned.to_embed])
-        vectors |= {chunk.content_hash: row.tolist() for chunk, row in zip(planned.to_embed, asked, strict=True)}
-        self.rows += [(chunk, vectors[chunk.content_hash]) for chunk in planned.added]
-
-
 @st.composite
 def edits(draw: st.DrawFn) -> tuple[str, str]:
     """A text before and after: parts of it changed, moved, repeated or gone."""
@@ -159,12 +131,6 @@ def edits(draw: st.DrawFn) -> tuple[str, str]:
         st.lists(st.sampled_from(parts) | prose(max_sentences=3), max_size=2)
     )
     return "".join(parts), "".join(after)
-
-
-def vectors_of(chunk: Chunk) -> tuple[object, ...]:
-    """What a chunk's vectors are made of: its text, and where in it the segments with vectors of their own are."""
-    segments = ([(span.start - chunk.start, len(span)) for span in segment] for segment in chunk.segments)
-    return chunk.embedded_text, *map(tuple, segments)
 
 
 @every_chunker
@@ -183,28 +149,3 @@ def test_an_updated_index_is_one_built_anew(chunker: Chunker, texts: tuple[str, 
     if not any(chunk.segments for chunk in [*old, *new]):
         both = Counter(chunk.content_hash for chunk in old) & Counter(chunk.content_hash for chunk in new)
         assert len(planned.kept) == both.total()
-
-    updated, anew = Index(), Index()
-    updated.add(old)
-    updated.apply(planned)
-    anew.add(new)
-    assert [row for row, _ in sorted(updated.rows, key=lambda row: row[0].index)] == new
-    for (_, vector), (_, expected) in zip(sorted(updated.rows, key=lambda row: row[0].index), anew.rows, strict=True):
-        np.testing.assert_allclose(vector, expected, atol=1e-6)
-    assert updated.model.texts == [chunk.embedded_text for chunk in planned.to_embed]
-    asked = [vectors_of(chunk) for chunk in planned.to_embed]
-    assert not {*asked} & {vectors_of(chunk) for chunk in old}
-    assert len(asked) == len({*asked})
-
-
-@every_chunker
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
-@given(texts=edits())
-def test_with_a_cache_a_strategy_embeds_nothing_twice(chunker: Chunker, texts: tuple[str, str]) -> None:
-    if not isinstance(getattr(chunker, "embedder", None), FakeEmbedder):
-        return
-    model = FakeEmbedder()
-    cached = replace(chunker, embedder=CachedEmbedder(model))
-    old = cached.chunk(Document("d", texts[0]))
-    plan_update(old, Document("d", texts[1]), cached)
-    assert len(model.texts) == len({*model.texts})

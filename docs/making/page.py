@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 import chunkcore
 from chunkcore import Chunk, Chunker, Document, get_chunker, registry, strategies
 from chunkcore import options as chunkcore_options
-from chunkcore.chunkers.blocks import BlockChunker
 from chunkcore.chunkers.llm import LLMChunker
+from chunkcore.chunkers.structure import BlockChunker
 from chunkcore.models.llm import CallableLLM
 from chunkcore.specs import split_spec
 from docs.making.picture import Strip, draw, draw_overview
@@ -178,7 +178,7 @@ def _facts(cls: type[Chunker], shown: Shown) -> str:
         "Model": _model(cls),
         "Needs": f"the extra `{shown.extra}`" if shown.extra else "",
         "Source": _source(shown),
-        "Class": f"`{cls.__module__}.{cls.__name__}`",
+        "Class": f"`chunkcore.chunkers.{cls.__name__}`",
     }
     return " ".join(f"{key}: {value}." for key, value in facts.items() if value)
 

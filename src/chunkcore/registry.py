@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import import_module
@@ -100,10 +99,12 @@ class Registry(Generic[T]):
         """Like `get`, but None for an unknown name. Without `packages`, installed packages are not searched."""
         if not isinstance(name, str):
             return None
-        if name not in self._known and name.isidentifier() and name[0] != "_":
-            for package in self._modules:
-                with suppress(ModuleNotFoundError):  # most things have a module of their name
-                    import_module(f"{package}.{name}")
+        if name not in self._known:
+            for module in map(import_module, self._modules):
+                # Most things have a class of their name; to import one is quicker than to import all.
+                for attribute in dir(module):
+                    if attribute.lower() == name.replace("_", ""):
+                        getattr(module, attribute)
         if name not in self._known:
             self._import()
         if name not in self._known and packages:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, check_type
-
-_Content = tuple[str, tuple[tuple[tuple[int, int, int], ...], ...]]
 
 
 class KeptChunk(NamedTuple):
@@ -40,17 +37,6 @@ class UpdatePlan:
     def moved(self) -> tuple[KeptChunk, ...]:
         """Chunks that stay but changed place or metadata: overwrite `old` with `new`, keep the vectors."""
         return tuple(kept for kept in self.kept if kept.old != kept.new)
-
-    @property
-    def to_embed(self) -> tuple[Chunk, ...]:
-        """One chunk of `added` for each new content; only these need embedding.
-
-        The rest of `added` shares its content (`Chunk.content_hash` and segments) with one of these or with a kept
-        chunk.
-        """
-        contents = {_content(kept.new) for kept in self.kept}
-        new = {content: chunk for chunk in reversed(self.added) if (content := _content(chunk)) not in contents}
-        return tuple(reversed(new.values()))
 
 
 def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Chunker | str) -> UpdatePlan:
@@ -113,16 +99,8 @@ def _equal(old: Mapping[int, Hashable], new: Mapping[int, Hashable]) -> dict[int
     return {place: waiting[thing].popleft() for place, thing in new.items() if waiting[thing]}
 
 
-def _content(chunk: Chunk) -> _Content:
-    return chunk.content_hash, tuple(_inside(chunk, segment) for segment in chunk.segments)
-
-
-def _inside(chunk: Chunk, segment: tuple[Span, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Each span of a segment as (number of the chunk's span, start, end), relative to that span."""
-    spans = sorted(chunk.spans)
-    starts = [span.start for span in spans]
-    numbers = [max(0, bisect_right(starts, part.start) - 1) for part in segment]
-    return tuple(
-        (number, part.start - starts[number], part.end - starts[number])
-        for number, part in zip(numbers, segment, strict=True)
-    )
+def _content(chunk: Chunk) -> Hashable:
+    """What a chunk's vectors are made of: its text, and the places of its segments in it."""
+    start = chunk.start
+    segments = [[(span.start - start, span.end - start) for span in segment] for segment in chunk.segments]
+    return chunk.content_hash, tuple(map(tuple, segments))

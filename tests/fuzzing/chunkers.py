@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chunkcore.boundaries.code import LANGUAGES
 from chunkcore.chunkers import Chunker, get_chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap
+from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.errors import OptionError
 from tests.fuzzing.models import EMBEDDERS, LLMS, normalising_tokenizer
 

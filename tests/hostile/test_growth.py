@@ -15,7 +15,7 @@ from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.code import nests_deeper
-from chunkcore.chunkers.llm_semantic import _split_after
+from chunkcore.chunkers.llm import _split_after
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, terminal_text
 
 units = " |\\n|\\t|- |#|> |`|[|](|<|</|<a |<!--|&|*|_|=|. |a. A|\\"|ก |。|\\r|\\x85|{|--".split("|")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries.blocks import Block, between, lines
+from chunkcore.boundaries import Block, between, lines
 from chunkcore.lazy import needed
 from chunkcore.spans import Numbers
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from chunkcore.boundaries.blocks import Block, between
+from chunkcore.boundaries import Block, between
 from chunkcore.lazy import needed
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}

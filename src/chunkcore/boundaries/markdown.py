@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from chunkcore.boundaries.blocks import Block, between
+from chunkcore.boundaries import Block, between
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

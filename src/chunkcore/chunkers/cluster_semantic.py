@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
-from chunkcore.chunkers.semantic import check_embedder, neighbour_distances, unit_rows
+from chunkcore.chunkers.similarity import check_embedder, neighbour_distances, unit_rows
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder

@@ -1,24 +1,28 @@
-"""Strategies that ask a language model: shared options, the fallback, and windows over numbered pieces."""
+"""Strategies that ask a language model where to cut: shared options, the fallback, windows of numbered pieces."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, Draft
+from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.boundaries.separators import compiled, finder
+from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
-from chunkcore.models.llm import LLM, Estimator, Question, Usage, ask, check_llm, get_llm
+from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, check_llm, get_llm
+from chunkcore.models.llm.base import ascending, conversation, found_json, member, schema_of, text_of, whole_number
 from chunkcore.options import check_ranges
-from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum
+from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum, trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -196,3 +200,230 @@ def llms_of(chunker: Chunker) -> list[LLM]:
         if isinstance(inner := getattr(chunker, name), Chunker):
             llms |= {id(llm): llm for llm in llms_of(inner)}
     return list(llms.values())
+
+
+# The report's form of an answer, which some models insist on.
+_PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
+_DIGITS = 10  # no piece has a longer number; `int` refuses very long ones
+
+_SPLIT_PROMPT = """You divide a text into parts that are each about one thing. The text is given in small pieces, \
+each between <start_chunk_N> and <end_chunk_N>, where N is its number. Decide after which pieces the text is to be \
+split, so that pieces which stand next to each other and belong together by their content stay together.
+
+Answer with a JSON object and nothing else: {"split_after": [3, 5]} splits after piece 3 and after piece 5. The \
+numbers are those of pieces in the text, ascending, each once."""
+
+
+@strategies.register("llm_semantic")
+@dataclass(frozen=True, kw_only=True)
+class LLMSemantic(PieceChunker):
+    r"""A language model is shown small numbered pieces, and names the pieces after which to split.
+
+    The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The model sees a window of pieces between
+    numbered tags and answers with `split_after`. As in the report's code, every window but the last needs a split. The
+    answer is a JSON object, which endpoints can enforce; the report's line "split_after: 3, 5" is read as well. The
+    report has no maximum; here it is `size`.
+
+    Attributes:
+        window: see `WindowChunker`; the report's code has 800 tokens.
+
+    Cost: one call a window, one after another: about n / (window - a chunk's size) calls for n tokens. A call reads the
+    window and about 20 tokens of tags a piece, and writes a few numbers. `estimate` assumes one split in the middle of
+    each window.
+
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> llm = CallableLLM(lambda messages, schema: '{"split_after": [1]}', name="always after 1")
+    >>> LLMSemantic(llm=llm, piece_size=3, counter="words").split_text("Foxes nap.\nDogs nap.\nThe sea foams.")
+    ['Foxes nap.\nDogs nap.', 'The sea foams.']
+    """
+
+    def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
+        last = len(pieces) - 1
+        few = "Split at least once." if not final else "The list may be empty."
+        numbers = {"type": "integer", "minimum": 0, "maximum": last}
+        schema = schema_of(split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1})
+
+        def read(text: str) -> list[Section]:
+            numbers = ascending(_split_after(text), "split_after", 0, last)
+            if not numbers and not final:
+                raise BadAnswerError("expected at least one number in 'split_after', got none")
+            return [Section(0), *(Section(number + 1) for number in numbers if number < last)]
+
+        return Question(
+            messages=conversation(f"{_SPLIT_PROMPT} {few}", tagged(pieces)),
+            schema=schema,
+            read=read,
+            assumed={"split_after": [last // 2]},
+        )
+
+
+def tagged(pieces: Sequence[str]) -> str:
+    """The pieces between numbered tags.
+
+    >>> tagged(["One. ", "Two."])
+    '<start_chunk_0>One. <end_chunk_0><start_chunk_1>Two.<end_chunk_1>'
+    """
+    return "".join(f"<start_chunk_{number}>{text}<end_chunk_{number}>" for number, text in enumerate(pieces))
+
+
+def _split_after(text: str) -> object:
+    try:
+        return member(found_json(text), "split_after")
+    except BadAnswerError:
+        plain = _PLAIN.findall(text) if isinstance(text, str) else []
+        if not plain:
+            raise
+        numbers = [number.strip() for number in plain[-1].split(",")]
+        return [int(number) if len(number) < _DIGITS else number for number in numbers]
+
+
+_LONGEST = 500  # characters of a title or a reason
+
+_SECTIONS_PROMPT = """You analyse a text and find its natural sections, which should stay together. Consider:
+- that a section is about one topic,
+- that it can be understood on its own,
+- that what refers to something else stands with what it refers to.
+
+The text is given in numbered pieces. Answer with a JSON object and nothing else, such as {"sections": [{"first": 1, \
+"title": "The harbour", "reason": "One description of one place."}, {"first": 4, "title": "The ships", "reason": \
+"Turns from the place to what sails there."}]}. "first" is the number of the section's first piece; each section goes \
+on until the next one begins, so that the first section begins with piece 1 and the numbers ascend."""
+
+
+@strategies.register("agentic")
+@dataclass(frozen=True, kw_only=True)
+class Agentic(PieceChunker):
+    """A language model is shown the text in numbered pieces, and names its sections, each with a reason.
+
+    Agentic chunking of the chunking survey, section "Agentic Chunking": the model considers topic coherence,
+    self-contained information and reference dependencies. The paper asks for offsets, which models cannot count; here
+    the model names each section's first piece. Metadata: `section_title` and `section_reason`, at most 500 characters
+    each.
+
+    Attributes:
+        size: see `WindowChunker`; the model is told how many pieces that is.
+
+    Cost: one call a window, one after another: about n / (window - a section's size) calls for n tokens. A call reads
+    the window and about 5 tokens more a piece, and writes about 40 tokens a section. `estimate` assumes sections of
+    half of `size`, titles of 5 words and reasons of 15.
+    """
+
+    window: int = 4000
+
+    def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
+        most = max(1, self.size // self.piece_size)
+        numbered = "\n".join(f"[{number}] {text}" for number, text in enumerate(pieces, start=1))
+        first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
+        section = schema_of(first=first, title={"type": "string"}, reason={"type": "string"})
+        return Question(
+            messages=conversation(f"{_SECTIONS_PROMPT} No section has more than {most} pieces.", numbered),
+            schema=schema_of(sections={"type": "array", "items": section, "minItems": 1}),
+            read=lambda text: _sections(text, len(pieces)),
+            assumed={
+                "sections": [
+                    {"first": first, "title": "word " * 5, "reason": "word " * 15}
+                    for first in range(1, len(pieces) + 1, max(1, most // 2))
+                ]
+            },
+        )
+
+
+def _sections(text: str, pieces: int) -> list[Section]:
+    answers = member(found_json(text), "sections")
+    if not isinstance(answers, list) or not answers or not all(isinstance(answer, dict) for answer in answers):
+        raise BadAnswerError("expected 'sections' to be a list of at least one object")
+    sections: list[Section] = []
+    for answer in answers:
+        first = whole_number(member(answer, "first"), "first", 1, pieces)
+        if first - 1 <= sections[-1].first if sections else first != 1:
+            raise BadAnswerError(
+                "expected the first section to begin with piece 1 and each other one after the section before it, "
+                f"got 'first': {first} in place {len(sections) + 1}"
+            )
+        metadata = {
+            "section_title": text_of(member(answer, "title"), "title")[:_LONGEST],
+            "section_reason": text_of(member(answer, "reason"), "reason")[:_LONGEST],
+        }
+        sections.append(Section(first - 1, metadata))
+    return sections
+
+
+_CHANGE = """You are given consecutive paragraphs of a document, each on its own after "ID" and its number. Find \
+the first paragraph, not the very first one, at which the content clearly changes compared to the paragraphs before \
+it. Groups of paragraphs should be neither very long nor very short.
+
+Answer with a JSON object and nothing else: {"first_changed": 4} says that the content changes at the paragraph ID 4. \
+Where it does not change anywhere, answer {"first_changed": null}."""
+
+
+@strategies.register("lumber")
+@dataclass(frozen=True, kw_only=True)
+class Lumber(WindowChunker):
+    r"""A language model is shown numbered paragraphs, and names the first at which the content shifts.
+
+    LumberChunker (Duarte et al., 2024), as Toresan et al., section 2, describe it. The model sees paragraphs of about
+    `window` tokens from the end of the last chunk. The paragraphs before the named one are a chunk, and the next
+    question begins there. Beyond the paper, the model may answer that nothing changes: all paragraphs shown are then a
+    chunk. A paragraph over `size` is shown in parts, cut between sentences, else words, else graphemes.
+
+    Attributes:
+        window: how much the model is shown, in the counter's unit: paragraphs up to the one that reaches it, at least
+            two; the paper's 550 tokens.
+        paragraph_end: a regular expression between paragraphs; a match is blank or belongs to the paragraph before it.
+            The default is blank lines; ``\n`` is for texts with one paragraph on each line.
+        size: see `WindowChunker`; the paper has no maximum, and its chunks have 658 tokens on average.
+
+    Cost: one call a chunk, one after another, each reading about `window` tokens and writing a number. `estimate`
+    assumes that the content changes halfway.
+
+    >>> from chunkcore.models.llm import CallableLLM
+    >>> llm = CallableLLM(lambda messages, schema: '{"first_changed": 3}', name="always at 3")
+    >>> Lumber(llm=llm).split_text("The fox naps.\n\nThe dog naps.\n\nThe sea is wide.")
+    ['The fox naps.\n\nThe dog naps.', 'The sea is wide.']
+    """
+
+    window: int = 550
+    paragraph_end: str = r"\n\s*\n"
+
+    def validate(self) -> None:
+        super().validate()
+        compiled(self.paragraph_end, "paragraph_end")
+
+    def _pieces(self, source: TokenizedText) -> Ranges:
+        find = finder(re.compile(self.paragraph_end), len(source.text))
+        edges = [0, *(match.end() for match in find(source.text)), len(source.text)]
+        rows = [trim(source.text, start, end) for start, end in pairwise(edges)]
+        whole = np.array([row for row in rows if row[0] < row[1]], dtype=np.int64).reshape(-1, 2)
+        over = source.counts(whole[:, 0], whole[:, 1]) > self.size
+        parts: list[tuple[int, int]] = []
+        for (start, end), is_over in zip(whole.tolist(), over.tolist(), strict=True):
+            if is_over:
+                parts += self._packed(source, sentence_ranges(source.text[start:end]) + start)
+            else:
+                parts.append((start, end))
+        return np.array(parts, dtype=np.int64).reshape(-1, 2)
+
+    def _window_end(self, sums: Numbers, first: int) -> int:
+        reached = int(np.searchsorted(sums, sums[first] + self.window))
+        return min(max(first + 2, reached), len(sums) - 1)
+
+    def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
+        # Also in the last window: later changes are not known yet.
+        return sections[1].first if len(sections) > 1 else end
+
+    def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
+        schema = schema_of(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)})
+
+        def read(text: str) -> list[Section]:
+            place = member(found_json(text), "first_changed")
+            if place is None:
+                return [Section(0)]
+            return [Section(0), Section(whole_number(place, "first_changed", 2, len(pieces)) - 1)]
+
+        numbered = "\n\n".join(f"ID {number}: {text}" for number, text in enumerate(pieces, start=1))
+        return Question(
+            messages=conversation(_CHANGE, numbered),
+            schema=schema,
+            read=read,
+            assumed={"first_changed": len(pieces) // 2 + 1},
+        )

@@ -12,7 +12,7 @@ import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap, shareable
+from chunkcore.chunkers.similarity import SemanticOverlap, read_overlap, shareable
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, pack, running_sizes, split_to_maximum, trim

@@ -1,31 +1,31 @@
-"""Strategies over sentence vectors: sentences, their vectors, cosines, and clusters."""
+"""Strategies that cut between sentences whose vectors are far apart."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from abc import ABC
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import sqrt
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Span
-from chunkcore.errors import DataError, OptionError
+from chunkcore.chunkers.base import Chunker, strategies
+from chunkcore.chunkers.recursive import small_pieces
+from chunkcore.chunkers.similarity import Floats, check_embedder, neighbour_distances, unit_rows
+from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_ranges
-from chunkcore.packing import pack, running_sizes, split_ranges_to_maximum
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.packing import join_ranges, pack, running_counts, split_ranges_to_maximum, split_to_maximum
+from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-Floats = NDArray[np.float64]
-
 SENTENCE_END = r"regex:(?<=[.?!])\s+"
-_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +52,6 @@ class SentenceChunker(Chunker, ABC):
         return embed(get_embedder(self.embedder), texts)
 
 
-def check_embedder(embedder: Embedder | str) -> None:
-    """Raise `OptionError` for an empty name."""
-    if isinstance(embedder, str) and not embedder.strip():
-        raise OptionError("embedder is the name of a model, got an empty one")
-
-
 def window_texts(sentences: list[str], buffer: int) -> list[str]:
     """Each sentence with up to `buffer` sentences before and after it, joined by spaces.
 
@@ -67,172 +61,375 @@ def window_texts(sentences: list[str], buffer: int) -> list[str]:
     return [" ".join(sentences[max(0, place - buffer) : place + buffer + 1]) for place in range(len(sentences))]
 
 
-def unit_rows(vectors: Vectors) -> Floats:
-    """The rows at length 1, float64; zero rows stay zero.
+Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
 
-    >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    wide = vectors.astype(np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-    norms[norms == 0] = 1.0
-    wide /= norms[:, None]
-    return wide
-
-
-def neighbour_distances(vectors: Vectors) -> Floats:
-    """1 minus the cosine similarity of each row and the next: float64, shape (n - 1,). O(n·d) time.
-
-    >>> neighbour_distances(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)).tolist()
-    [0.0, 1.0]
-    """
-    distances = np.empty(max(0, len(vectors) - 1))
-    for start in range(0, len(distances), _BLOCK_ROWS):
-        unit = unit_rows(vectors[start : start + _BLOCK_ROWS + 1])
-        distances[start : start + _BLOCK_ROWS] = 1.0 - np.einsum("ij,ij->i", unit[:-1], unit[1:])
-    return distances
+_AMOUNTS: dict[Threshold, float] = {
+    "percentile": 95,
+    "standard_deviation": 3,
+    "interquartile": 1.5,
+    "gradient": 95,
+    "distance": 0.3,
+    "absolute_gradient": 0.1,
+}
+_RANGES: dict[str, tuple[float, float]] = {"percentile": (0, 100), "gradient": (0, 100), "distance": (0, 2)}
+_LARGEST = 1e6  # any finite bound
+_PRODUCT_ROWS = 16
+# Smaller excesses over a threshold are rounding.
+_TIE = 1e-12
 
 
-_BLOCK_BYTES = 2 * 2**20
-_MOST_SENTENCES = 100_000
-
-
-class Sentences(NamedTuple):
-    """Sentences to cluster: ranges, shape (n, 2); sizes; unit vectors, shape (n, d)."""
-
-    ranges: Ranges
-    sizes: Numbers
-    unit: Floats
-
-
+@strategies.register("breakpoint")
 @dataclass(frozen=True, kw_only=True)
-class SentenceClusters(SentenceChunker, ABC):
-    """A strategy whose chunks are clusters of sentences, which need not be neighbours.
+class Breakpoint(SentenceChunker):
+    """Cuts where the cosine distance of neighbouring sentence windows is over a threshold.
 
-    A subclass implements `clusters`. Neighbours in a cluster become one span. Chunks can have several spans and
-    interleave; they are ordered by start. A sentence over `size` is cut at words, else graphemes, and its parts are
-    clustered.
+    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2.2 and appendix B: Kamradt's
+    chunker as in LangChain, with two more absolute thresholds. A window is a sentence with `buffer` sentences on each
+    side, joined by spaces. A chunk ends after each sentence whose value is over the threshold.
+
+    | threshold | value | over | default amount |
+    |---|---|---|---|
+    | percentile | distance | the amount-th percentile of all | 95 |
+    | standard_deviation | distance | mean + amount · standard deviation | 3 |
+    | interquartile | distance | mean + amount · interquartile range | 1.5 |
+    | gradient | gradient of the distances | its amount-th percentile | 95 |
+    | distance | distance | amount | 0.3 |
+    | absolute_gradient | gradient of the distances | amount | 0.1 |
+
+    The gradient is ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends. The originals have no size
+    bounds. Here a chunk over `size` is packed again from its sentences; a sentence over it is cut at words, else
+    graphemes. A chunk under `minimum` joins the neighbour nearer by distance, else the other one, if `size`
+    allows.
 
     Attributes:
-        splitter: see `SentenceChunker`; the paper uses spaCy.
-        position_weight: λ of the paper, 0 (meaning alone) to 1 (position alone).
+        buffer: sentences on each side of a window; 0 compares the sentences alone.
+        threshold: "percentile", "standard_deviation", "interquartile", "gradient", "distance" or "absolute_gradient".
+        amount: of the threshold, 0 to 100 for percentiles, 0 to 2 for a distance; None for 95, 3, 1.5, 95, 0.3 or 0.1,
+            in the order above.
+        minimum: of a chunk's own text, in the counter's unit; a smaller chunk joins a neighbour.
         size: of a chunk's own text, in the counter's unit; None for no maximum.
+        empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
+            ``re.split`` does. It changes percentiles and means a little.
 
-    Raises `DataError`: a text of more than 100,000 sentences: their comparison is quadratic.
+    Cost: one call of the model for the distinct windows; then O(n·d) time (O(n log n) for percentiles) and O(n·d)
+    memory for n sentences of d dimensions.
     """
 
-    splitter: str | Callable[[str], Any] = "default"
-    position_weight: float = 0.5
-    size: int | None = 200
+    buffer: int = 1
+    threshold: Threshold = "percentile"
+    amount: float | None = None
+    minimum: int = 0
+    size: int | None = None
+    empty_end: bool = False
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, position_weight=(0, 1), size=1)
+        check_ranges(self, buffer=0, minimum=0)
+        if self.amount is not None:
+            least, most = _RANGES.get(self.threshold, (-_LARGEST, _LARGEST))
+            if not least <= self.amount <= most:
+                raise OptionError(
+                    f"amount of the threshold {self.threshold} is {least:g} to {most:g}, got {self.amount}"
+                )
+        if self.size is not None and self.size < max(1, self.minimum):
+            raise OptionError(f"size is at least 1 and minimum ({self.minimum}), got {self.size}")
 
     @property
     def hard_maximum(self) -> int | None:
         return self.size
 
-    @abstractmethod
-    def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
-        """The number of each sentence's cluster, for at least two sentences."""
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+        pieces = sentence_ranges(source.text, self.splitter)
+        distances = np.empty(0)
+        if len(pieces) > 1:
+            texts = [source.text[start:end] for start, end in pieces.tolist()]
+            if self.empty_end and _match_ends(source.text, self.splitter):
+                texts.append("")
+            distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
+        amount = _AMOUNTS[self.threshold] if self.amount is None else self.amount
+        inside = max(0, len(pieces) - 1)
+        cuts, distances = breakpoints(distances, self.threshold, amount)[:inside], distances[:inside]
+        return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.size)
 
-    def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
-        ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self.size)
-        if len(ranges) < 2:
-            return [(Span(start, end),) for start, end in ranges.tolist()]
-        sizes = source.counts(ranges[:, 0], ranges[:, 1])
-        if len(ranges) > _MOST_SENTENCES:
-            raise DataError(
-                f"{self.name}: the text has {len(ranges):,} sentences, and comparing all of over {_MOST_SENTENCES:,} "
-                "takes hours: cut the text into documents first"
-            )
-        unit = unit_rows(self._embed([source.text[start:end] for start, end in ranges.tolist()]))
-        clusters = defaultdict(list)
-        for sentence, cluster in enumerate(self.clusters(Sentences(ranges, sizes, unit)).tolist()):
-            clusters[cluster].append(sentence)
-        members = self._bounded(source, ranges, sizes, list(clusters.values()))
-        return [_spans(ranges, each) for each in sorted(members)]
 
-    def _bounded(
-        self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
-    ) -> list[list[int]]:
-        if self.size is None:
-            return clusters
-        gap = self._gap
-        waiting = [
-            cluster[begin:end]
-            for cluster in clusters
-            for begin, end in pack(running_sizes(sizes[cluster], gap), self.size, gap=gap)
-        ]
-        members: list[list[int]] = []
-        while waiting:
-            # The sum over sentences nearly always equals the size of the own text.
-            counts = self.token_counter.count_many([self._text(source.text, _spans(ranges, each)) for each in waiting])
-            halves: list[list[int]] = []
-            for cluster, count in zip(waiting, counts.tolist(), strict=True):
-                if count <= self.size or len(cluster) == 1:  # one code point may be over the maximum
-                    members.append(cluster)
-                else:
-                    middle = len(cluster) // 2
-                    halves += [cluster[:middle], cluster[middle:]]
-            waiting = halves
-        return members
+def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
+    kind, _, pattern = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
+    return kind == "regex" and any(match.end() == len(text) for match in re.finditer(pattern, text))
+
+
+def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
+    """Whether a chunk ends after each sentence but the last, from neighbour distances (Qu et al., 2024, appendix B).
+
+    >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "percentile", 60).tolist()
+    [False, True, False, True]
+    """
+    if threshold in ("gradient", "absolute_gradient"):
+        if len(distances) < 2:
+            return np.zeros(len(distances), dtype=np.bool_)
+        values = np.gradient(distances)
+    else:
+        values = distances
+    if not len(values):
+        return np.zeros(0, dtype=np.bool_)
+    level = amount
+    if threshold in ("percentile", "gradient"):
+        level = float(np.percentile(values, amount))
+    elif threshold == "standard_deviation":
+        level = float(values.mean() + amount * values.std())
+    elif threshold == "interquartile":
+        lower, upper = np.percentile(values, [25, 75])
+        level = float(values.mean() + amount * (upper - lower))
+    return np.asarray(values > level + _TIE)
+
+
+def group_pieces(
+    source: TokenizedText,
+    pieces: Ranges,
+    distances: Floats,
+    cuts: NDArray[np.bool_],
+    *,
+    minimum: int = 0,
+    maximum: int | None = None,
+) -> list[tuple[int, int]]:
+    """Chunks of neighbouring pieces, bounded in size. O(n) time.
+
+    Args:
+        source: the text.
+        pieces: shape (n, 2), in order.
+        distances: of each piece to the next, n - 1.
+        cuts: whether a chunk ends after each piece but the last, n - 1.
+        minimum: a smaller chunk joins its nearer neighbour.
+        maximum: a larger chunk is packed from its pieces; a larger piece is cut.
+    """
+    if not len(pieces):
+        return []
+    before = np.concatenate(([0.0], distances))
+    firsts = np.concatenate(([0], np.flatnonzero(cuts) + 1))
+    afters = np.concatenate((firsts[1:], [len(pieces)]))
+    whole = np.column_stack((pieces[firsts, 0], pieces[afters - 1, 1]))
+    rows, gaps = [(start, end) for start, end in whole.tolist()], before[firsts].tolist()
+    over = source.counts(whole[:, 0], whole[:, 1]) > (np.inf if maximum is None else maximum)
+    if maximum is not None and over.any():
+        sums = running_counts(source, pieces)
+        chunks = zip(rows, gaps, firsts.tolist(), afters.tolist(), over.tolist(), strict=True)
+        rows, gaps = [], []
+        for row, gap, first, after, is_over in chunks:
+            if not is_over:
+                rows.append(row)
+                gaps.append(gap)
+                continue
+            for begin, end in pack(sums, maximum, first=first, last=after):
+                bounds = split_to_maximum(source, int(pieces[begin, 0]), int(pieces[end - 1, 1]), maximum)
+                rows += bounds
+                gaps += [float(before[begin]), *[0.0] * len(bounds)][: len(bounds)]  # white space has no bounds
+    return join_ranges(source, rows, minimum, maximum, gaps)
+
+
+@strategies.register("kamradt")
+@dataclass(frozen=True, kw_only=True)
+class Kamradt(Breakpoint):
+    """`Breakpoint` with Kamradt's defaults.
+
+    Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
+    "KamradtSemanticChunker": cuts over the 95th percentile of the text's distances, so about one sentence in twenty
+    ends a chunk. Options and cost are those of `Breakpoint`.
+    """
+
+
+@strategies.register("kamradt_modified")
+@dataclass(frozen=True, kw_only=True)
+class KamradtModified(SentenceChunker):
+    """Kamradt's chunker with the threshold that gives chunks of a stated size.
+
+    Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
+    "KamradtModifiedChunker": "a binary search over discontinuity thresholds such that the largest chunk is shorter than
+    the specified length". One threshold serves the whole text: the greatest that leaves no chunk of several sentences
+    over `size`. The most even passage decides, so chunks can be far smaller elsewhere. A single sentence over `size` is
+    cut at words, else graphemes.
+
+    The report's code differs from its text: ``goal="mean", piece_size=50, buffer=3``. It searches, to 1e-6 between 0
+    and 1, the threshold whose number of cuts gives a *mean* size, and takes the last one tried, often one cut too many.
+    Chunks then have no maximum.
+
+    Attributes:
+        size: of the largest chunk's own text, or the mean, in the counter's unit.
+        goal: "maximum": no chunk is over `size`; "mean": `size` is the mean, without a maximum.
+        minimum: a smaller chunk joins its nearer neighbour, where `size` allows; with ``goal="mean"`` always.
+        piece_size: None for sentences; else the most tokens in a piece of the recursive splitter.
+        buffer: sentences, or pieces, on each side of a window.
+
+    Cost: one call of the model for the distinct windows; then O(n·d) time and memory for n sentences of d dimensions,
+    and O(n log n) for the search.
+    """
+
+    size: int = 200
+    minimum: int = 0
+    goal: Literal["maximum", "mean"] = "maximum"
+    piece_size: int | None = None
+    buffer: int = 1
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, size=1, minimum=(0, "size"), piece_size=(1, "size"), buffer=0)
 
     @property
-    def _gap(self) -> int:
-        return self.token_counter.count(self.separator)
+    def hard_maximum(self) -> int | None:
+        return self.size if self.goal == "maximum" else None
 
-
-def near_pairs(
-    unit: Floats, weight: float, stop: float, rows: slice, places: Numbers, count: int
-) -> tuple[Numbers, Numbers, Floats]:
-    """The pairs of some rows with later ones that are at most `stop` apart, by row and column, with their distances.
-
-    Equations 1 to 3 of Qu et al. (2024), for the sentences a and b of `count`; `places` has the sentence of each row:
-
-        weight · |a - b| / count + (1 - weight) · (1 - max(cos(a, b), 0))
-
-    Only a band of columns is compared, because a pair is at least weight · |a - b| / count apart.
-
-    >>> unit = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]])
-    >>> near_pairs(unit, 0.5, 0.7, slice(0, 1), np.arange(4), 4)
-    (array([0, 0]), array([1, 3]), array([0.625, 0.375]))
-    """
-    sentences = places[rows]
-    reach = count if weight * count <= stop else int(stop / weight * count) + 1
-    after = int(np.searchsorted(places, sentences[-1] + reach, side="right"))
-    cosines = unit[rows] @ unit[rows.start : after].T
-    least = np.full(after - rows.start, -np.inf)
-    if weight < 1:
-        apart = weight * np.maximum(places[rows.start : after] - sentences[-1], 0) / count
-        least = 1.0 - (stop - apart) / (1.0 - weight) - 1e-9  # rounding; the distance decides
-        least[least <= 0] = -np.inf
-    near = cosines >= least
-    near[:, : len(sentences)] &= ~np.tri(len(sentences), dtype=np.bool_)
-    row, column = np.nonzero(near)
-    distances = cosines[row, column]
-    left, right = row + rows.start, column + rows.start
-    np.clip(distances, 0.0, 1.0, out=distances)
-    np.subtract(1.0, distances, out=distances)
-    distances *= 1.0 - weight
-    distances += weight * ((places[right] - places[left]) / count)
-    kept = distances <= stop
-    return left[kept], right[kept], distances[kept]
-
-
-def row_blocks(count: int) -> Iterator[slice]:
-    """Slices of rows of a square float64 matrix, about 2 MiB each."""
-    step = max(1, _BLOCK_BYTES // (8 * max(count, 1)))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
-
-
-def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
-    runs: list[list[int]] = []
-    for sentence in members:
-        if runs and runs[-1][1] == sentence - 1:
-            runs[-1][1] = sentence
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+        if self.piece_size is None:
+            pieces = sentence_ranges(source.text, self.splitter)
         else:
-            runs.append([sentence, sentence])
-    return tuple(Span(int(ranges[first, 0]), int(ranges[last, 1])) for first, last in runs)
+            pieces = small_pieces(source, self.piece_size, size_of="pieces")
+        distances = np.empty(0)
+        if len(pieces) > 1:
+            texts = [source.text[start:end] for start, end in pieces.tolist()]
+            vectors = self._embed(window_texts(texts, self.buffer))
+            distances = (neighbour_distances if self.goal == "maximum" else _float32_distances)(vectors)
+        search = self._largest_within if self.goal == "maximum" else self._mean_about
+        cuts = search(source, pieces, distances)
+        return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.hard_maximum)
+
+    def _largest_within(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
+        """The fewest cuts by one threshold that leave no chunk of several pieces over `size`."""
+
+        def too_large(threshold: float) -> bool:
+            cuts = np.flatnonzero(distances > threshold)
+            firsts = np.concatenate(([0], cuts + 1))
+            lasts = np.concatenate((cuts, [len(pieces) - 1]))
+            several = firsts < lasts
+            counts = source.counts(pieces[firsts[several], 0], pieces[lasts[several], 1])
+            return bool((counts > self.size).any())
+
+        # Only the distances change the cuts; below all of them each piece is a chunk.
+        thresholds = [-np.inf, *np.unique(distances).tolist()]
+        best = float(thresholds[max(0, bisect_left(thresholds, True, key=too_large) - 1)])
+        return np.asarray(distances > best)
+
+    def _mean_about(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> NDArray[np.bool_]:
+        """The cuts of the report's code, which takes the last threshold tried."""
+        cuts = int(source.counts(pieces[:, 0], pieces[:, 1]).sum()) // self.size
+        lower, upper, threshold = 0.0, 1.0, 0.5
+        while upper - lower > 1e-6:
+            threshold = (lower + upper) / 2
+            if np.count_nonzero(distances > threshold) > cuts:
+                lower = threshold
+            else:
+                upper = threshold
+        return np.asarray(distances > threshold)
+
+
+def _float32_distances(vectors: Vectors) -> Floats:
+    """The digits of the report's code: BLAS gives them for a product of a few rows, a NumPy sum does not."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(norms == 0, np.float32(1), norms)
+    distances = np.empty(max(0, len(unit) - 1))
+    for start in range(0, len(distances), _PRODUCT_ROWS):
+        rows = unit[start : start + _PRODUCT_ROWS + 1]
+        distances[start : start + _PRODUCT_ROWS] = 1 - np.diagonal(rows @ rows.T, 1)
+    return distances
+
+
+@strategies.register("dual_semantic")
+@dataclass(frozen=True, kw_only=True)
+class DualSemantic(SentenceChunker):
+    """Chunks whose sentences are all similar to each other, by a threshold from the text itself.
+
+    The Dual Semantic Chunker of Toresan et al., section 3. Each sentence is a block. The threshold is θ = mean + k · σ
+    of the cosine similarities of blocks at most `d` apart (equations 1 and 2). Blocks are taken in order (section 3.3,
+    figure 3):
+
+    1. a block that finds the chunk under `minimum` joins it, even over `size`;
+    2. a block that would take the chunk over `size` begins the next chunk;
+    3. else it joins if its similarity to *every* block in the chunk is over θ (equation 3), or begins the next. The one
+       similarity of two blocks is θ, which is not over it: two blocks are two chunks.
+
+    With ``size_of="text"`` no chunk's own text is over `size`: step 2 comes first, and a chunk still under `minimum`
+    joins the one before, if `size` allows. Equation 1 prints ``i < j < min(i + d, N - 1)``; here
+    ``i < j <= min(i + d, N - 1)``, as the text says. Equation 2 prints √σ, and the paper's code uses σ, as here.
+
+    Attributes:
+        k: standard deviations over the mean; the paper's 3 leaves most sentences alone.
+        d: how far apart, in blocks, the pairs are that make the threshold.
+        minimum: the least size of a chunk, in the counter's unit.
+        size: the greatest size of a chunk, in the counter's unit.
+        size_of: "text": no chunk's own text is over `size`; "pieces": sizes are sums over the sentences, as in the
+            paper's code. A sentence over `size` is cut at words, else graphemes, or with "pieces" is a chunk.
+        splitter: see `SentenceChunker`; the paper uses spaCy.
+
+    Cost: one call of the model for the distinct blocks; then O(n·(d + w)·D) time and O(n·D) memory for n blocks of D
+    dimensions and w blocks in a chunk.
+    """
+
+    k: float = 3.0
+    d: int = 10
+    minimum: int = 0
+    size: int = 200
+    size_of: Literal["pieces", "text"] = "pieces"
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, d=1, minimum=0)
+        if self.size < max(1, self.minimum):
+            raise OptionError(f"size is at least 1 and minimum ({self.minimum}), got {self.size}")
+
+    @property
+    def hard_maximum(self) -> int | None:
+        return self.size if self.size_of == "text" else None
+
+    def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
+        blocks = sentence_ranges(source.text, self.splitter)
+        if self.size_of == "text":
+            blocks = split_ranges_to_maximum(source, blocks, self.size)
+        if len(blocks) < 2:
+            return [(start, end) for start, end in blocks.tolist()]
+        unit = unit_rows(self._embed([source.text[start:end] for start, end in blocks.tolist()]))
+        firsts = self._firsts(source, blocks, unit)
+        lasts = [*(first - 1 for first in firsts[1:]), len(blocks) - 1]
+        rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
+        return join_ranges(source, rows, self.minimum, self.size) if self.size_of == "text" else rows
+
+    def _threshold(self, unit: Floats) -> float:
+        """Equation 2."""
+        mean, deviation = band_statistics(unit, self.d)
+        return mean + self.k * deviation
+
+    def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
+        """The first block of each chunk: section 3.3."""
+        threshold = self._threshold(unit)
+        sizes = source.counts(blocks[:, 0], blocks[:, 1]).tolist()
+        bounds = blocks.tolist()
+        firsts, first, size = [0], 0, sizes[0]
+        for block in range(1, len(bounds)):
+            if self.size_of == "pieces":
+                joined = size + sizes[block]
+            else:
+                joined = source.count(bounds[first][0], bounds[block][1])
+            fits = joined <= self.size
+            small = size < self.minimum and (fits or self.size_of == "pieces")
+            if small or (fits and bool((unit[first:block] @ unit[block] > threshold + _TIE).all())):
+                size = joined
+            else:
+                firsts.append(block)
+                first, size = block, sizes[block]
+        return firsts
+
+
+def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:
+    """Mean and standard deviation of the dot products of rows at most `reach` apart; O(n·reach·D) time.
+
+    Moments are added one distance at a time (Chan, Golub and LeVeque, 1979), which loses no digits. 0 and 0 without
+    pairs.
+
+    >>> band_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 1)
+    (0.5, 0.5)
+    """
+    count, mean, squares = 0, 0.0, 0.0
+    for apart in range(1, min(reach, len(unit) - 1) + 1):
+        products = np.einsum("ij,ij->i", unit[:-apart], unit[apart:])
+        more, difference = len(products), float(products.mean()) - mean
+        total = count + more
+        squares += float(((products - products.mean()) ** 2).sum()) + difference**2 * count * more / total
+        mean += difference * more / total
+        count = total
+    return mean, sqrt(squares / count) if count else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.overlap import SemanticOverlap, read_overlap
+from chunkcore.chunkers.similarity import SemanticOverlap, read_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, running_counts, split_to_maximum

@@ -12,7 +12,7 @@ from chunkcore.errors import OptionError, echo
 
 # The module of each registry.
 _REGISTRIES = {
-    "strategies": "chunkcore.chunkers.base",
+    "strategies": "chunkcore.chunkers",
     "retrievers": "chunkcore.retrieval.base",
     "stages": "chunkcore.retrieval.stage",
     "measures": "chunkcore.evaluation.measures.base",

@@ -194,8 +194,8 @@ _ASSUMED = (
 
 def keeping(chunker: Chunker, path: Path | None) -> Chunker:
     """The strategy, and the one that it wraps, with language models' answers kept in a file; None keeps none."""
-    from chunkcore.chunkers.contextual import Contextual
     from chunkcore.chunkers.llm import LLMChunker
+    from chunkcore.chunkers.writing import Contextual
     from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
 
     if path is None or not isinstance(chunker, LLMChunker):

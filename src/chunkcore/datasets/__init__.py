@@ -1,5 +1,93 @@
-"""The dataset that ships with the package."""
+"""The dataset that ships with the package: a demonstration and a fixture, not a benchmark.
 
-from chunkcore.datasets.shipped import DatasetInfo, dataset_path, list_datasets, load_dataset
+Its documents and questions were written for this project about an invented place, Lochmere. It is small: differences
+between strategies on it say little about your data.
+"""
 
-__all__ = ["DatasetInfo", "dataset_path", "list_datasets", "load_dataset"]
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """A shipped dataset's name and one-line description."""
+
+    name: str
+    description: str
+
+
+_SHIPPED = {
+    "lochmere": DatasetInfo(
+        "lochmere",
+        "12 invented documents (manual, API reference, contract, minutes, chat, German, Japanese, ...) "
+        "and 90 questions with verbatim evidence; a demonstration, not a benchmark",
+    )
+}
+
+# The collections in result tables: single documents have too few questions.
+_KINDS = {
+    "manual.md": "product documentation",
+    "api-reference.md": "product documentation",
+    "faq.md": "product documentation",
+    "service-agreement.txt": "contract and rules",
+    "safety-handbook.txt": "contract and rules",
+    "meeting-minutes.md": "records",
+    "postmortem-2025-02-03.md": "records",
+    "support-chat.json": "records",
+    "bloom-study.md": "prose",
+    "feature-brennen.txt": "prose",
+    "wartung-de.md": "German and Japanese",
+    "handbook-ja.txt": "German and Japanese",
+}
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """The datasets that ship with the package.
+
+    >>> [info.name for info in list_datasets()]
+    ['lochmere']
+    """
+    return list(_SHIPPED.values())
+
+
+def dataset_path(name: str = "lochmere") -> Path:
+    """The folder of a shipped dataset: ``documents/`` and ``questions.jsonl``. Raises `OptionError`: there is none.
+
+    >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
+    True
+    """
+    if not isinstance(name, str) or name not in _SHIPPED:
+        raise OptionError(
+            f"no collection named {echo(name)} ships with the package: expected one of {', '.join(_SHIPPED)}"
+        )
+    return Path(__file__).resolve().parent / name
+
+
+def load_dataset(name: str = "lochmere") -> Benchmark:
+    """A shipped dataset. A query's `collection` is the kind of the document that answers it.
+
+    Raises:
+        OptionError: no dataset has this name.
+        DataError: its files were changed.
+
+    >>> loaded = load_dataset("lochmere")
+    >>> len(loaded.documents), len(loaded.queries), loaded.problems
+    (12, 90, ())
+    """
+    folder = dataset_path(name)
+    loaded = load_benchmark(folder, name=name)
+    if loaded.problems:
+        first = loaded.problems[0]
+        raise DataError(
+            f"the collection {name} in {folder} is not as it was shipped: {len(loaded.problems)} of its questions "
+            f"cannot be used, {first.query_id!r} first ({first.reason}); install the package again"
+        )
+    kinds = (_KINDS.get(query.evidence[0].document_id, "others") for query in loaded.queries)
+    queries = [replace(query, collection=kind) for query, kind in zip(loaded.queries, kinds, strict=True)]
+    return replace(loaded, queries=queries)

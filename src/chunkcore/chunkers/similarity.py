@@ -1,4 +1,4 @@
-"""The option `overlap`: a number, or "semantic", which shares the sentences of one topic."""
+"""Similarity of neighbouring sentences, and the overlap "semantic", which shares the sentences of one topic."""
 
 from __future__ import annotations
 
@@ -12,14 +12,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers.semantic import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError, echo
-from chunkcore.models.base import Embedder, embed
+from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
+Floats = NDArray[np.float64]
+
 _THRESHOLD = 0.3
+_BLOCK_ROWS = 4096
+
+
+def check_embedder(embedder: Embedder | str) -> None:
+    """Raise `OptionError` for an empty name."""
+    if isinstance(embedder, str) and not embedder.strip():
+        raise OptionError("embedder is the name of a model, got an empty one")
+
+
+def unit_rows(vectors: Vectors) -> Floats:
+    """The rows at length 1, float64; zero rows stay zero.
+
+    >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    wide = vectors.astype(np.float64)
+    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    norms[norms == 0] = 1.0
+    wide /= norms[:, None]
+    return wide
+
+
+def neighbour_distances(vectors: Vectors) -> Floats:
+    """1 minus the cosine similarity of each row and the next: float64, shape (n - 1,). O(n·d) time.
+
+    >>> neighbour_distances(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)).tolist()
+    [0.0, 1.0]
+    """
+    distances = np.empty(max(0, len(vectors) - 1))
+    for start in range(0, len(distances), _BLOCK_ROWS):
+        unit = unit_rows(vectors[start : start + _BLOCK_ROWS + 1])
+        distances[start : start + _BLOCK_ROWS] = 1.0 - np.einsum("ij,ij->i", unit[:-1], unit[1:])
+    return distances
 
 
 @dataclass(frozen=True, kw_only=True)

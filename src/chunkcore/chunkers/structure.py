@@ -1,4 +1,4 @@
-"""Strategies over blocks of a format: shared options, and the packer of whole blocks."""
+"""Strategies over the blocks of a format (Markdown, HTML, code, a table), and the packer of whole blocks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries.blocks import Block, lines
+from chunkcore.boundaries import Block, lines, table_blocks
+from chunkcore.boundaries.code import LANGUAGES, code_blocks
+from chunkcore.boundaries.formats import document_language, format_of
+from chunkcore.boundaries.html import html_blocks
+from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Span
-from chunkcore.errors import OptionError
+from chunkcore.chunkers.base import Chunker, Draft, strategies
+from chunkcore.chunkers.sentence import Sentence
+from chunkcore.document import Document, Span
+from chunkcore.errors import OptionError, echo
 from chunkcore.options import check_ranges
-from chunkcore.packing import join_small, split_to_maximum
+from chunkcore.packing import join_small, split_to_maximum, trim
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
@@ -274,3 +279,169 @@ def _count(source: TokenizedText, chunker: BlockChunker, start: int, end: int, h
 
 def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False)))
+
+
+@strategies.register("markdown")
+@dataclass(frozen=True, kw_only=True)
+class Markdown(HeadingChunker):
+    r"""As many whole blocks of Markdown in a chunk as `size` allows; each section begins a chunk.
+
+    Structure-based (the chunking survey). A CommonMark parser, with GitHub's tables and front matter, finds the blocks.
+    A heading begins a chunk and stays with what follows if a piece of that fits. A block over `size` is cut: a list
+    between items, an item or a quote between its blocks, a paragraph between sentences. Code, HTML and tables stay
+    whole up to `maximum`, then are cut between lines and rows. A chunk that begins inside a table repeats the table's
+    header as an extra span if it fits. The last resort is cuts at words, then graphemes.
+
+    The minimum is soft: a smaller chunk takes parts of the next block, or joins the neighbour across the weaker cut. A
+    higher heading is a stronger cut. Metadata: ``headings``, the titles above all of the chunk, outermost first. Linear
+    time and memory.
+
+    >>> chunker = Markdown(size=12, counter="words")
+    >>> for chunk in chunker.chunk(Document("notes.md", "# Tea\n\nTwo kinds.\n\n## Green\n\nSteam it.\n\n- Sencha\n")):
+    ...     print(chunk.metadata["headings"], repr(chunk.text))
+    ['Tea'] '# Tea\n\nTwo kinds.'
+    ['Tea', 'Green'] '## Green\n\nSteam it.\n\n- Sencha'
+    """
+
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        packed = pack_blocks(source, markdown_blocks(source.text), self, opening=self.heading_level)
+        return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
+
+
+@strategies.register("html")
+@dataclass(frozen=True, kw_only=True)
+class Html(HeadingChunker):
+    """As many whole blocks of HTML in a chunk as `size` allows; each section begins a chunk.
+
+    Structure-based (the chunking survey). justhtml parses the page as browsers do. A heading (h1 to h6) begins a chunk
+    and stays with what follows if a piece of that fits. An element over `size` is cut into its inner elements: lists
+    between items, tables between rows, rows between cells, text at br, then between sentences. Tables, rows, `pre`,
+    scripts and styles stay whole up to `maximum`. A chunk that begins inside a table has its header rows as an extra
+    span if they fit. Only the last resort, cuts at lines, words or graphemes, can cut a tag.
+
+    The minimum is soft, as in `Markdown`. Metadata: ``headings``, the titles above all of the chunk, outermost first.
+    Linear time and memory. Needs the extra ``structure``.
+
+    Attributes:
+        content: "source": chunks are of the page with its markup; "text": of what a reader sees, a span for each piece
+            between tags, joined by spaces. Markup, comments, scripts, styles and templates are then in no chunk and in
+            no size. Entities are as in the source.
+
+    >>> page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
+    >>> for chunk in Html(size=20, content="text").chunk(Document("tea.html", page)):
+    ...     print(chunk.metadata["headings"], chunk.text)
+    ['Tea'] Tea Two kinds.
+    ['Tea', 'Green'] Green Steam it .
+    """
+
+    separator: ClassVar[str] = " "
+
+    content: Literal["source", "text"] = "source"
+
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        blocks, seen = html_blocks(source.text, only_text=self.content == "text")
+        if seen is None:
+            packed = pack_blocks(source, blocks, self, opening=self.heading_level)
+            return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
+        drafts = []
+        for chunk in pack_blocks(self.token_counter.tokenize(seen.text), blocks, self, opening=self.heading_level):
+            ranges = [pair for span in chunk.spans for pair in seen.spans(span.start, span.end)]
+            drafts.append(Draft(tuple([Span(*pair) for pair in ranges]), {"headings": list(chunk.path)}))
+        return drafts
+
+
+@strategies.register("code")
+@dataclass(frozen=True, kw_only=True)
+class Code(BlockChunker):
+    r"""As many whole definitions of source code in a chunk as `size` allows.
+
+    Structure-based (the chunking survey). tree-sitter finds definitions and statements in C, C++, Go, Java, JavaScript,
+    Python, Rust and TypeScript (with JSX). Comments, attributes and decorators stay with the definition after them,
+    unless a blank line is between. A definition stays whole up to `maximum`, then is cut: a class into methods, a
+    method into statements, then lines, words, graphemes. Other languages are cut at blank lines before unindented
+    lines, then at blank lines, then between lines. Nothing is lost, also in code with errors.
+
+    Metadata: ``language`` (of `LANGUAGES`, or "other"), ``scope`` (the definitions around the chunk, outermost first),
+    and ``fallback`` "blank lines" if the grammar does not fit the text. Linear time and memory. Needs the extra
+    ``structure``.
+
+    Attributes:
+        splitter: unused; all chunkers over blocks have it.
+        language: the name of a language, or "auto": by the document's metadata (``language``, or a file's name under
+            ``file_path``, ``file_name``, ``filename``, ``path``, ``source`` or ``url``), else its id. ".h" files are
+            read as C++.
+
+    >>> source = "class Tea:\n    def brew(self):\n        return 'hot'\n\n    def pour(self):\n        pass\n"
+    >>> for chunk in Code(size=8, counter="words").chunk(Document("tea.py", source)):
+    ...     print(chunk.metadata["scope"], repr(chunk.text))
+    ['class Tea', 'def brew'] "class Tea:\n    def brew(self):\n        return 'hot'"
+    ['class Tea', 'def pour'] '    def pour(self):\n        pass'
+    """
+
+    language: str = "auto"
+
+    def validate(self) -> None:
+        super().validate()
+        if self.language != "auto" and self.language not in LANGUAGES:
+            raise OptionError(
+                f"language is auto or one of {', '.join(sorted(LANGUAGES))}; got {echo(self.language)}. "
+                'For a language that is not listed, give "other"'
+            )
+
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        language = self.language
+        if language == "auto":
+            language = (document_language(document) if document else None) or "other"
+        return draft_code(source, language, self)
+
+
+def draft_code(source: TokenizedText, language: str, chunker: BlockChunker, **metadata: str) -> list[Draft]:
+    """The chunks of source code, with more `metadata`."""
+    blocks = code_blocks(source.text, language)
+    details: dict[str, Any] = {**metadata, "language": language}
+    if blocks is None:
+        blocks = code_blocks(source.text, "other") or []
+        details["fallback"] = "blank lines"
+    packed = pack_blocks(source, blocks, chunker, apart=True)
+    return [Draft(chunk.spans, {**details, "scope": list(chunk.path)}) for chunk in packed]
+
+
+@strategies.register("auto")
+@dataclass(frozen=True, kw_only=True)
+class Auto(BlockChunker):
+    r"""Picks a chunker for each document by its length and its format.
+
+    A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`;
+    CSV and TSV files by rows, each chunk with the header (the chunking survey: match the structure).
+    The format comes from the metadata, the file name, or the first 20,000 code points: see
+    `chunkcore.boundaries.formats.format_of`. HTML and code need the extra ``structure``.
+
+    Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that chunker's own.
+
+    >>> chunker = Auto(size=3, counter="words")
+    >>> [(chunk.text, chunk.metadata) for chunk in chunker.chunk(Document("tea.md", "# Tea\n\nGreen.\n\n# Coffee\n"))]
+    [('# Tea\n\nGreen.', {'strategy': 'markdown', 'headings': ['Tea']}),
+     ('# Coffee', {'strategy': 'markdown', 'headings': ['Coffee']})]
+    >>> chunker.chunk(Document("note", "Two words."))[0].metadata
+    {'strategy': 'whole'}
+    """
+
+    def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
+        text = source.text
+        start, end = trim(text, 0, len(text))
+        if start == end:
+            return []
+        if source.count(start, end) <= self.size:
+            return [Draft((Span(start, end),), {"strategy": "whole"})]
+        kind, language = format_of(text, document)
+        if kind == "prose":
+            sizes = {"size": self.size, "minimum": self.minimum, "maximum": self.maximum}
+            sentence = Sentence(**sizes, splitter=self.splitter, counter=self.counter)  # type: ignore[arg-type]
+            return [Draft(spans, {"strategy": "sentence"}) for spans in sentence.split(source)]
+        if kind == "code":
+            return draft_code(source, language, self, strategy="code")
+        if kind == "table":
+            return [Draft(row.spans, {"strategy": kind}) for row in pack_blocks(source, table_blocks(text), self)]
+        blocks = markdown_blocks(text) if kind == "markdown" else html_blocks(text)[0]
+        packed = pack_blocks(source, blocks, self, opening=6)
+        return [Draft(chunk.spans, {"strategy": kind, "headings": list(chunk.path)}) for chunk in packed]
