@@ -36,8 +36,9 @@ from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
-from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from chunkadapters import haystack, langchain, llamaindex
 from chunkadapters.passages import PassageWarning
@@ -208,6 +209,108 @@ def test_chunks_that_a_filter_excludes_stay_out_of_passages_of_the_hits_own_text
         places = [framework.metadata(passage) for passage in passages]
         assert passages
         assert all(shown.issuperset(range(place["start"], place["end"])) for place in places)
+
+
+def hidden(name: str, number: int) -> bool:
+    """Whether a chunk of a document is secret: every other one."""
+    return number % 2 == sum(map(ord, name)) % 2
+
+
+def of_levels(name: str) -> list[Any]:
+    """Chunks of all documents, of which the secret ones alone have a level."""
+    framework = FRAMEWORKS[name]
+    chunks = []
+    for source, text in TEXTS.items():
+        for number, chunk in enumerate(framework.cut(source, text)):
+            metadata = chunk.meta if name == "Haystack" else chunk.metadata
+            if hidden(source, number):
+                metadata["level"] = "secret"
+            chunks.append(chunk)
+    return chunks
+
+
+def langchain_asks(chunks: list[Any]) -> list[Callable[[str], list[Any]]]:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(chunks)
+
+    def public(row: Any) -> bool:
+        return "level" not in row.metadata
+
+    fixed = langchain.PassageRetriever(store.as_retriever(search_kwargs={"filter": public}), documents=SOURCES)
+    bound = langchain.PassageRetriever(store.as_retriever().bind(filter=public), documents=SOURCES)
+    called = langchain.PassageRetriever(store.as_retriever(), documents=SOURCES)
+    return [fixed.invoke, bound.invoke, lambda question: called.invoke(question, filter=public)]
+
+
+def llamaindex_asks(chunks: list[Any]) -> list[Callable[[str], list[Any]]]:
+    public = MetadataFilters(filters=[MetadataFilter(key="level", value=None, operator=FilterOperator.IS_EMPTY)])
+    index = VectorStoreIndex(chunks, embed_model=MockEmbedding(embed_dim=8))
+    child = index.as_retriever(similarity_top_k=5, filters=public)
+    fused = QueryFusionRetriever([child], llm=MockLLM(), num_queries=1)
+    return [llamaindex.PassageRetriever(each, documents=SOURCES).retrieve for each in (child, fused)]
+
+
+def haystack_asks(chunks: list[Any]) -> list[Callable[[str], list[Any]]]:
+    store = InMemoryDocumentStore()
+    store.write_documents(chunks)
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=5))
+    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(documents=SOURCES))
+    pipeline.connect("retriever", "passages")
+    public = {"field": "meta.level", "operator": "==", "value": None}
+
+    def ask(question: str) -> list[Any]:
+        data = {name: {"query": question, "filters": public} for name in ("retriever", "passages")}
+        passages: list[Any] = pipeline.run(data)["passages"]["documents"]
+        return passages
+
+    return [ask]
+
+
+ASKS = {"LangChain": langchain_asks, "LlamaIndex": llamaindex_asks, "Haystack": haystack_asks}
+
+
+@every
+@pytest.mark.filterwarnings("ignore:a filter may hide chunks")
+def test_no_text_comes_back_that_the_retrievers_filter_hides(name: str) -> None:
+    """By default, also where the chunks that pass say nothing of what others have."""
+    framework, chunks = FRAMEWORKS[name], of_levels(name)
+    shown: dict[str, set[int]] = {source: set() for source in TEXTS}
+    for chunk in chunks:
+        if "level" not in (chunk.meta if name == "Haystack" else chunk.metadata):
+            place = framework.metadata(NodeWithScore(node=chunk) if name == "LlamaIndex" else chunk)
+            start = place["start"] - 2  # with the white space around
+            length = len(framework.text(NodeWithScore(node=chunk) if name == "LlamaIndex" else chunk))
+            shown[chunk.meta["source"] if name == "Haystack" else chunk.metadata["source"]].update(
+                range(start, start + length + 4)
+            )
+    for ask in ASKS[name](chunks):
+        for question in (*list(WORDS.values())[:3], "tea and ice"):
+            passages = ask(question)
+            assert passages
+            for passage in passages:
+                place = framework.metadata(passage)
+                assert shown[place["source_id"]].issuperset(range(place["start"], place["end"]))
+
+
+@every
+def test_documents_that_a_filter_treats_as_one_are_shown_whole(name: str) -> None:
+    """The default keeps the gain: tenants of documents, loaders' metadata, and no filter at all."""
+    framework = FRAMEWORKS[name]
+    hits = framework.cut("ann/doc1.md", TEXTS["ann/doc1.md"])[:1]
+    for metadata in ({}, {"page": 3, "page_label": "3", "file_type": "pdf", "headings": "Tea"}):
+        for hit in hits:
+            (hit.meta if name == "Haystack" else hit.metadata).update(metadata)
+        answers = [
+            [framework.text(passage) for passage in framework.behind(hits, "ice", index=INDEX, words=words)]
+            for words in ("safe", "hits", "text")
+        ]
+        assert answers[0] == answers[1]
+        assert len("".join(answers[0])) > len("".join(answers[2]))
+    for hit in hits:
+        (hit.meta if name == "Haystack" else hit.metadata).update({"level": "public"})
+    with pytest.warns(PassageWarning, match=r"a filter may hide .*'ann/doc1\.md', by metadata .*\(level\)"):
+        assert [framework.text(passage) for passage in framework.behind(hits, "ice", index=INDEX)] == answers[2]
 
 
 @every
@@ -445,7 +548,7 @@ def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
         "max_tokens": 1000,
         "k": None,
         "counter": "cl100k_base",
-        "words": "hits",
+        "words": "safe",
         "balance": None,
     }
 

@@ -61,6 +61,7 @@ def hit_of(document: Any) -> Hit:
         spans=keys_of(meta).spans_of(meta, text),
         derived=meta.get(DERIVED) is True,
         document=source if isinstance(source, str) else "",
+        metadata=meta,
     )
 
 

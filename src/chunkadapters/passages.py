@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import warnings
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 from typing_extensions import Self
 
-from chunkadapters.configuration import counter_of
-from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
+from chunkadapters.configuration import counter_of, warn_user
+from chunkadapters.places import BOOKKEEPING, PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from chunkcore.retrieval.assembly import cut_unit
-from chunkcore.retrieval.passages import Scope
+from chunkcore.retrieval.passages import Scope, cut_unit
 from chunkcore.retrieval.saved import manifest_stamp
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
@@ -75,12 +74,13 @@ class PassageOptions(Limits):
     """The limits, and how words count beside hits.
 
     Attributes:
-        words: "hits": only the text of documents that have a hit is returned. "text": only the hits' own text. "all":
-            the text of every document of the index.
+        words: what passages may show. "hits": the text of documents that have a hit. "text": the hits' own text.
+            "safe": as "hits", but as "text" for a document of which a filter may hide chunks; see `whole_documents`.
+            "all": the text of every document of the index.
         balance: the hits' share of a unit's score, 0 to 1; None for the default.
     """
 
-    words: Scope = "hits"
+    words: Literal["safe", "hits", "text", "all"] = "safe"
     balance: float | None = Field(default=None, ge=0, le=1)
 
 
@@ -178,9 +178,11 @@ class LocalIndex:
         """See `OpenedIndex.passages`."""
         return self.opened.passages(question, limits, where)
 
-    def behind(self, question: str, hits: Sequence[Hit], options: PassageOptions) -> list[Passage]:
+    def behind(
+        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = ()
+    ) -> list[Passage]:
         """See `OpenedIndex.behind`."""
-        return self.opened.behind(question, hits, options)
+        return self.opened.behind(question, hits, options, filters)
 
     def __deepcopy__(self, memo: Any) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
@@ -219,8 +221,10 @@ class OpenedIndex:
                 break
         return [self._passage(piece) for piece in passages]
 
-    def behind(self, question: str, hits: Sequence[Hit], options: PassageOptions) -> list[Passage]:
-        """Passages of hits, which are best first.
+    def behind(
+        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = ()
+    ) -> list[Passage]:
+        """Passages of hits, which are best first, and which passed the retriever's `filters`.
 
         A hit that is in no document of the index is a passage of its own at its rank. A hit without text stays, too.
         """
@@ -232,12 +236,24 @@ class OpenedIndex:
             index = index.within([name for name in self.documents if name not in self._places.changed])
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
         self._warn(hits, [number for number, piece in enumerate(ranked) if not piece.spans], textless)
+        words: Scope = "hits" if options.words == "safe" else options.words
+        if options.words == "safe":
+            placed = [(hit, piece.document_id) for hit, piece in zip(hits, ranked, strict=True) if piece.spans]
+            words, keys = whole_documents(placed, self.documents, filter_keys(list(filters)))
+            if hidden := sorted({name for _, name in placed} - words):
+                self._warn_once(
+                    "hidden",
+                    f"a filter may hide chunks of {len(hidden)} of the hits' documents, such as {hidden[0]!r}, "
+                    f"by metadata that the index does not have ({', '.join(sorted(keys))}): passages have the hits' "
+                    "text of these. Index documents with their metadata, or choose "
+                    'words="hits" if filters are on documents',
+                )
         pieces = index.behind(
             question,
             [piece for number, piece in enumerate(ranked) if number not in textless],
             max_tokens=options.max_tokens,
             k=options.k,
-            words=options.words,
+            words=words,
             balance=options.balance,
             counter=counter_named(options.counter),
         )
@@ -263,36 +279,122 @@ class OpenedIndex:
         return Passage(retrieved, self.documents[retrieved.document_id], inside, others)
 
     def _warn(self, hits: Sequence[Hit], unplaced: Sequence[int], textless: Sequence[int]) -> None:
-        changed = sorted(self._places.changed - self._warned)
-        if self.index.superseded and "superseded" not in self._warned:
-            self._warned.add("superseded")
-            warnings.warn(
+        if self.index.superseded:
+            self._warn_once(
+                "superseded",
                 "this index was updated, and the passages are of its old texts: make the retriever again with what "
                 "update or delete returned, or with a folder, which is opened again after each save",
-                PassageWarning,
-                stacklevel=5,
             )
+        changed = sorted(self._places.changed)
         if changed:
-            self._warned.update(changed)
-            warnings.warn(
+            self._warn_once(
+                f"{len(changed)} changed",
                 f"{len(changed)} documents have changed since they were indexed, such as {changed[0]!r}: their hits "
                 "stay as they are. Save the index anew: index.update(documents).save(folder)",
-                PassageWarning,
-                stacklevel=5,
             )
         lost = [number for number in unplaced if number not in textless and not hits[number].derived]
-        if lost and not changed and "" not in self._warned:
-            self._warned.add("")
-            warnings.warn(
+        if lost and not changed:
+            self._warn_once(
+                "",
                 f"{len(unplaced)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
                 f"{hits[lost[0]].text[:40]!r}: index the documents that the retriever searches",
-                PassageWarning,
-                stacklevel=5,
             )
+
+    def _warn_once(self, reason: str, message: str) -> None:
+        if reason not in self._warned:
+            self._warned.add(reason)
+            warn_user(message, PassageWarning)
 
 
 def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
     return any(left.start < right.end and right.start < left.end for left in one for right in other)
+
+
+# ---- Which documents may be shown whole: no filter may be undone
+
+# Metadata that name a document: a filter that reads them chooses documents.
+_NAMES = frozenset(["source", "source_id", "file_path", "file_name", "path", "url", "ref_doc_id", "root_source_id"])
+# Metadata of a chunk's place, of a store's own, and of a retriever's score.
+_PLACES = re.compile(
+    r"(start|end)_(index|char_idx)|split_\w+|root_\w+|source_part|_.*|(doc_|document_|parent_)?id|uuid|name|"
+    r"(relevance_)?score"
+)
+# Metadata that loaders and splitters write: of the file, or of what the chunk is about.
+_OF_LOADERS = re.compile(
+    r"pages?|page_(label|number|marks)|total_pages|chunk_.*|context|header\w*|headings|Header .*|parent_headers|"
+    r"language|row|sheet|seq_num|element_id|category|producer|creator|trapped|(document_)?title|author|subject|keywords|"
+    r"creationdate|moddate|creation_date|last_\w+_date|file_\w+|filetype|window|original_text|section_summary|"
+    r"excerpt_keywords"
+)
+ANY = "*"  # stands for the keys of a filter that cannot be read
+_FILTERS = ("filter", "filters", "where", "where_document", "expr", "pre_filter", "post_filter")
+_FEW = 100  # a longer list or mapping of a retriever holds no retrievers
+
+
+def filter_keys(filters: Any) -> set[str]:
+    """The metadata keys that filters read; with `ANY` for a function, a query language or the like.
+
+    Knows mappings, as of most stores, LlamaIndex' `MetadataFilters` and Haystack's.
+
+    >>> sorted(filter_keys([{"$and": [{"level": 1}, {"tenant": {"$ne": "a"}}]}, {"field": "meta.kind", "value": 2}]))
+    ['kind', 'level', 'tenant']
+    """
+    if isinstance(filters, Mapping):
+        if isinstance(field := filters.get("field"), str):
+            return {field.removeprefix("meta.")}
+        if "conditions" in filters:
+            return filter_keys(filters["conditions"])
+        keys = {str(key) for key in filters}
+        nested = {key for key in keys if key.startswith("$")}
+        return (keys - nested).union(*(filter_keys(filters[key]) for key in nested))
+    if isinstance(filters, list | tuple):
+        return set().union(*map(filter_keys, filters))
+    if isinstance(inner := getattr(filters, "filters", None), list):
+        return filter_keys(inner)
+    key = getattr(filters, "key", None)
+    return {key if isinstance(key, str) else ANY}
+
+
+def filters_in(options: Mapping[str, Any]) -> list[Any]:
+    """The filters among the options of a search."""
+    return [value for name, value in options.items() if name.lstrip("_") in _FILTERS and value]
+
+
+def filters_within(retriever: Any, kind: type, depth: int = 4) -> list[Any]:
+    """The filters of a retriever, and of the retrievers of this kind that it holds."""
+    attributes = getattr(retriever, "__dict__", {})
+    filters = filters_in(attributes)
+    for name, value in attributes.items():
+        if isinstance(value, Mapping) and name.endswith("kwargs"):
+            filters += filters_in(value)
+        several = isinstance(value, Mapping | list | tuple) and len(value) <= _FEW
+        for inner in (value.values() if isinstance(value, Mapping) else value) if several else [value]:
+            if isinstance(inner, kind) and depth:
+                filters += filters_within(inner, kind, depth - 1)
+    return filters
+
+
+def whole_documents(
+    hits: Iterable[tuple[Hit, str]], documents: Mapping[str, Document], keys: Collection[str]
+) -> tuple[set[str], set[str]]:
+    """The hits' documents of which no filter hides a part, and the keys by which one may hide parts of the others.
+
+    A filter that reads `keys` lets a whole document through if the index' document has the values that its hits have.
+    Hits' other metadata are compared, too, for a filter that is not known: all but places and what loaders write.
+    """
+    whole, hidden = set(), {}
+    for hit, name in hits:
+        metadata = documents[name].metadata
+        others = {key for key in map(str, hit.metadata) if not (_PLACES.fullmatch(key) or _OF_LOADERS.fullmatch(key))}
+        differing = {
+            key
+            for key in others.union(keys).difference(_NAMES, BOOKKEEPING)
+            if key not in metadata or repr(metadata[key]) != repr(hit.metadata.get(key))
+        }
+        whole.add(name)
+        if differing:
+            hidden[name] = differing
+    return whole - hidden.keys(), set().union(*hidden.values())
 
 
 class HitPlaces:

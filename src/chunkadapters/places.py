@@ -404,8 +404,7 @@ def join_pages(documents: Any, *, separator: str = "\n") -> Document:
 
     Args:
         documents: LangChain's documents of a file (``page`` from 0, ``page_label`` or ``page_number``), LlamaIndex'
-            (``page_label``), Haystack's (``page_number``, or form feeds in one document), or a ``DoclingDocument``,
-            whose text becomes Markdown with page, heading and table marks.
+            (``page_label``), or Haystack's (``page_number``, or form feeds in one document).
         separator: between pages.
 
     The id is the pages' ``source``, ``file_path`` or ``file_name``; the metadata are those that all pages share.

@@ -41,6 +41,7 @@ class Hit:
         spans: the place that the metadata states.
         derived: whether a model wrote the text; `spans` are then the passage it was written from.
         document: the document that `spans` refer to; "" if nothing names it.
+        metadata: the framework's.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Hit:
     spans: tuple[Span, ...] = ()
     derived: bool = False
     document: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def parts(self) -> list[tuple[Span, str]]:
         """The spans with their texts; [] if the text does not fit them or is derived."""

@@ -17,7 +17,16 @@ from langchain_core.runnables.config import patch_config
 from pydantic import field_validator
 
 from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
-from chunkadapters.passages import STRICT, IndexFields, Limits, Passage, PassageOptions, core_documents
+from chunkadapters.passages import (
+    STRICT,
+    IndexFields,
+    Limits,
+    Passage,
+    PassageOptions,
+    core_documents,
+    filters_in,
+    filters_within,
+)
 from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, page_marks, unused_id
 from chunkadapters.retrieval import (
     DeployedRetriever,
@@ -53,6 +62,7 @@ def hit_of(document: Any) -> Hit:
         spans=KEYS.spans_of(metadata, text),
         derived=metadata.get(DERIVED) is True,
         document=part,
+        metadata=metadata,
     )
 
 
@@ -197,6 +207,8 @@ def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> 
 
 
 _LIMITS = ("max_tokens", "k")
+# Options of a search that choose among hits by their scores alone.
+_OF_SCORES = ("k", "top_k", "fetch_k", "lambda_mult", "score_threshold", "search_type")
 
 
 def _core_document(document: Document) -> CoreDocument:
@@ -248,9 +260,9 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
-        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
-            "text": passages have no text but the hits', where a filter lets through some chunks of a document and not
-            others. "all": passages are of any document of the index.
+        words: what passages may show. "hits": text of documents that have a hit. "text": the hits' own text. "safe": as
+            "hits", and as "text" for a document of which the retriever's filter may hide chunks. "all": text of any
+            document of the index.
         balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' texts.
         k: the most passages.
@@ -330,14 +342,14 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
     ) -> list[Document]:
         options, config, others = self._read(arguments)
         hits = self.retriever.invoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
-        return self._passages(query, hits, options)
+        return self._passages(query, hits, options, self._filters(config, others))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
         options, config, others = self._read(arguments)
         hits = await self.retriever.ainvoke(query, patch_config(config, callbacks=run_manager.get_child()), **others)
-        return await asyncio.to_thread(self._passages, query, hits, options)
+        return await asyncio.to_thread(self._passages, query, hits, options, self._filters(config, others))
 
     def _read(self, arguments: dict[str, Any]) -> tuple[PassageOptions, RunnableConfig | None, dict[str, Any]]:
         """The limits of this call, its configuration, and the arguments that go to the retriever."""
@@ -349,10 +361,23 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         limits = {name: arguments[name] for name in _LIMITS if name in arguments}
         return PassageOptions(**options | limits), arguments.get("call_config"), others
 
-    def _passages(self, query: str, documents: Any, options: PassageOptions) -> list[Document]:
+    def _filters(self, config: RunnableConfig | None, others: Mapping[str, Any]) -> list[Any]:
+        """What the retriever filters by in this call, as far as that can be seen."""
+        configured = {spec.id for spec in self.retriever.config_specs}
+        values = (config or {}).get("configurable") or {}
+        options = dict(others) | {name: value for name, value in values.items() if name in configured}
+        filters = filters_within(self.retriever, Runnable) + filters_in(options)
+        for name, value in options.items():
+            if isinstance(value, Mapping) and name.endswith("kwargs"):
+                filters += filters_in(value)
+            elif name not in _OF_SCORES and not filters_in({name: value}):
+                filters.append(name)  # it may choose by anything
+        return filters
+
+    def _passages(self, query: str, documents: Any, options: PassageOptions, filters: Sequence[Any]) -> list[Document]:
         if not isinstance(documents, list | tuple):
             raise DataError(f"expected a list of documents of the retriever, got {type(documents).__name__}")
-        return _documents(self._local.behind(query, list(map(hit_of, documents)), options), documents)
+        return _documents(self._local.behind(query, list(map(hit_of, documents)), options, filters), documents)
 
 
 class IndexRetriever(Limits, _Indexed, BaseRetriever):

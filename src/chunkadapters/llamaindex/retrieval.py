@@ -29,7 +29,16 @@ from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
-from chunkadapters.passages import STRICT, IndexFields, Limits, LocalIndex, Passage, PassageOptions, core_documents
+from chunkadapters.passages import (
+    STRICT,
+    IndexFields,
+    Limits,
+    LocalIndex,
+    Passage,
+    PassageOptions,
+    core_documents,
+    filters_within,
+)
 from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, page_marks, unused_id
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, late_vectors, names, segments_of
 from chunkcore.document import Document as CoreDocument
@@ -54,6 +63,7 @@ def hit_of(node_or_hit: Any) -> Hit:
         spans=KEYS.spans_of(stated_place(node), text),
         derived=metadata.get(DERIVED) is True,
         document=document if isinstance(document, str) else "",
+        metadata=metadata,
     )
 
 
@@ -215,9 +225,9 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
             in configurations.
-        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
-            "text": passages have no text but the hits', where a filter lets through some chunks of a document and not
-            others. "all": passages are of any document of the index.
+        words: what passages may show. "hits": text of documents that have a hit. "text": the hits' own text. "safe": as
+            "hits", and as "text" for a document of which the retriever's filter may hide chunks. "all": text of any
+            document of the index.
         balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' texts, without metadata.
         k: the most passages.
@@ -301,7 +311,9 @@ class PassageRetriever(BaseRetriever):
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
     def _passages(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
-        return _nodes(self._local.behind(query_bundle.query_str, list(map(hit_of, nodes)), self.options), nodes)
+        filters = filters_within(self.retriever, BaseRetriever)
+        hits = list(map(hit_of, nodes))
+        return _nodes(self._local.behind(query_bundle.query_str, hits, self.options, filters), nodes)
 
 
 class IndexRetriever(BaseRetriever):

@@ -21,7 +21,7 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -310,7 +310,7 @@ class PassageIndex(Index):
         *,
         max_tokens: int = 1000,
         k: int | None = None,
-        words: Literal["hits", "text", "all"] = "hits",
+        words: Literal["hits", "text", "all"] | Collection[str] = "hits",
         balance: float | None = None,
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
@@ -327,7 +327,8 @@ class PassageIndex(Index):
             k: the most passages.
             words: "hits" for passages of the hits' documents alone, so that nothing appears that the retriever and its
                 filters did not let through; "text" for the hits' own text alone, where a filter lets through some
-                chunks of a document and not others; "all" for all documents of the index.
+                chunks of a document and not others; "all" for all documents of the index; or the names of those of
+                the hits' documents that may be shown whole, where of the others only the hits' own text is.
             balance: the hits' share of the score, 0 to 1; None: 0.3.
             counter: of `max_tokens`; None: the index's.
 

@@ -49,7 +49,8 @@ SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up,
 }
 BALANCE = 0.3
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
-Scope = Literal["hits", "text", "all"]
+# Or the names of documents: of the hits' other documents, only the hits' own text is returned.
+Scope = Literal["hits", "text", "all"] | Collection[str]
 Rank = int
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
@@ -229,12 +230,13 @@ class WindowIndex(PassageIndex):
     ) -> RankedList:
         balance = BALANCE if balance is None else balance
         hits = check_behind(question, hits, words, balance, max_tokens, k)
+        whole = None if words in ("hits", "all") else () if words == "text" else words
         tokens = get_counter(self.counter if counter is None else counter)
         ranked = list(enumerate(hits, start=1))
         placed = [
             (rank, hit)
             for rank, hit in ranked
-            if self._places.covered(hit) and (words != "text" or hit.document_id in self.sources)
+            if self._places.covered(hit) and (whole is None or hit.document_id in self.sources)
         ]
         alone = [one for one in ranked if one not in placed]
         alone = kept_alone(ranked, alone, max_tokens, self.sources, tokens)
@@ -246,8 +248,8 @@ class WindowIndex(PassageIndex):
             if words != "all":
                 scores[~self._places.within({hit.document_id for _, hit in placed})] = -math.inf
             shown = None
-            if words == "text":
-                shown = HitText([hit for _, hit in placed], self.sources)
+            if whole is not None:
+                shown = HitText([hit for _, hit in placed], self.sources, whole)
                 scores[~self._shown(np.flatnonzero(np.isfinite(scores)), shown)] = -math.inf
             passages = list(self.assembled(scores, None, left, tokens, shown))
         for rank, hit in alone:
@@ -306,7 +308,9 @@ class WindowIndex(PassageIndex):
                 near and shown.joins(one, other) for near, (one, other) in zip(joined, pairwise(pieces), strict=True)
             ]
         row = Row(pieces, joined, sizes, _LEAST * best if best > 0 else -math.inf)
-        headers = self._headers(units) if shown is None else {}
+        headers = self._headers(units)
+        if shown is not None:
+            headers = {key: span for key, span in headers.items() if shown.covers(key[0], span.start, span.end)}
         reserved = min(
             (counter.count(header.slice(self.sources[name].text)) for (name, _), header in headers.items()), default=0
         )
@@ -356,15 +360,18 @@ def kept_alone(
 
 
 class HitText:
-    """The text that hits cover: where only that may be returned, pieces are cut to it."""
+    """The text that hits cover: where only that may be returned, pieces are cut to it; `whole` documents are not."""
 
-    def __init__(self, hits: Iterable[Retrieved], documents: Mapping[str, Document]) -> None:
+    def __init__(self, hits: Iterable[Retrieved], documents: Mapping[str, Document], whole: Collection[str]) -> None:
+        self.whole = whole
         places = sorted((hit.document_id, span) for hit in hits for span in hit.spans)
         self._documents = documents
         self._spans = {name: _merged(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
 
     def cut(self, piece: Retrieved) -> Retrieved | None:
         """What the hits cover of the piece; None if that is nothing but white space."""
+        if piece.document_id in self.whole:
+            return piece
         spans = [
             Span(max(span.start, other.start), min(span.end, other.end))
             for span in piece.spans
@@ -377,9 +384,12 @@ class HitText:
         return replace(piece, spans=tuple(spans), text=text) if text.strip() else None
 
     def joins(self, one: Retrieved, other: Retrieved) -> bool:
-        """Whether the hits cover what stands between two pieces of one document, too."""
-        start, end = one.spans[-1].end, other.spans[0].start
-        return any(span.start <= start and end <= span.end for span in self._spans[one.document_id])
+        """Whether what stands between two pieces of one document is shown, too."""
+        return self.covers(one.document_id, one.spans[-1].end, other.spans[0].start)
+
+    def covers(self, name: str, start: int, end: int) -> bool:
+        """Whether a stretch of a document is shown."""
+        return name in self.whole or any(span.start <= start and end <= span.end for span in self._spans[name])
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -461,14 +471,15 @@ def _divided(scores: Scores) -> Scores:
 
 
 def check_behind(
-    question: str, hits: Iterable[Retrieved], words: str, balance: float, max_tokens: int, k: int | None
+    question: str, hits: Iterable[Retrieved], words: Scope, balance: float, max_tokens: int, k: int | None
 ) -> list[Retrieved]:
     """The hits. Raises `OptionError`: an argument of `behind` is out of range."""
     if not isinstance(question, str):
         raise OptionError(f"behind takes one question as a string, got {type(question).__name__}")
-    if words not in ("hits", "text", "all"):
+    if words not in ("hits", "text", "all") if isinstance(words, str) else not isinstance(words, Collection):
         raise OptionError(
-            f'words is "hits" (the documents of the hits), "text" (the hits\' own text) or "all", got {words!r}'
+            f'words is "hits" (the documents of the hits), "text" (the hits\' own text), "all", or names of documents; '
+            f"got {words!r}"
         )
     check_number("balance", balance, 0, 1, whole=False)
     check_limits(k, max_tokens)

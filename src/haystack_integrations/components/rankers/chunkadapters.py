@@ -92,9 +92,9 @@ class ChunkcorePassageRanker(Indexed):
             is opened by `warm_up`, or by the first run.
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
-        words: "hits": passages are of documents that have a hit, so that filters and tenants of the retriever hold.
-            "text": passages have no text but the hits', where a filter lets through some chunks of a document and not
-            others. "all": passages are of any document of the index.
+        words: what passages may show. "hits": text of documents that have a hit. "text": the hits' own text. "safe": as
+            "hits", and as "text" for a document of which the retriever's filter may hide chunks. "all": text of any
+            document of the index.
         balance: the hits' share of a unit's score, 0 to 1.
         max_tokens: of all passages' contents.
         k: the most passages.
@@ -117,7 +117,7 @@ class ChunkcorePassageRanker(Indexed):
         self,
         index: Any = None,
         documents: list[Any] | None = None,
-        words: str = "hits",
+        words: str = "safe",
         balance: float | None = None,
         max_tokens: int = 1000,
         k: int | None = None,
@@ -127,20 +127,27 @@ class ChunkcorePassageRanker(Indexed):
         Indexed.__init__(self, index, documents, options)
 
     @component.output_types(documents=list[Document])
-    def run(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+    def run(
+        self, query: str, documents: list[Document], filters: dict[str, Any] | None = None
+    ) -> dict[str, list[Document]]:
         """Make passages. Returns ``{"documents": passages}``, best first.
 
         Args:
             query: the question.
             documents: a retriever's answer to it, best first.
+            filters: the retriever's, if it has some.
 
         Raises:
             TypeError: not a list of `Document`.
         """
         check_documents(self, documents)
-        passages = self.local_index.behind(query, list(map(hit_of, documents)), self.options)
+        passages = self.local_index.behind(
+            query, list(map(hit_of, documents)), self.options, (filters and [filters]) or ()
+        )
         return {"documents": passage_documents(passages, documents)}
 
     @component.output_types(documents=list[Document])
-    async def run_async(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, query, documents)
+    async def run_async(
+        self, query: str, documents: list[Document], filters: dict[str, Any] | None = None
+    ) -> dict[str, list[Document]]:
+        return await asyncio.to_thread(self.run, query, documents, filters)
