@@ -21,7 +21,8 @@ from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from chunkcore.retrieval.passages import Scope, cut_unit
+from chunkcore.retrieval.assembly import cut_unit
+from chunkcore.retrieval.passages import Scope
 from chunkcore.retrieval.saved import manifest_stamp
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
