@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -44,33 +43,26 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def test_a_marked_question_is_on_the_disk_at_once_and_is_a_benchmark_s(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "fox.txt").write_text(DOCUMENTS[0].text, "utf-8")
-    with opened(tmp_path, "Who naps?") as kept:
-        kept.mark(0, [(0, 0, 15)])
-        assert rows(tmp_path)[0]["evidence"] == [
-            {"document": "fox.txt", "start": 0, "end": 13, "text": "The fox naps."}
-        ]
-        benchmark = load_benchmark(tmp_path / "docs", tmp_path / "q.jsonl")
-    assert [str(each.evidence[0].span.slice(DOCUMENTS[0].text)) for each in benchmark.queries] == ["The fox naps."]
-    assert not benchmark.problems
+    opened(tmp_path, "Who naps?", "Who sings?").mark(0, [(0, 0, 15)])
+    assert rows(tmp_path)[0]["evidence"] == [{"document": "fox.txt", "start": 0, "end": 13, "text": "The fox naps."}]
+    benchmark = load_benchmark(tmp_path / "docs", tmp_path / "q.jsonl")
+    assert [query.evidence[0].span.slice(DOCUMENTS[0].text) for query in benchmark.queries] == ["The fox naps."]
+    assert [problem.reason for problem in benchmark.problems] == ["line 2: it has no evidence"]
 
 
 def test_open_questions_resume_and_the_file_is_believed(tmp_path: Path) -> None:
-    with opened(tmp_path, "Who naps?", "Who steals?", "Who sings?") as kept:
-        kept.mark(1, [(1, 32, 51)])
-        kept.mark(2, [], without_evidence=True)
-    with opened(tmp_path, "Who  naps?") as kept:  # listed again, with other white space
-        states = {each["question"]: each for each in kept.states()}
-        assert len(kept) == 3
-        assert kept.done == 2
-        assert not states["Who naps?"]["evidence"]
-        assert states["Who sings?"]["without_evidence"]
-        kept.mark(states["Who steals?"]["number"], [])  # all marks taken away: open again
-        assert [row["question"] for row in rows(tmp_path)] == ["Who sings?"]
-    with opened(tmp_path) as kept:
-        assert {each["question"] for each in kept.states()} == {"Who naps?", "Who steals?", "Who sings?"}
-    (tmp_path / "q.jsonl").write_text("", "utf-8")  # a question that the user took out of the file stays out
-    with opened(tmp_path) as kept:
-        assert {each["question"] for each in kept.states()} == {"Who naps?", "Who steals?"}
+    kept = opened(tmp_path, "Who naps?", "Who steals?", "Who sings?")
+    kept.mark(1, [(1, 32, 51)])
+    kept.mark(2, [], without_evidence=True)
+    kept = opened(tmp_path, "Who  naps?")  # listed again, with other white space
+    states = {state["question"]: state for state in kept.states()}
+    assert (len(kept), kept.done) == (3, 2)
+    assert not states["Who naps?"]["evidence"]
+    assert states["Who sings?"]["without_evidence"]
+    kept.mark(states["Who steals?"]["number"], [])  # all marks taken away: open again
+    assert [row["question"] for row in rows(tmp_path)] == ["Who naps?", "Who steals?", "Who sings?"]
+    (tmp_path / "q.jsonl").write_text('{"question": "Who steals?"}\n', "utf-8")  # the user took the others out
+    assert [state["question"] for state in kept.states()] == ["Who steals?"]
 
 
 def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path) -> None:
@@ -80,40 +72,34 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
         {"question": "Lost?", "evidence": ["nowhere"]},
     ]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given_rows), "utf-8")
-    with opened(tmp_path) as kept:
-        assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
-        assert "nowhere" in kept.state(2)["problem"]
-        number = kept.add("New?")
-        kept.mark(number, [(0, 15, 24)])
-        assert rows(tmp_path)[:3] == given_rows
-        kept.mark(0, [(0, 27, 40)])
-    assert rows(tmp_path)[0] == {
-        "id": "a",
-        "question": "Who naps?",
-        "team": "blue",
-        "evidence": [{"document": "fox.txt", "start": 27, "end": 40, "text": "The fox eats."}],
-    }
-    assert rows(tmp_path)[1:3] == given_rows[1:]
+    kept = opened(tmp_path)
+    assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
+    assert "nowhere" in kept.state(2)["problem"]
+    kept.mark(kept.add("New?"), [(0, 15, 24)])
+    assert rows(tmp_path)[:3] == given_rows
+    kept.mark(0, [(0, 27, 40)])
+    evidence = {"document": "fox.txt", "start": 27, "end": 40, "text": "The fox eats."}
+    assert rows(tmp_path)[:3] == [{**given_rows[0], "evidence": [evidence]}, *given_rows[1:]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 40)), max_size=6))
 def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(
     tmp_path_factory: pytest.TempPathFactory, marks: list[tuple[int, int, int]]
 ) -> None:
-    with opened(tmp_path_factory.mktemp("labels"), "Who?") as kept:
-        marked = {(number, at) for number, start, end in marks for at in range(start, end)}
-        if any(not start < end <= len(DOCUMENTS[number].text) for number, start, end in marks):
-            with pytest.raises(DataError, match="evidence lies within"):
-                kept.mark(0, marks)
-            return
-        found = kept.mark(0, marks)["evidence"]
-        spans = [(each["document"], each["start"], each["end"]) for each in found]
-        covered = {(number, at) for number, start, end in spans for at in range(start, end)}
-        seen = {(number, at) for number, at in marked if not DOCUMENTS[number].text[at].isspace()}
-        assert seen <= covered
-        assert all(DOCUMENTS[number].text[at].isspace() for number, at in covered - marked)
-        assert spans == sorted(spans)
-        assert len(covered) == sum(end - start for _, start, end in spans)
+    kept = opened(tmp_path_factory.mktemp("labels"), "Who?")
+    marked = {(number, at) for number, start, end in marks for at in range(start, end)}
+    if any(not start < end <= len(DOCUMENTS[number].text) for number, start, end in marks):
+        with pytest.raises(DataError, match="evidence lies within"):
+            kept.mark(0, marks)
+        return
+    evidence = kept.mark(0, marks)["evidence"]
+    spans = [(piece["document"], piece["start"], piece["end"]) for piece in evidence]
+    covered = {(number, at) for number, start, end in spans for at in range(start, end)}
+    seen = {(number, at) for number, at in marked if not DOCUMENTS[number].text[at].isspace()}
+    assert seen <= covered
+    assert all(DOCUMENTS[number].text[at].isspace() for number, at in covered - marked)
+    assert spans == sorted(spans)
+    assert len(covered) == sum(end - start for _, start, end in spans)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +114,11 @@ def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(
 def test_a_wrong_mark_changes_nothing(
     tmp_path: Path, number: int, spans: list[tuple[int, int, int]], without: bool, message: str
 ) -> None:
-    with opened(tmp_path, "Who naps?") as kept:
-        before = kept.mark(0, [(0, 0, 13)])
-        with pytest.raises(DataError, match=message):
-            kept.mark(number, spans, without_evidence=without)
-        assert kept.state(0) == before
+    kept = opened(tmp_path, "Who naps?")
+    before = kept.mark(0, [(0, 0, 13)])
+    with pytest.raises(DataError, match=message):
+        kept.mark(number, spans, without_evidence=without)
+    assert kept.state(0) == before
 
 
 def test_who_is_behind_another_tab_is_told_and_loses_nothing(server: LabelServer) -> None:
@@ -149,80 +135,47 @@ def test_who_is_behind_another_tab_is_told_and_loses_nothing(server: LabelServer
 
 
 def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    with opened(tmp_path, "Who naps?", "Who steals?") as kept:
-        version = kept.mark(0, [(0, 0, 13)])["version"]
-        row = rows(tmp_path)[0]
-        edited = [{"id": "new", "question": "Who eats?", "evidence": ["The fox eats."]}, {**row, "team": "blue"}]
-        (tmp_path / "q.jsonl").write_text("".join(json.dumps(each) + "\n" for each in edited), "utf-8")
-        with pytest.raises(StaleError, match=r"changed in another tab or in q\.jsonl"):
-            kept.mark(0, [], version=version)
-        assert rows(tmp_path) == edited
-        questions = {state["question"]: state for state in kept.states()}
-        assert questions.keys() == {"Who eats?", "Who naps?", "Who steals?"}
-        steals = questions["Who steals?"]
-        kept.mark(steals["number"], [(1, 32, 51)], version=steals["version"])
-        assert [each["question"] for each in rows(tmp_path)] == ["Who eats?", "Who naps?", "Who steals?"]
-        assert rows(tmp_path)[1]["team"] == "blue"
-        (tmp_path / "q.jsonl").write_text("half a li", "utf-8")
-        with pytest.raises(DataError, match=r"q\.jsonl"):
-            kept.mark(0, [])
+    kept = opened(tmp_path, "Who naps?", "Who steals?")
+    version = kept.mark(0, [(0, 0, 13)])["version"]
+    old = rows(tmp_path)
+    edited = [{"id": "new", "question": "Who eats?", "evidence": ["The fox eats."]}, {**old[0], "team": "blue"}, old[1]]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in edited), "utf-8")
+    with pytest.raises(StaleError, match=r"changed in another tab or in q\.jsonl"):
+        kept.mark(0, [], version=version)
+    assert rows(tmp_path) == edited
+    steals = next(state for state in kept.states() if state["question"] == "Who steals?")
+    kept.mark(steals["number"], [(1, 32, 51)], version=steals["version"])
+    assert rows(tmp_path)[:2] == edited[:2]
+    assert "crow" in rows(tmp_path)[2]["evidence"][0]["text"]
+    (tmp_path / "q.jsonl").write_text("half a li", "utf-8")
+    with pytest.raises(DataError, match=r"q\.jsonl"):
+        kept.mark(0, [])
     assert (tmp_path / "q.jsonl").read_text("utf-8") == "half a li"
 
 
-def test_a_kill_between_file_and_log_loses_no_click(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path, "Who naps?") as kept:
-        monkeypatch.setattr(kept._log, "append", lambda entry: (_ for _ in ()).throw(DataError("the disk is full")))
-        with pytest.raises(DataError, match="the disk is full"):
-            kept.mark(0, [(0, 0, 13)])
-    with opened(tmp_path) as kept:
-        assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
-        assert len(kept) == 1
-
-
-def test_an_unfinished_last_line_of_the_log_is_cut_off_and_a_damaged_one_before_it_is_told(tmp_path: Path) -> None:
-    with opened(tmp_path, "Who naps?", "Who steals?"):
-        pass
-    log = tmp_path / "q.labels.jsonl"
-    whole = log.read_bytes()
-    log.write_bytes(whole[:-5])
-    with opened(tmp_path) as kept:
-        assert [state["question"] for state in kept.states()] == ["Who naps?"]
-    lines = whole.splitlines(keepends=True)
-    log.write_bytes(lines[0] + b"{torn\n" + lines[2])
-    with pytest.raises(DataError, match=r"q\.labels\.jsonl, line 2: damaged"):
-        opened(tmp_path)
-
-
-def test_no_flipped_byte_of_the_log_changes_a_question(tmp_path: Path) -> None:
-    with opened(tmp_path, "Who naps?", "Who steals?") as kept:
-        before = kept.states()
-    log = tmp_path / "q.labels.jsonl"
-    whole = log.read_bytes()
-    for place in range(len(whole)):
-        for bit in (0, 4):
-            damaged = bytearray(whole)
-            damaged[place] ^= 1 << bit
-            log.write_bytes(damaged)
-            with suppress(DataError), opened(tmp_path) as kept:
-                assert kept.states() == before
+def test_two_sessions_at_one_file_lose_no_mark_of_each_other(tmp_path: Path) -> None:
+    first, second = opened(tmp_path, "Who naps?", "Who steals?"), opened(tmp_path)
+    first.mark(0, [(0, 0, 13)])
+    second.mark(1, [(1, 32, 51)])
+    assert [len(row["evidence"]) for row in rows(tmp_path)] == [1, 1]
 
 
 def test_lists_of_questions(tmp_path: Path) -> None:
     lines = tmp_path / "asked.txt"
     lines.write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")
-    assert [each.strip() for each in read_listed(lines)] == ["Who naps?", "Who eats?"]
+    assert [text.strip() for text in read_listed(lines)] == ["Who naps?", "Who eats?"]
     table = tmp_path / "log.csv"
     table.write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
-    assert list(read_listed(table, "query")) == ["Who, if any, naps?"]
+    assert read_listed(table, "query") == ["Who, if any, naps?"]
     tabs = tmp_path / "log.TSV"
     tabs.write_text('time\tquery\n1\t"Fox", if any, naps?\n2\t"Who\n', "utf-8")
-    assert list(read_listed(tabs, "query")) == ['"Fox", if any, naps?', '"Who']
+    assert read_listed(tabs, "query") == ['"Fox", if any, naps?', '"Who']
     with pytest.raises(OptionError, match="--column"):
-        list(read_listed(table))
+        read_listed(table)
     with pytest.raises(DataError, match="lacks the column asked"):
-        list(read_listed(table, "asked"))
+        read_listed(table, "asked")
     with pytest.raises(OptionError, match="line by line"):
-        list(read_listed(lines, "query"))
+        read_listed(lines, "query")
 
 
 # The server.
@@ -231,11 +184,11 @@ def test_lists_of_questions(tmp_path: Path) -> None:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LabelServer]:
     index = get_retriever("passages:lexical").index(chunk_corpus(DOCUMENTS, get_chunker("sentence:size=50")))
-    with opened(tmp_path, "Who naps?") as kept, LabelServer(kept, index) as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.02,))
+    with LabelServer(opened(tmp_path, "Who naps?"), index) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
-        yield found
-        found.shutdown()
+        yield server
+        server.shutdown()
         thread.join()
 
 
@@ -351,7 +304,7 @@ def test_search_gives_places_of_the_documents(server: LabelServer) -> None:
 def test_candidates_are_whole_sentences_each_once_the_best_part_first(tmp_path: Path) -> None:
     documents = [Document("a.md", "The fox naps at noon in the old red barn. It rains. The crow steals the spoon.")]
     index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("fixed_token:size=12,counter=characters")))
-    with LabelledQuestions(documents, tmp_path / "q.jsonl") as kept, LabelServer(kept, index) as server:
+    with LabelServer(LabelledQuestions(documents, tmp_path / "q.jsonl"), index) as server:
         found = [each["text"] for each in server.search("crow spoon noon")["candidates"]]
     assert found[0] == "The crow steals the spoon."
     assert found.count("The fox naps at noon in the old red barn.") == 1
@@ -378,8 +331,7 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=200)
     assert "calls under way" not in err
     assert "0 of 1 questions are done" in out, err
-    with LabelledQuestions(DOCUMENTS, tmp_path / "q.jsonl") as kept:
-        assert [each["question"] for each in kept.states()] == ["Who naps?"]
+    assert [row["question"] for row in rows(tmp_path)] == ["Who naps?"]
 
 
 def test_no_command_line_shows_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,18 +365,18 @@ def test_tags_of_html_are_neither_words_nor_evidence_nor_shown(tmp_path: Path) -
     text = '<div class="x"><p>The <b>fox</b> naps.</p>\n<p class="pot">A pot holds tea.</p></div><div><br></div>'
     documents = [Document("fox.html", text), Document("div.txt", "A <div> has a class.")]
     documents.append(Document("rain.html", "Wind is cold. <b>Rain</b> falls."))
-    with LabelledQuestions(documents, tmp_path / "q.jsonl", ["Who naps?"]) as kept:
-        index = get_retriever("passages:lexical").index(chunk_corpus(documents, get_chunker("sentence:size=5")))
-        with LabelServer(kept, index) as server:
-            assert server.search("div class")["candidates"][0]["text"] == "A <div> has a class."
-            found = server.search("Who naps?")["candidates"]
-            assert "fox  naps." in found[0]["text"]
-            assert not any("<" in each["text"] for each in found if each["document"] == 0)
-            assert server.search("rain")["candidates"][0]["text"] == "Rain  falls."
-            units = server.text(0, 0)["units"]
-            shown = "".join(each for _, each in units)
-            assert len(shown) == len(text)
-            assert " ".join(shown.replace("\ufeff", "").split()) == "The fox naps. A pot holds tea."
-            assert all(shown[at] == text[at] for at in range(len(text)) if shown[at] not in " \ufeff")
-        everything = kept.mark(0, [(0, 0, len(text))])["evidence"]
-        assert [each["text"] for each in everything] == [text[text.index("The") : text.index("tea.") + 4]]
+    kept = LabelledQuestions(documents, tmp_path / "q.jsonl", ["Who naps?"])
+    index = get_retriever("passages:lexical").index(chunk_corpus(documents, get_chunker("sentence:size=5")))
+    with LabelServer(kept, index) as server:
+        assert server.search("div class")["candidates"][0]["text"] == "A <div> has a class."
+        found = server.search("Who naps?")["candidates"]
+        assert "fox  naps." in found[0]["text"]
+        assert not any("<" in each["text"] for each in found if each["document"] == 0)
+        assert server.search("rain")["candidates"][0]["text"] == "Rain  falls."
+        units = server.text(0, 0)["units"]
+        shown = "".join(each for _, each in units)
+        assert len(shown) == len(text)
+        assert " ".join(shown.replace("\ufeff", "").split()) == "The fox naps. A pot holds tea."
+        assert all(shown[at] == text[at] for at in range(len(text)) if shown[at] not in " \ufeff")
+    everything = kept.mark(0, [(0, 0, len(text))])["evidence"]
+    assert [each["text"] for each in everything] == [text[text.index("The") : text.index("tea.") + 4]]

@@ -12,10 +12,10 @@ import os
 import secrets
 import stat
 import tempfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -305,6 +305,43 @@ def write_files(contents: Mapping[Path, Iterable[bytes]], *, sync: bool = True) 
         raise
 
 
+CHECKSUMS = "checksums.json"
+
+
+def write_checked(contents: Mapping[Path, bytes]) -> None:
+    """Write files of one folder, and their checksums into its ``checksums.json``, which `check_unchanged` compares.
+
+    The checksums are written first, beside those of the old files: at any moment a file is accepted, old or new.
+    """
+    place = next(iter(contents)).with_name(CHECKSUMS)
+    try:
+        checksums = dict(read_json(place))
+    except (DataError, TypeError, ValueError):  # there is none, or it is damaged
+        checksums = {}
+    for path, data in contents.items():
+        checksums[path.name] = [_checksum(data), *([_checksum(path.read_bytes())] if path.is_file() else [])]
+    write_text(place, json.dumps(checksums) + "\n")
+    write_files({path: [data] for path, data in contents.items()})
+
+
+def check_unchanged(path: Path) -> None:
+    """Compare a file with its checksum, if `write_checked` wrote it. Raises `DataError`: it is damaged or edited."""
+    place = path.with_name(CHECKSUMS)
+    checksums = read_json(place) if place.is_file() else {}
+    accepted = checksums.get(path.name) if isinstance(checksums, dict) else ()
+    if accepted is None:
+        return
+    if not (path.is_file() and isinstance(accepted, list) and _checksum(path.read_bytes()) in accepted):
+        raise DataError(
+            f"{path} is not what was written, by {place}: it was damaged or edited; write it again, or delete "
+            f"{CHECKSUMS} to accept it"
+        )
+
+
+def _checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it, and write their names to the disk."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
@@ -326,20 +363,15 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def write_all(file: Any, data: bytes) -> None:
-    """Write bytes to an unbuffered file, which may take a part of them at a time."""
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) or 0 :]
-
-
 def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
     """Write lines at `end` of an unbuffered file (None: at its end) and sync them: all or none. Returns the new end.
     Raises `OSError`: the lines cannot be written. The file is as before, also after Ctrl-C.
     """
     begin = file.seek(0, os.SEEK_END) if end is None else end
     try:
-        write_all(file, lines)
+        rest = memoryview(lines)
+        while rest:  # an unbuffered file may take a part at a time
+            rest = rest[file.write(rest) or 0 :]
         os.fsync(file.fileno())
     except BaseException:  # Ctrl-C among them
         with suppress(OSError):  # half a line would damage the next line
@@ -347,109 +379,6 @@ def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
             file.seek(begin)
         raise
     return begin + len(lines)
-
-
-class AppendLog:
-    """A file of JSON lines that only grows, open in one process at a time (no lock on Windows).
-
-    The first line is the header; every other line carries a checksum. `append` returns when its lines are on disk.
-    Opening cuts off an unfinished last line, which a kill leaves behind, and refuses a damaged line.
-
-    Args:
-        path: the file; it and its folder are created where missing.
-        header: the first line of a new file. It marks such files.
-        what: the kind of file, for errors: "log of chunkcore questions label".
-        advice: the remedy, for errors: "name another output".
-
-    Attributes:
-        entries: line number and object of each line after the header, when the log was opened.
-
-    Raises:
-        OptionError: another process has the file open.
-        DataError: the file is no such log, is damaged, or cannot be opened, read or written.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for _ in range(2):
-    ...         with AppendLog(Path(folder) / "log", {"format": "toy"}, what="toy log", advice="rename it") as log:
-    ...             log.append({"kept": len(log.entries)})
-    ...     log.entries
-    [(2, {'kept': 0})]
-    """
-
-    def __init__(self, path: Path | str, header: Mapping[str, Any], *, what: str, advice: str) -> None:
-        self.path = Path(path)
-        self.entries: list[tuple[int, dict[str, Any]]] = []
-        self._file = open_locked(self.path, advice)
-        try:
-            self._end = self._read(_json_line(header), what, advice)
-            self._file.truncate(self._end)
-            self._file.seek(self._end)
-            if not self._end:
-                self._write(_json_line(header))
-        except BaseException:
-            self._file.close()
-            raise
-
-    def append(self, *entries: Mapping[str, Any]) -> None:
-        """Add lines to the disk, all or none. Raises `DataError`: they cannot be written; earlier lines stay."""
-        self._write(b"".join(map(_checked_line, entries)))
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> AppendLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _write(self, lines: bytes) -> None:
-        try:
-            self._end = append_lines(self._file, lines, self._end)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise DataError(f"{self.path} cannot be written ({reason}): what was written before is kept") from error
-
-    def _read(self, header: bytes, what: str, advice: str) -> int:
-        """Read the entries; the number of bytes that hold whole lines."""
-        try:
-            self._file.seek(0)
-            lines = self._file.readall().splitlines(keepends=True)
-        except OSError as error:
-            raise unreadable(self.path, error) from error
-        if not lines or (header.startswith(lines[0]) and lines[0] != header):
-            return 0  # a header that a kill left unfinished
-        if lines[0] != header:
-            raise DataError(f"{self.path} is there, and is no {what}: {advice}")
-        end = len(header)
-        for number, line in enumerate(lines[1:], start=2):
-            is_whole = line.endswith(b"\n")
-            if not is_whole and _checked_entry(line[:-1]) is None:
-                break  # a kill left it unfinished; else its last byte alone is damaged
-            entry = _checked_entry(line) if is_whole else None
-            if entry is None:
-                raise DataError(
-                    f"{self.path}, line {number}: damaged, expected one JSON object; delete the line, or {advice}"
-                )
-            self.entries.append((number, entry))
-            end += len(line)
-        return end
-
-
-def _checked_line(entry: Mapping[str, Any]) -> bytes:
-    return _json_line({**entry, "checksum": zlib.crc32(_json_line(entry))})
-
-
-def _checked_entry(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None where the line is damaged. Earlier versions wrote no checksum."""
-    try:
-        entry = json.loads(line)
-        if not isinstance(entry, dict):
-            return None
-        checksum = entry.pop("checksum", None)
-        return entry if checksum is None or checksum == zlib.crc32(_json_line(entry)) else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def open_locked(path: Path, advice: str) -> FileIO:
@@ -484,10 +413,6 @@ def utf8_line(row: Mapping[str, Any]) -> bytes:
         return f"{json.dumps(row, ensure_ascii=False)}\n".encode()
     except UnicodeEncodeError:
         return f"{json.dumps(row)}\n".encode("ascii")
-
-
-def _json_line(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
 
 
 @contextmanager

@@ -217,14 +217,15 @@ def label(
 
     folder = options.required(docs, docs_option)
     method = get_retriever(retriever)
-    listed = [] if questions is None else list(read_listed(questions, column))
+    listed = [] if questions is None else read_listed(questions, column)
     options.check_outside(_folder(folder), output)
     documents = read_own(folder, []).documents
     if not documents:
         raise DataError(f"{folder} has no document to mark evidence in")
     vectors = TextVectors(options.cached_embedder(embedder)) if method.embeds else None
     index = method.index(chunk_corpus(documents, get_chunker("sentence:size=25")), vectors)
-    with LabelledQuestions(documents, output, listed) as kept, LabelServer(kept, index, port) as server:
+    kept = LabelledQuestions(documents, output, listed)
+    with LabelServer(kept, index, port) as server:
         running.say(f"Mark evidence at {server.address}")
         running.say(f"Every click is saved in {output}. Ctrl-C ends.")
         running.stop_at_once()

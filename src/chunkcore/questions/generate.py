@@ -19,7 +19,7 @@ from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, documents_digest
 from chunkcore.evaluation.text_search import fold
-from chunkcore.files import installed_version, utf8_line, write_parts
+from chunkcore.files import installed_version, utf8_line, write_checked
 from chunkcore.models import Embedder
 from chunkcore.models.llm import (
     LLM,
@@ -507,12 +507,11 @@ def files_beside(questions: Path) -> GenerationFiles:
 
 
 def write_generated(files: GenerationFiles, generated: Generated) -> None:
-    """Write the files, each atomically."""
+    """Write the three files, and the checksum of the questions (see `write_checked`): all or none."""
     rejected = (
         {**asdict(rejection), "sample": [rejection.sample.start, rejection.sample.end]}
         for rejection in generated.rejections
     )
-    write_parts(files.rejected, map(utf8_line, rejected))
     info = {
         "questions": len(generated.rows),
         "rejected": len(generated.rejections),
@@ -521,5 +520,10 @@ def write_generated(files: GenerationFiles, generated: Generated) -> None:
         **generated.info,
         "usage": asdict(generated.usage),
     }
-    write_parts(files.info, [json.dumps(info, indent=2).encode("ascii"), b"\n"])
-    write_parts(files.questions, map(utf8_line, generated.rows))
+    write_checked(
+        {
+            files.rejected: b"".join(map(utf8_line, rejected)),
+            files.info: json.dumps(info, indent=2).encode("ascii") + b"\n",
+            files.questions: b"".join(map(utf8_line, generated.rows)),
+        }
+    )

@@ -11,6 +11,7 @@ import secrets
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from http import HTTPStatus
@@ -26,10 +27,8 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.benchmarks.documents import CHECKSUMS
-from chunkcore.evaluation.benchmarks.layout import question_rows
 from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
-from chunkcore.files import AppendLog, csv_rows, json_lines, text_lines, utf8_line, write_parts
+from chunkcore.files import check_unchanged, csv_rows, json_lines, json_object, text_lines, utf8_line, write_checked
 from chunkcore.report.rendering import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.run import Retrieved, Retriever
@@ -51,21 +50,20 @@ class StaleError(DataError):
 
 
 class LabelledQuestions:
-    """Questions about documents, each with the evidence marked so far. Every change is on the disk before it returns.
+    """Questions about documents, each with the evidence marked so far, in one file that every change rewrites.
 
-    Questions with evidence, or said to have none, are in the file at once. Open ones are in a log beside it
-    (``questions.labels.jsonl``), so another session resumes. Rows of an existing file keep their place and other keys.
-    A file that was edited meanwhile is read again before anything is saved.
+    Questions without evidence yet are in the file, too, so another session resumes; a benchmark leaves them out. Rows
+    of an existing file keep their place and other keys. A file that was edited meanwhile is read again before anything
+    is saved.
 
-    `path` is a ``questions.jsonl``, created with the first evidence; `listed` are questions to add, unless they are
-    there. Raises `OptionError`: another name than ``*.jsonl``, or another process has the log open. Raises
-    `DataError`: the file or the log cannot be read or written.
+    `path` is a ``questions.jsonl``, created with the first question; `listed` are questions to add, unless they are
+    there. Raises `OptionError`: another name than ``*.jsonl``. Raises `DataError`: the file cannot be read or written,
+    or is not what was written.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with LabelledQuestions([Document("fox.txt", "The fox naps. It rains.")], Path(folder.name, "q.jsonl")) as kept:
-    ...     number = kept.add("Who naps?")
-    ...     kept.mark(number, [(0, 0, 13)])["evidence"]
+    >>> kept = LabelledQuestions([Document("fox.txt", "The fox naps. It rains.")], Path(folder.name, "q.jsonl"))
+    >>> kept.mark(kept.add("Who naps?"), [(0, 0, 13)])["evidence"]
     [{'document': 0, 'start': 0, 'end': 13, 'text': 'The fox naps.'}]
     >>> json.loads(Path(folder.name, "q.jsonl").read_text())["evidence"]
     [{'document': 'fox.txt', 'start': 0, 'end': 13, 'text': 'The fox naps.'}]
@@ -81,43 +79,24 @@ class LabelledQuestions:
         self._finder = EvidenceFinder(documents)
         self._lock = RLock()
         self._rows: list[dict[str, Any]] = []
-        self._bare: set[int] = set()
-        self._ids: set[str] = set()
         self._stamp: tuple[int, ...] = ()
+        check_unchanged(path)
         self._read_again()
-        self._log = AppendLog(
-            path.with_suffix(".labels.jsonl"),
-            {"chunkcore labels": 1},
-            what="log of chunkcore questions label",
-            advice="name another --output",
-        )
-        last = {str(entry.get("id")): entry.get("open") for _, entry in self._log.entries}
-        for identity, row in last.items():
-            if identity not in self._ids and isinstance(row, dict) and isinstance(row.get("question"), str):
-                self._ids.add(identity)
-                self._rows.append({**row, "id": identity})
-        for text in listed:
-            self.add(text)
+        self._add(listed)
 
     def _read_again(self) -> None:
-        """Take over the file's rows if it was edited; open questions that are not in it stay."""
+        """Take over the file's rows if it was edited."""
         stamp = _stamp(self.path)
-        if not stamp or stamp == self._stamp:
-            return
-        rows = [dict(row) for _, row in question_rows(self.path)] if self.path.stat().st_size else []
-        self._ids = {str(row["id"]) for row in rows if row.get("id") is not None}
-        unsaved = [row for row in self._rows if not _is_done(row) and str(row.get("id")) not in self._ids]
-        # Rows without evidence stay in the file until somebody marks them.
-        self._bare = {number for number, row in enumerate(rows) if not _is_done(row)}
-        self._rows = [*rows, *unsaved]
-        self._ids.update(str(row["id"]) for row in unsaved)
-        self._stamp = stamp
+        if stamp and stamp != self._stamp:
+            self._rows = [row for _, row in json_lines(self.path)] if self.path.stat().st_size else []
+            self._stamp = stamp
 
-    def __enter__(self) -> LabelledQuestions:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._log.close()
+    def _save(self, rows: list[dict[str, Any]]) -> None:
+        try:
+            write_checked({self.path: b"".join(map(utf8_line, rows))})
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
+        self._stamp, self._rows = _stamp(self.path), rows
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -125,7 +104,7 @@ class LabelledQuestions:
     @property
     def done(self) -> int:
         """How many questions have evidence or are said to have none."""
-        return sum(map(_is_done, self._rows))
+        return sum(bool(row.get("evidence") or row.get("spans") or row.get("without_evidence")) for row in self._rows)
 
     def state(self, number: int) -> dict[str, Any]:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
@@ -154,19 +133,25 @@ class LabelledQuestions:
         """The number of this question, which is added unless it is there. Raises `DataError`: it is blank or over
         10,000 characters, or cannot be saved.
         """
-        text = " ".join(question.split())
-        if not text or len(text) > _QUESTION:
-            raise DataError(f"a question has 1 to {_QUESTION:,} characters, got {len(text):,}")
+        return self._add([question])[0]
+
+    def _add(self, questions: Iterable[str]) -> list[int]:
+        texts = [" ".join(question.split()) for question in questions]
+        for text in texts:
+            if not 0 < len(text) <= _QUESTION:
+                raise DataError(f"a question has 1 to {_QUESTION:,} characters, got {len(text):,}")
         with self._lock:
             self._read_again()
-            for number, row in enumerate(self._rows):
-                if " ".join(str(row.get("question", "")).split()) == text:
-                    return number
-            row = {"id": self._free_id(), "question": text}
-            self._log.append({"id": row["id"], "open": row})
-            self._ids.add(row["id"])
-            self._rows.append(row)
-            return len(self._rows) - 1
+            rows = list(self._rows)
+            numbers = {" ".join(str(row.get("question", "")).split()): number for number, row in enumerate(rows)}
+            ids = _free_ids(rows)
+            for text in texts:
+                if text not in numbers:
+                    numbers[text] = len(rows)
+                    rows.append({"id": next(ids), "question": text})
+            if len(rows) > len(self._rows):
+                self._save(rows)
+            return [numbers[text] for text in texts]
 
     def mark(
         self,
@@ -191,40 +176,17 @@ class LabelledQuestions:
             if version is not None and (number >= len(self._rows) or version != _version(self._rows[number])):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
             row = self._row(number)
-            places = self._joined(spans)
-            if places and without_evidence:
+            evidence = self._joined(spans)
+            if evidence and without_evidence:
                 raise DataError("a question has evidence or is without evidence: expected one of them")
             changed = {key: value for key, value in row.items() if key not in ("evidence", "spans", "without_evidence")}
-            changed.setdefault("id", self._free_id())
-            if places:
-                changed["evidence"] = [
-                    {"document": self.documents[at].id, "start": span.start, "end": span.end, "text": text}
-                    for at, span, text in places
-                ]
+            changed.setdefault("id", next(_free_ids(self._rows)))
+            if evidence:
+                changed["evidence"] = evidence
             elif without_evidence:
                 changed["without_evidence"] = True
-            rows = [*self._rows[:number], changed, *self._rows[number + 1 :]]
-            # An open question is logged before it leaves the file, a done one after it is in it: no kill loses it.
-            entry = {"id": str(changed["id"]), "open": None if _is_done(changed) else changed}
-            if entry["open"]:
-                self._log.append(entry)
-            kept = [other for at, other in enumerate(rows) if at in self._bare - {number} or _is_done(other)]
-            if kept or self.path.exists():
-                try:
-                    write_parts(self.path, map(utf8_line, kept))
-                    (self.path.parent / CHECKSUMS).unlink(missing_ok=True)  # of the questions before they were edited
-                except OSError as error:
-                    raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
-                self._stamp = _stamp(self.path)
-            if not entry["open"]:
-                self._log.append(entry)
-            self._rows = rows
-            self._bare.discard(number)
-            self._ids.add(str(changed["id"]))
+            self._save([*self._rows[:number], changed, *self._rows[number + 1 :]])
             return self.state(number)
-
-    def _free_id(self) -> str:
-        return next(name for number in count(len(self._rows) + 1) if (name := f"q{number}") not in self._ids)
 
     def document(self, number: int) -> Document:
         """The document of a number. Raises `DataError` if there is none."""
@@ -237,7 +199,8 @@ class LabelledQuestions:
             raise DataError(f"there are {len(self._rows)} questions, and no number {number}")
         return self._rows[number]
 
-    def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, Span, str]]:
+    def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[dict[str, Any]]:
+        """Disjoint evidence in order, as a row has it."""
         joined: list[tuple[int, int, int]] = []
         for number, start, end in sorted(spans):
             text = without_tags(self.document(number))
@@ -250,7 +213,11 @@ class LabelledQuestions:
                 joined[-1] = (number, joined[-1][1], max(end, joined[-1][2]))
             else:
                 joined.append((number, start, end))
-        return [(number, Span(start, end), self.documents[number].text[start:end]) for number, start, end in joined]
+        documents = [(self.documents[number], start, end) for number, start, end in joined]
+        return [
+            {"document": document.id, "start": start, "end": end, "text": document.text[start:end]}
+            for document, start, end in documents
+        ]
 
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
         """The evidence by document number, and why some of it is not found."""
@@ -263,9 +230,9 @@ class LabelledQuestions:
             except (EvidenceError, TypeError) as error:
                 problem = f"evidence that is not found is replaced by what is marked: {error}"
                 continue
-            span = {"start": place.span.start, "end": place.span.end}
-            number = self._numbers[place.document_id]
-            evidence.append({"document": number, **span, "text": place.span.slice(self.documents[number].text)})
+            number, span = self._numbers[place.document_id], place.span
+            text = span.slice(self.documents[number].text)
+            evidence.append({"document": number, "start": span.start, "end": span.end, "text": text})
         return evidence, problem
 
 
@@ -281,11 +248,12 @@ def _version(row: Mapping[str, Any]) -> str:
     return blake2b(json.dumps(row, sort_keys=True).encode("ascii"), digest_size=8).hexdigest()
 
 
-def _is_done(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("evidence") or row.get("spans") or row.get("without_evidence") is True)
+def _free_ids(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    ids = {str(row.get("id")) for row in rows}
+    return (name for number in count(len(rows) + 1) if (name := f"q{number}") not in ids)
 
 
-def read_listed(path: Path, column: str = "") -> Iterator[str]:
+def read_listed(path: Path, column: str = "") -> list[str]:
     """The questions of a list: one a line; or a column of a CSV or TSV, or a key of JSON lines.
 
     Raises:
@@ -300,16 +268,11 @@ def read_listed(path: Path, column: str = "") -> Iterator[str]:
         raise OptionError(f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line")
     if is_table:
         rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
-        texts = (str(row[column]) for _, row in rows if isinstance(row.get(column), str))
-    else:
-        texts = (text for _, text in text_lines(path))
-    seen = False
-    for text in texts:
-        if text.strip():
-            seen = True
-            yield text
-    if is_table and not seen:
-        raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
+        texts = [text for _, row in rows if isinstance(text := row.get(column), str) and text.strip()]
+        if not texts:
+            raise DataError(f"{path} has no text in {column!r}: name the column of its questions with --column")
+        return texts
+    return [text for _, text in text_lines(path) if text.strip()]
 
 
 class LabelServer(ThreadingHTTPServer):
@@ -425,94 +388,83 @@ class _Requests(BaseHTTPRequestHandler):
         """Say nothing: the token would be in every line."""
 
     def do_GET(self) -> None:
-        path = self._path()
-        if path is None:
-            return
-        query = dict(parse_qsl(urlsplit(self.path).query))
-        if path == "":
-            body, allowed = self.server.page()
-            self._send(HTTPStatus.OK, body, "text/html; charset=utf-8", allowed)
-        elif path == "all":
-            self._answer(self.server.all)
-        elif path == "search":
-            self._answer(lambda: self.server.search(query.get("words", "")))
-        elif path == "text":
-            self._answer(lambda: self.server.text(_whole(query.get("document")), _whole(query.get("at"))))
-        else:
-            self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
+        self._reply(self._get)
 
     def do_POST(self) -> None:
-        path = self._path()
-        body = None if path is None else self._body()
-        if body is None:
-            return
-        questions = self.server.questions
-        if path == "add":
-            self._answer(lambda: questions.state(questions.add(_text(body.get("question")))))
-        elif path == "mark":
-            self._answer(lambda: self._mark(body))
+        self._reply(self._post)
+
+    def _reply(self, answer: Callable[[str], dict[str, Any] | None]) -> None:
+        """Send the page (None) or an answer as JSON; or one sentence, when the request or the work fails."""
+        try:
+            found = answer(self._path())
+        except _RefusedError as error:
+            self._send(error.status, {"error": str(error)})
+        except StaleError as error:
+            self._send(HTTPStatus.CONFLICT, {"error": page_text(str(error))})
+        except ChunkcoreError as error:
+            self._send(HTTPStatus.BAD_REQUEST, {"error": page_text(str(error))})
         else:
-            self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
+            self._send(HTTPStatus.OK, found)
 
-    def _body(self) -> dict[str, Any] | None:
-        """The object that was sent; None where an error was sent."""
-        stated = self.headers.get("Content-Length", "")
-        size = int(stated) if stated.isdecimal() and len(stated) < 10 else 0
-        if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
-            self._fail(HTTPStatus.FORBIDDEN, "only this page may change questions")
-        elif not 0 < size <= _BODY:
-            self._fail(HTTPStatus.BAD_REQUEST, f"a request has 1 to {_BODY:,} bytes")
-        else:
-            try:
-                body = json.loads(self.rfile.read(size))
-            except (ValueError, RecursionError):
-                body = None
-            if isinstance(body, dict):
-                return body
-            self._fail(HTTPStatus.BAD_REQUEST, "expected a JSON object")
-        return None
-
-    def _mark(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        listed = body.get("evidence")
-        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-            raise DataError("expected a list of evidence")
-        spans = [
-            (_whole(entry.get("document")), _whole(entry.get("start")), _whole(entry.get("end"))) for entry in listed
-        ]
-        without = body.get("without_evidence") is True
-        version = _text(body.get("version"))
-        return self.server.questions.mark(_whole(body.get("number")), spans, without_evidence=without, version=version)
-
-    def _path(self) -> str | None:
-        """What is asked for, under the token; None where an error was sent."""
+    def _path(self) -> str:
+        """The path under the token."""
         try:
             path = urlsplit(self.path).path
         except ValueError:  # such as http://[/
-            self._fail(HTTPStatus.BAD_REQUEST, "there is no such address")
-            return None
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "there is no such address") from None
         hosts = {f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")}
         token, _, rest = path.removeprefix("/").partition("/")
         # Another host's name means that a page elsewhere has its name lead here.
         if self.headers.get("Host") in hosts and secrets.compare_digest(token.encode(), self.server.token.encode()):
             return rest
-        self._fail(HTTPStatus.FORBIDDEN, "open the address that the command printed")
-        return None
+        raise _RefusedError(HTTPStatus.FORBIDDEN, "open the address that the command printed")
 
-    def _answer(self, make: Callable[[], dict[str, Any]]) -> None:
-        try:
-            answer = make()
-        except StaleError as error:
-            self._fail(HTTPStatus.CONFLICT, page_text(str(error)))
-        except ChunkcoreError as error:
-            self._fail(HTTPStatus.BAD_REQUEST, page_text(str(error)))
+    def _get(self, path: str) -> dict[str, Any] | None:
+        query = dict(parse_qsl(urlsplit(self.path).query))
+        if path == "":
+            return None
+        if path == "all":
+            return self.server.all()
+        if path == "search":
+            return self.server.search(query.get("words", ""))
+        if path == "text":
+            return self.server.text(_whole(query.get("document")), _whole(query.get("at")))
+        raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
+
+    def _post(self, path: str) -> dict[str, Any]:
+        body, questions = self._body(), self.server.questions
+        if path == "add":
+            return questions.state(questions.add(_text(body.get("question"))))
+        if path != "mark":
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
+        entries = body.get("evidence")
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise DataError("expected a list of evidence")
+        return questions.mark(
+            _whole(body.get("number")),
+            [
+                (_whole(entry.get("document")), _whole(entry.get("start")), _whole(entry.get("end")))
+                for entry in entries
+            ],
+            without_evidence=body.get("without_evidence") is True,
+            version=_text(body.get("version")),
+        )
+
+    def _body(self) -> dict[str, Any]:
+        if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
+            raise _RefusedError(HTTPStatus.FORBIDDEN, "only this page may change questions")
+        stated = self.headers.get("Content-Length", "")
+        size = int(stated) if stated.isdecimal() and len(stated) < 10 else 0
+        if not 0 < size <= _BODY:
+            raise DataError(f"a request has 1 to {_BODY:,} bytes")
+        return json_object(self.rfile.read(size).decode("utf-8", "replace"))
+
+    def _send(self, status: HTTPStatus, answer: dict[str, Any] | None) -> None:
+        if answer is None:
+            (body, allowed), kind = self.server.page(), "text/html; charset=utf-8"
         else:
-            self._send(HTTPStatus.OK, json.dumps(answer).encode("ascii"), "application/json")
-
-    def _fail(self, status: HTTPStatus, message: str) -> None:
-        self.close_connection = True  # what else was sent is not read
-        self._send(status, json.dumps({"error": message}).encode("ascii"), "application/json")
-
-    def _send(self, status: HTTPStatus, body: bytes, kind: str, allowed: str = "default-src 'none'") -> None:
+            body, allowed, kind = json.dumps(answer).encode("ascii"), "default-src 'none'", "application/json"
+        self.close_connection = self.close_connection or status != HTTPStatus.OK  # what else was sent is not read
         self.send_response(status)
         headers = {
             "Content-Type": kind,
@@ -528,12 +480,16 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class _RefusedError(Exception):
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 def _whole(value: Any) -> int:
-    try:
+    with suppress(ValueError):
         if isinstance(value, int | str) and not isinstance(value, bool):
             return int(value)
-    except ValueError:
-        pass
     raise DataError(f"expected a whole number, got {str(value)[:40]!r}")
 
 

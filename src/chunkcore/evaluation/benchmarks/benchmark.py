@@ -17,8 +17,8 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, check_type, echo
-from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES, CHECKSUMS
-from chunkcore.files import write_text
+from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
+from chunkcore.files import write_checked
 from chunkcore.options import check_number
 
 QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
@@ -229,11 +229,6 @@ def question_documents(benchmark: Benchmark) -> dict[str, str]:
     return {query.id: query.evidence[0].document_id for query in benchmark.queries}
 
 
-def file_checksum(file: Path) -> str:
-    """32 hexadecimal digits of a file's bytes."""
-    return blake2b(file.read_bytes(), digest_size=16).hexdigest()
-
-
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
     """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.
 
@@ -384,11 +379,9 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         documents.append(_line(row, document.text, f"document {document.id!r}"))
     queries = (*benchmark.queries, *benchmark.without_evidence)
     questions = [_line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries]
-    first, second, checksums = (Path(folder) / name for name in (*BENCHMARK_NAMES, CHECKSUMS))
-    checksums.unlink(missing_ok=True)
-    files = write_text(first, "".join(documents)), write_text(second, "".join(questions))
-    write_text(checksums, json.dumps({file.name: file_checksum(file) for file in files}) + "\n")
-    return files
+    first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
+    write_checked({first: "".join(documents).encode(), second: "".join(questions).encode()})
+    return first, second
 
 
 def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:

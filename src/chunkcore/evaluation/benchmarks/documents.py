@@ -13,7 +13,7 @@ from typing import Any
 
 from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, echo
-from chunkcore.files import NoTextError, json_lines, unreadable
+from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading import FileNotes, read_file
 
 Row = tuple[str, Mapping[str, Any]]
@@ -269,7 +269,6 @@ def as_utf8(name: str) -> str:
 
 REPORT_NAMES = ("report.md", "report.json", "scores.csv", "questions.csv", "report.html")
 BENCHMARK_NAMES = ("documents.jsonl", "questions.jsonl")
-CHECKSUMS = "checksums.json"  # of a benchmark that we wrote
 ANSWERS = "answers.jsonl"
 _INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder of data
 
@@ -278,6 +277,7 @@ _INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder 
 _FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
     (BENCHMARK_NAMES, (CHECKSUMS,)),
+    (("questions.jsonl", CHECKSUMS), ()),
 )
 # Endings of one stem: saved runs, and the files beside generated questions.
 _ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (

@@ -16,17 +16,14 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, check_type, echo
-from chunkcore.evaluation.benchmarks.benchmark import file_checksum
 from chunkcore.evaluation.benchmarks.documents import (
-    BENCHMARK_NAMES,
-    CHECKSUMS,
     Row,
     documents_of,
     listed,
     load_documents,
 )
 from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
-from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
+from chunkcore.files import check_unchanged, csv_rows, json_lines, read_json, read_text, text_lines
 from chunkcore.lazy import needed
 from chunkcore.registry import Registry
 
@@ -123,7 +120,7 @@ def read_own(
     root: Path, questions: Questions | None, leave_out: Collection[Path] = (), *, follow_links: bool = False
 ) -> Contents:
     """Our layout's documents, without `leave_out`, and the given questions or else the folder's own."""
-    check_unchanged(root)
+    check_unchanged(root / "documents.jsonl")
     questions_file = root / "questions.jsonl"
     source = questions_file if questions is None else questions
     left_out = [questions_file, *leave_out, *([Path(source)] if isinstance(source, str | Path) else [])]
@@ -131,24 +128,6 @@ def read_own(
     unread: dict[str, str] = {}
     documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
     return Contents(documents, question_rows(source), unread)
-
-
-def check_unchanged(root: Path) -> None:
-    """Compare a benchmark's files with the checksums that `write_benchmark` wrote, if it did. Raises `DataError`."""
-    place = root / CHECKSUMS
-    if not place.is_file():
-        return
-    checksums = read_json(place)
-    for name in BENCHMARK_NAMES:
-        file = root / name
-        written = (
-            checksums.get(name) if isinstance(checksums, dict) and len(checksums) == len(BENCHMARK_NAMES) else None
-        )
-        if not file.is_file() or file_checksum(file) != written:
-            raise DataError(
-                f"{file} is not what was written, by {place}: it was damaged or edited; write the benchmark again, or "
-                f"delete {CHECKSUMS} to accept it"
-            )
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
@@ -171,6 +150,7 @@ def question_rows(questions: Questions) -> Iterable[Row]:
             f"{questions} has questions without evidence: mark it with chunkcore questions label DOCS --questions "
             f"{questions}"
         )
+    check_unchanged(Path(questions))
     return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
 
 
