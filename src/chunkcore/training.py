@@ -335,7 +335,7 @@ def save_tagger(tagger: Tagger, path: Path) -> None:
     """Write weights (half precision) and settings as one safetensors file."""
     safetensors = needed("safetensors.numpy", "training", "write weights")
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tagger.tensors.items()}
-    write_parts(path, [safetensors.save(tensors, metadata_of(tagger.settings))])
+    write_parts(path, [safetensors.save(tensors, metadata_of(tagger))])
 
 
 @contextmanager

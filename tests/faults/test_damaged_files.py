@@ -3,120 +3,88 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import random
+import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from chunkcore.document import Document, Span
-from chunkcore.errors import DataError
+from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES, CHECKSUMS
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.evaluation.scoring import score
-from chunkcore.report import read_reports, write_report
-from chunkcore.run import Retrieved, Run
+from chunkcore.evaluation.run_files import read_run, write_run
+from chunkcore.files import CHECKSUMS
+from chunkcore.questions.label import LabelledQuestions
+from tests.faults.written import CACHES, DOCUMENT, UNFINISHED, WRITTEN, benchmark, copied, run
 
-TEXT = "Tea is hot. The sea is deep. Fees are low."
-BENCHMARK = Benchmark(
-    "b",
-    [Document("d", TEXT)],
-    [Query("q", "sea", (Evidence("d", Span(12, 28)),)), Query("r", "fees", (Evidence("d", Span(29, 42)),))],
-)
-POOL = [
-    Retrieved("d", (Span(start, start + 6),), 0.5, TEXT[start : start + 6], id=f"c{start}") for start in (0, 12, 29)
-]
-RUN = Run("run", {"q": POOL[:2], "r": [Retrieved("", (), 0.25, "Not there."), POOL[2]]}, POOL)
+KINDS = WRITTEN | CACHES | UNFINISHED
 
 
-def _reports(path: Path) -> list[dict[str, Any]]:
-    return [report.to_dict() for report in read_reports(path)]
+def damages(kind: str, folder: Path, most: int) -> int:
+    """Damage a kind's files in some `most` places, each by a byte and by a cut; returns how many were tried."""
+    write, read, pattern = KINDS[kind]
+    whole, damaged = folder / "whole", folder / "damaged"
+    whole.mkdir()
+    write(whole, "old")
+    expected = read(copied(whole, damaged))
+    chance = random.Random(kind)
+    tried = 0
+    files = sorted(path for path in whole.glob(pattern) if path.is_file() and path.stat().st_size)
+    for file in files:
+        content = file.read_bytes()
+        for place in sorted(chance.sample(range(len(content)), min(1 + most // len(files), len(content)))):
+            other = bytes([content[place] ^ chance.randint(1, 255)])
+            for data in (content[:place], content[:place] + other + content[place + 1 :]):
+                (copied(whole, damaged) / file.relative_to(whole)).write_bytes(data)
+                tried += 1
+                refusal, again = "", None
+                try:
+                    again = read(damaged)
+                except ChunkcoreError as error:
+                    refusal = str(error)
+                assert "\n" not in refusal
+                is_miss = kind in CACHES and again is None
+                assert refusal or is_miss or again == expected, (file.name, place)
+    return tried
 
 
-def _run(path: Path) -> dict[str, list[Retrieved]]:
-    return {query: list(hits) for query, hits in read_run(path, BENCHMARK).results.items()}
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        print(f"{kind}: {damages(kind, tmp_path, 30)} damages")
 
 
-FILES: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
-    "run": (lambda folder: write_run(RUN, folder / "run.jsonl", BENCHMARK), _run),
-    "pool": (
-        lambda folder: write_pool(POOL, folder / "pool.jsonl", BENCHMARK),
-        lambda path: read_pool(path, BENCHMARK),
-    ),
-    "report": (lambda folder: write_report([score(RUN, BENCHMARK, ["Recall@2"])], folder).json, _reports),
-}
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_at_any_byte_gives_the_same_or_is_refused(tmp_path: Path, kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        print(f"{kind}: {damages(kind, tmp_path, 1_000)} damages")
 
 
-@pytest.mark.parametrize("kind", FILES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.data())
-def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, data: st.DataObject) -> None:
-    write, read = FILES[kind]
-    path = tmp_path / kind / "written"
-    if not path.exists():
-        path.parent.mkdir()
-        path = write(tmp_path / kind)
-        (tmp_path / kind / "written").write_bytes(path.read_bytes())
-    content = (tmp_path / kind / "written").read_bytes()
-    damaged = tmp_path / kind / ("damaged.json" if kind == "report" else "damaged.jsonl")
-    damaged.write_bytes(content)
-    whole = read(damaged)
-    place = data.draw(st.integers(0, len(content) - 1))
-    other = bytes([content[place] ^ data.draw(st.integers(1, 255))])
-    cut = data.draw(st.booleans())
-    damaged.write_bytes(content[:place] if cut else content[:place] + other + content[place + 1 :])
-    try:
-        again = read(damaged)
-    except DataError as error:
-        refusal = str(error)
-    else:
-        assert again == whole
-        return
-    assert damaged.name in refusal or "no report" in refusal
-    assert "\n" not in refusal
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.data())
-def test_a_damaged_benchmark_is_the_same_or_is_refused(tmp_path: Path, data: st.DataObject) -> None:
-    write_benchmark(BENCHMARK, tmp_path)
-    file = tmp_path / data.draw(st.sampled_from([*BENCHMARK_NAMES, CHECKSUMS]))
-    content = file.read_bytes()
-    place = data.draw(st.integers(0, len(content) - 1))
-    other = bytes([content[place] ^ data.draw(st.integers(1, 255))])
-    file.write_bytes(content[:place] if data.draw(st.booleans()) else content[:place] + other + content[place + 1 :])
-    with pytest.raises(DataError):
-        load_benchmark(tmp_path)
-    file.write_bytes(content)
-    assert load_benchmark(tmp_path, name="b").queries == BENCHMARK.queries
-
-
-def test_a_benchmark_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_path: Path) -> None:
-    _, questions = write_benchmark(BENCHMARK, tmp_path)
-    questions.write_text(questions.read_text().replace("fees", "costs"))
-    with pytest.raises(DataError, match=r"questions\.jsonl is not what was .* delete checksums\.json to accept"):
-        load_benchmark(tmp_path)
+def test_a_file_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_path: Path) -> None:
+    _, questions = write_benchmark(benchmark(), tmp_path)
+    questions.write_text(questions.read_text().replace("The old?", "The odd?"))
+    for read in (lambda: load_benchmark(tmp_path), lambda: LabelledQuestions([DOCUMENT], questions)):
+        with pytest.raises(DataError, match=r"questions\.jsonl is not what was .* delete checksums\.json to accept"):
+            read()
     (tmp_path / CHECKSUMS).unlink()
-    assert [query.text for query in load_benchmark(tmp_path).queries] == ["sea", "costs"]
+    assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]
 
 
 def test_the_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:
-    path = write_run(RUN, tmp_path / "run.jsonl", BENCHMARK)
+    path = write_run(run("old"), tmp_path / "run.jsonl", benchmark())
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-1]))
     with pytest.raises(
-        DataError, match=r"run\.jsonl, line 1: what follows is not what was written \(4 lines then, 3 now\)"
+        DataError, match=r"run\.jsonl, line 1: what follows is not what was written \(2 lines then, 1 now\)"
     ):
-        read_run(path, BENCHMARK)
+        read_run(path, benchmark())
     path.write_text("".join(lines[1:]))
-    assert len(read_run(path, BENCHMARK).results) == 2, "a run of another program has no such line"
+    assert len(read_run(path, benchmark()).results) == 1, "a run of another program has no such line"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,7 @@ import pytest
 
 from chunkcore.cli import main
 from chunkcore.columns import text_key
-from chunkcore.errors import DataError
-from chunkcore.files import AppendLog, write_text
+from chunkcore.files import write_text
 from chunkcore.models import CacheWarning, EmbeddingCache
 from chunkcore.models.llm import LLMCache
 from tests.fakes import FakeEmbedder
@@ -77,43 +75,6 @@ def test_a_cache_on_a_read_only_disk_is_read(disk: Disk) -> None:
     assert first.fetch("m", [*OLD, *MANY[:1]])[0].all()
     assert (second.fetch("m", b"key"), second.fetch("m", b"other")) == ("It is.", "It is not.")
     assert sorted(each.name for each in disk.path.iterdir()) == ["a.sqlite", "e.sqlite"]
-
-
-# ---- what is written line by line: an error, no half a line, and it goes on later
-
-
-def filled(disk: Disk, add) -> int:
-    """How many lines there was room for on a disk that fills up; the last one is refused."""
-    disk.fill(leave=1)
-    numbers = count()
-    with pytest.raises(DataError, match=rf"{disk.path}/kept\.jsonl cannot be written.*No space left on device"):
-        all(add(number) is None for number in numbers)
-    disk.free()
-    return next(numbers) - 1
-
-
-def opened(path) -> AppendLog:
-    return AppendLog(path, {"format": "toy"}, what="toy log", advice="rename it")
-
-
-def test_a_log_keeps_every_line_up_to_the_one_that_had_no_room(disk: Disk) -> None:
-    path = disk.path / "kept.jsonl"
-    with opened(path) as log:
-        added = filled(disk, lambda number: log.append({"number": number, "text": " " * 200}))
-    with opened(path) as again:
-        assert [entry["number"] for _, entry in again.entries] == list(range(added))
-
-
-@pytest.mark.parametrize("begin", [opened])
-def test_none_of_them_is_begun_by_halves(disk: Disk, begin) -> None:
-    path = disk.path / "kept.jsonl"
-    disk.fill()
-    with pytest.raises(DataError, match=r"kept\.jsonl cannot be written"), begin(path):
-        pass
-    assert not path.read_bytes()
-    disk.free()
-    with begin(path):
-        assert path.read_bytes().endswith(b"\n")
 
 
 # ---- what is written whole: the old one stays

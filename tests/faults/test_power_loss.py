@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import random
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from chunkcore.chunkers import get_chunker
-from chunkcore.document import Document
-from chunkcore.files import AppendLog, write_files, write_text
-from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
-from chunkcore.scale import ResumableOutput, Stream
+from chunkcore.errors import DataError
+from chunkcore.files import write_text
+from tests.faults.written import UNFINISHED, WRITTEN, Kind, chunk, copied
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other calls")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the files of descriptors are told by /proc")
+
+# SQLite makes the caches' system calls: `test_full_disk` fills a disk under them, `test_shared_cache` kills.
+WRITERS = WRITTEN | {
+    "text": Kind(
+        lambda folder, word: write_text(folder / "page.html", word), lambda folder: (folder / "page.html").read_text()
+    ),
+    "new folder": Kind(
+        lambda folder, word: write_text(folder / word / "new" / "page.html", "page"),
+        lambda folder: sorted(path.read_text() for path in folder.rglob("page.html"))[:1],
+    ),
+}
+State = dict[Path, set[bytes | None]]
 
 
 class Disk:
@@ -22,42 +35,47 @@ class Disk:
     of their folder followed; a later rename may survive or not.
 
     Attributes:
-        fail_at: the number of the call that fails; None for none.
+        fail_at: the number of the call that fails: to open for writing, write, sync or rename a file. None for none.
+        states: after each sync or rename, what each name may hold; None for no file.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.folder = folder
-        self.fail_at: int | None = None
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int | None = None) -> None:
+        self.fail_at = fail_at
         self.calls = 0
         self.synced: dict[int, bytes] = {}  # by inode
-        self.names: dict[Path, set[bytes | None]] = {}  # what each name may hold
-        self.states: list[dict[Path, set[bytes | None]]] = []
-        real_fsync, real_replace = os.fsync, Path.replace
+        self.names: State = {}
+        self.states: list[State] = []
+        real_fsync, real_replace, real_open = os.fsync, Path.replace, Path.open
 
         def fsync(descriptor: int) -> None:
             self._call()
             real_fsync(descriptor)
-            place = Path(f"/proc/self/fd/{descriptor}").readlink() if Path("/proc/self/fd").exists() else None
-            if place is None or not place.is_dir():
-                self.synced[os.fstat(descriptor).st_ino] = place.read_bytes() if place else b""
-            else:
+            place = Path(f"/proc/self/fd/{descriptor}").readlink()
+            if place.is_dir():
                 for name in [name for name in self.names if name.parent == place]:
                     self.names[name] = {name.read_bytes()}
+            else:
+                self.synced[os.fstat(descriptor).st_ino] = place.read_bytes()
             self._note()
 
         def replace(source: Path, target: Path) -> Path:
             self._call()
+            before = Path(target).read_bytes() if Path(target).exists() else None
             held = self.synced.get(source.stat().st_ino)
-            self.names[Path(target)] = {held, *self.names.get(Path(target), {self._before(Path(target))})}
+            self.names[Path(target)] = {held, *self.names.get(Path(target), {before})}
             result = real_replace(source, target)
             self._note()
             return result
 
+        def opened(path: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+            if mode != "xb":
+                return real_open(path, mode, *rest, **options)
+            self._call()
+            return _File(real_open(path, mode, *rest, **options), self._call)
+
         monkeypatch.setattr("os.fsync", fsync)
         monkeypatch.setattr(Path, "replace", replace)
-
-    def _before(self, path: Path) -> bytes | None:
-        return path.read_bytes() if path.exists() else None
+        monkeypatch.setattr(Path, "open", opened)
 
     def _call(self) -> None:
         self.calls += 1
@@ -68,118 +86,113 @@ class Disk:
         self.states.append({name: set(contents) for name, contents in self.names.items()})
 
 
-def report(folder: Path, text: str) -> None:
-    write_files({folder / "a.md": [text.encode()], folder / "b.json": [text.encode(), text.encode()]})
+class _File:
+    """A file whose writing may fail, after a part of it is written."""
+
+    def __init__(self, file: Any, call: Any) -> None:
+        self._file, self._call = file, call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def writelines(self, parts: Any) -> None:
+        for part in parts:
+            self._file.write(part[: len(part) // 2])
+            self._call()
+            self._file.write(part[len(part) // 2 :])
 
 
-WRITERS: dict[str, Callable[[Path, str], None]] = {
-    "text": lambda folder, text: write_text(folder / "page.html", text) and None,
-    "report": report,
-    "new folder": lambda folder, text: write_text(folder / "new" / "page.html", text) and None,
-}
+def old_and_new(kind: str, tmp_path: Path) -> tuple[Path, list[Any]]:
+    """A folder with the old, and what is read before and after the new is written."""
+    write, read, _ = WRITERS[kind]
+    folder, other = tmp_path / "folder", tmp_path / "other"
+    folder.mkdir()
+    write(folder, "old")
+    copied(folder, other)
+    values = [read(other)]
+    write(other, "new")
+    return folder, [*values, read(other)]
 
 
-@pytest.mark.parametrize("writer", sorted(WRITERS))
-def test_a_failure_at_any_call_leaves_the_old_or_the_new(tmp_path, monkeypatch, writer):
-    write = WRITERS[writer]
-    write(tmp_path, "old")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with monkeypatch.context() as patch:
-        disk = Disk(patch, tmp_path)
-        write(tmp_path, "old")
-        calls = disk.calls
-    assert calls >= 3
-    for number in range(1, calls + 1):
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_failure_at_any_call_leaves_the_old_or_the_new(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, read, _ = WRITERS[kind]
+    folder, values = old_and_new(kind, tmp_path)
+    number, failed = 0, True
+    while failed:
+        number += 1
+        copied(folder, tmp_path / "failing")
         with monkeypatch.context() as patch:
-            disk = Disk(patch, tmp_path)
-            disk.fail_at = number
-            with pytest.raises(OSError, match="No space left"):
-                write(tmp_path, "new")
-        for path, old in before.items():
-            assert path.read_bytes() in (old, old.replace(b"old", b"new"))
-        assert not list(tmp_path.rglob(".*.part"))
+            Disk(patch, fail_at=number)
+            try:
+                write(tmp_path / "failing", "new")
+                failed = False
+            except (OSError, DataError) as error:
+                failure = str(error)
+                assert "No space left" in failure
+        assert read(tmp_path / "failing") in values
+        assert not list((tmp_path / "failing").rglob("*.part"))
+    print(f"{kind}: {number - 1} failing calls")
+    assert number > 3
+    assert read(tmp_path / "failing") == values[1]
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the files of descriptors are told by /proc")
-@pytest.mark.parametrize("writer", ["text", "report"])
-def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(tmp_path, monkeypatch, writer):
-    write = WRITERS[writer]
-    write(tmp_path, "old")
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+def possible(state: State) -> Iterator[dict[Path, bytes | None]]:
+    """Some of what a disk may hold: all that is old or all that is new, and random mixtures."""
+    names = list(state)
+    mixtures = list(product(*(sorted(state[name], key=repr) for name in names))) if len(names) < 7 else []
+    chance = random.Random(0)
+    mixtures = mixtures or [[chance.choice(sorted(state[name], key=repr)) for name in names] for _ in range(12)]
+    for contents in chance.sample(mixtures, min(12, len(mixtures))):
+        yield dict(zip(names, contents, strict=True))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, read, _ = WRITERS[kind]
+    folder, values = old_and_new(kind, tmp_path)
+    copied(folder, tmp_path / "written")
     with monkeypatch.context() as patch:
-        disk = Disk(patch, tmp_path)
-        write(tmp_path, "new")
+        disk = Disk(patch)
+        write(tmp_path / "written", "new")
+    tried = 0
     for state in disk.states:
-        for name, contents in state.items():
-            assert contents <= {before[name], before[name].replace(b"old", b"new")}
-    assert disk.states[-1] == {name: {old.replace(b"old", b"new")} for name, old in before.items()}
+        for contents in possible(state):
+            after = copied(folder, tmp_path / "after")
+            for name, content in contents.items():
+                place = after / name.relative_to(tmp_path / "written")
+                if content is not None:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+            tried += 1
+            assert read(after) in values
+    assert read(after) == values[1]
+    print(f"{kind}: {tried} power losses")
 
 
-def test_a_saved_index_survives_a_failure_at_any_call(tmp_path, monkeypatch):
-    chunker = get_chunker("recursive:size=20")
-    indexes = {
-        word: get_retriever("bm25").index(chunk_corpus([Document("a", f"The {word} tea.")], chunker))
-        for word in ("old", "new")
-    }
-    indexes["old"].save(tmp_path / "index")
+def test_the_output_of_chunk_goes_on_after_a_failure_at_any_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "whole").mkdir()
     with monkeypatch.context() as patch:
-        disk = Disk(patch, tmp_path)
-        indexes["old"].save(tmp_path / "index")
-        calls = disk.calls
-    for number in range(1, calls + 1):
+        calls = Disk(patch)
+        chunk(tmp_path / "whole")
+    for number in range(1, calls.calls + 1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
         with monkeypatch.context() as patch:
-            disk = Disk(patch, tmp_path)
-            disk.fail_at = number
+            Disk(patch, fail_at=number)
             with pytest.raises(OSError, match="No space left"):
-                indexes["new"].save(tmp_path / "index")
-        (document,) = load_index(tmp_path / "index").corpus.documents
-        assert document.text in ("The old tea.", "The new tea.")
-
-
-def test_the_output_of_chunk_goes_on_after_a_failure_at_any_call(tmp_path, monkeypatch):
-    for name in "abc":
-        (tmp_path / f"{name}.txt").write_text(f"The fox {name}. " * 40)
-    monkeypatch.setattr("chunkcore.scale.stream._BATCH_PIECES", 1)
-    files = [tmp_path / f"{name}.txt" for name in "abc"]
-
-    def write(out: Path) -> None:
-        stream = Stream(files, get_chunker("recursive:size=20"))
-        writer = ResumableOutput(out, {})
-        try:
-            if writer.done:
-                stream.skip(writer.done)
-            for step in stream:
-                writer.write(step)
-            writer.finish()
-        finally:
-            writer.close()
-
-    with monkeypatch.context() as patch:
-        disk = Disk(patch, tmp_path)
-        write(tmp_path / "whole")
-    for number in range(1, disk.calls + 1):
-        with monkeypatch.context() as patch:
-            failing = Disk(patch, tmp_path)
-            failing.fail_at = number
-            with pytest.raises(OSError, match="No space left"):
-                write(tmp_path / "out")
-        write(tmp_path / "out")
-        assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-        (tmp_path / "out").unlink()
-
-
-def test_a_log_keeps_what_it_had_after_a_failure_at_any_call(tmp_path, monkeypatch):
-    path = tmp_path / "log"
-
-    def opened() -> AppendLog:
-        return AppendLog(path, {"format": "toy"}, what="toy log", advice="rename it")
-
-    with opened() as log:
-        log.append({"number": 0})
-        with monkeypatch.context() as patch:
-            Disk(patch, tmp_path).fail_at = 1
-            with pytest.raises(ValueError, match="cannot be written"):
-                log.append({"number": 1})
-        log.append({"number": 2})
-    with opened() as again:
-        assert [entry["number"] for _, entry in again.entries] == [0, 2]
+                chunk(folder)
+        assert UNFINISHED["chunks"].read(folder) == (tmp_path / "whole" / "out").read_bytes()
+    print(f"chunk: {calls.calls} failing calls")

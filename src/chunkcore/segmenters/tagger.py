@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -232,25 +232,28 @@ def load_tagger(path: Path) -> Tagger:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
-        settings = _settings(metadata)
+        fields = json.loads(metadata[_KEY])
+        settings = _settings(fields)
         tagger = Tagger(tensors, settings, name="tagger" if path == SHIPPED else f"tagger:{path}")
         tagger.find(np.zeros((2, _dimensions(tensors, settings) + EXTRA), dtype=np.float32))
+        is_whole = fields["fingerprint"] == tagger.fingerprint
     except (OSError, safetensors.SafetensorError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(
             f"{path} holds no weights of a segmenter in the format {_FORMAT}: expected a file that "
             "chunkcore segments train wrote"
         ) from error
+    if not is_whole:
+        raise DataError(f"{path} holds weights of a segmenter that are damaged: they have another fingerprint")
     return tagger
 
 
-def metadata_of(settings: TaggerSettings) -> dict[str, str]:
-    """The settings as a safetensors header."""
-    fields: dict[str, Any] = {"format": _FORMAT, **settings.__dict__, "windows": list(settings.windows)}
+def metadata_of(tagger: Tagger) -> dict[str, str]:
+    """The settings and the fingerprint, which `load_tagger` compares, as a safetensors header."""
+    fields: dict[str, Any] = {"format": _FORMAT, **asdict(tagger.settings), "fingerprint": tagger.fingerprint}
     return {_KEY: json.dumps(fields, sort_keys=True)}  # one entry: the order of several would differ from run to run
 
 
-def _settings(metadata: Mapping[str, str]) -> TaggerSettings:
-    fields = json.loads(metadata.get(_KEY, "{}"))
+def _settings(fields: Mapping[str, Any]) -> TaggerSettings:
     if fields.get("format") != _FORMAT:
         raise ValueError(f"its format is {fields.get('format')!r}, expected {_FORMAT!r}")
     return TaggerSettings(

@@ -276,8 +276,8 @@ _INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder 
 # The files of one output: it is there if all of the first are; the others are optional.
 _FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
-    (BENCHMARK_NAMES, (CHECKSUMS,)),
-    (("questions.jsonl", CHECKSUMS), ()),
+    (BENCHMARK_NAMES, ()),
+    ((CHECKSUMS,), ("questions.jsonl",)),
 )
 # Endings of one stem: saved runs, and the files beside generated questions.
 _ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (

@@ -1,0 +1,176 @@
+"""Every kind of file that the project writes and reads again: how it is written, and what is read of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+
+from chunkcore.chunkers import get_chunker
+from chunkcore.columns import text_key
+from chunkcore.document import Document, Span
+from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
+from chunkcore.evaluation.scoring import score
+from chunkcore.models import EmbeddingCache
+from chunkcore.models.llm import LLMCache, Usage
+from chunkcore.questions.generate import Generated, files_beside, write_generated
+from chunkcore.questions.label import LabelledQuestions
+from chunkcore.report import read_reports, write_report
+from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
+from chunkcore.run import Retrieved, Run
+from chunkcore.scale import ResumableOutput, Stream
+from chunkcore.segmenters.tagger import Tagger, TaggerSettings, load_tagger
+from chunkcore.training import save_tagger
+
+DOCUMENT = Document("d", "Tea is hot. The sea is deep. Fees are low.")
+PLACES = {"old": Span(0, 11), "new": Span(12, 28)}
+
+
+def benchmark(word: str = "old") -> Benchmark:
+    return Benchmark("b", [DOCUMENT], [Query("q", f"The {word}?", (Evidence("d", PLACES[word]),))])
+
+
+def pool(word: str) -> list[Retrieved]:
+    return [Retrieved("d", (PLACES[word],), 0.5, PLACES[word].slice(DOCUMENT.text), id="c")]
+
+
+def run(word: str) -> Run:
+    return Run("run", {"q": [*pool(word), Retrieved("", (), 0.25, "Not there.")]}, pool(word))
+
+
+@cache
+def report(word: str) -> Report:
+    return score(run(word), benchmark(), ["Recall@2"])
+
+
+def label(folder: Path, word: str) -> None:
+    span = PLACES[word]
+    LabelledQuestions([DOCUMENT], folder / "q.jsonl", ["Which?"]).mark(0, [(0, span.start, span.end)])
+
+
+def generate(folder: Path, word: str) -> None:
+    span = PLACES[word]
+    evidence = [{"start": span.start, "end": span.end, "text": span.slice(DOCUMENT.text)}]
+    rows = [{"id": "g1", "question": f"The {word}?", "document_id": "d", "evidence": evidence}]
+    write_generated(files_beside(folder / "q.jsonl"), Generated([DOCUMENT], rows, (), Usage()))
+
+
+def weights(folder: Path, word: str) -> None:
+    value = {"old": 0.25, "new": 0.5}[word]
+    shapes = {"weight_ih_l0": (4, 14), "weight_hh_l0": (4, 1), "bias_ih_l0": (4,), "bias_hh_l0": (4,)}
+    layers = {f"0.lstm.{name}{way}": shape for name, shape in shapes.items() for way in ("", "_reverse")}
+    shapes = layers | {"0.out.weight": (1, 2), "0.out.bias": (1,)}
+    tensors = {name: np.full(shape, value, dtype=np.float16) for name, shape in shapes.items()}
+    save_tagger(Tagger(tensors, TaggerSettings(embedder="m", windows=(1,), threshold=value, members=1)), folder / "w")
+
+
+def index(folder: Path, word: str) -> None:
+    corpus = chunk_corpus([Document("a", f"The {word} tea.")], get_chunker("recursive:size=20"))
+    get_retriever("bm25").index(corpus).save(folder / "index")
+
+
+def read_index(folder: Path) -> Any:
+    loaded = load_index(folder / "index")
+    return [document.text for document in loaded.corpus.documents], [hit.text for hit in loaded.retrieve("tea", 3)]
+
+
+def vectors(folder: Path, word: str) -> None:
+    row = {"old": [0.5, 1.0], "new": [2.0, 3.0]}[word]
+    EmbeddingCache(folder / "c.sqlite").store("m", [text_key("tea")], np.array([row], dtype=np.float32))
+
+
+def read_vectors(folder: Path) -> Any:
+    is_kept, rows = EmbeddingCache(folder / "c.sqlite").fetch("m", [text_key("tea")])
+    return rows.tolist() if is_kept.all() else None
+
+
+def chunk(folder: Path, steps: int | None = None) -> None:
+    """Three files beside the folder to one output in it, or so many steps of it."""
+    for name in "abc":
+        if not (folder.parent / f"{name}.txt").exists():
+            (folder.parent / f"{name}.txt").write_text(f"The fox {name}. " * 40)
+    with patch("chunkcore.scale.stream._BATCH_PIECES", 1):
+        _chunk(folder, steps)
+
+
+def _chunk(folder: Path, steps: int | None) -> None:
+    stream = Stream([folder.parent / f"{name}.txt" for name in "abc"], get_chunker("recursive:size=20"))
+    output = ResumableOutput(folder / "out", {})
+    try:
+        if output.done:
+            stream.skip(output.done)
+        for number, step in enumerate(stream):
+            if number == steps:
+                return
+            output.write(step)
+        output.finish()
+    finally:
+        output.close()
+
+
+def read_chunks(folder: Path) -> bytes:
+    if not (folder / "out").exists():
+        chunk(folder)
+    return (folder / "out").read_bytes()
+
+
+class Kind(NamedTuple):
+    """Attributes:
+    write: into a folder; "old" first, then "new" over it.
+    read: what the project takes from it, to be compared.
+    files: those that are read again, as a pattern; others beside them are for people.
+    """
+
+    write: Callable[[Path, str], object]
+    read: Callable[[Path], Any]
+    files: str = "*"
+
+
+CACHES = {
+    "vectors": Kind(vectors, read_vectors),
+    "answers": Kind(
+        lambda folder, word: LLMCache(folder / "c.sqlite").store("m", b"key", word),
+        lambda folder: LLMCache(folder / "c.sqlite").fetch("m", b"key"),
+    ),
+}
+WRITTEN = {
+    "run": Kind(
+        lambda folder, word: write_run(run(word), folder / "run.jsonl", benchmark()),
+        lambda folder: dict(read_run(folder / "run.jsonl", benchmark()).results),
+    ),
+    "pool": Kind(
+        lambda folder, word: write_pool(pool(word), folder / "pool.jsonl", benchmark()),
+        lambda folder: read_pool(folder / "pool.jsonl", benchmark()),
+    ),
+    "report": Kind(
+        lambda folder, word: write_report([report(word)], folder),
+        lambda folder: [report.to_dict() for report in read_reports(folder / "report.json")],
+        "report.json",
+    ),
+    "benchmark": Kind(
+        lambda folder, word: write_benchmark(benchmark(word), folder),
+        lambda folder: load_benchmark(folder, name="b").queries,
+    ),
+    "labels": Kind(label, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries),
+    "generated": Kind(
+        generate,
+        lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries,
+        "[qc]*.json*",
+    ),
+    "weights": Kind(weights, lambda folder: load_tagger.__wrapped__(folder / "w").fingerprint),
+    "index": Kind(index, read_index, "index/**/*"),
+}
+UNFINISHED = {"chunks": Kind(lambda folder, word: chunk(folder, 2), read_chunks, "out.*")}
+
+
+def copied(source: Path, target: Path) -> Path:
+    shutil.rmtree(target, ignore_errors=True)
+    return Path(shutil.copytree(source, target))
