@@ -62,6 +62,7 @@ def hit_of(document: Any) -> Hit:
         derived=meta.get(DERIVED) is True,
         document=source if isinstance(source, str) else "",
         metadata=meta,
+        id=document.id,
     )
 
 

@@ -158,7 +158,7 @@ class LocalIndex:
         self._stamp: list[int] = []
         self._lock = Lock()
         if self._folder is None:
-            self._opened = OpenedIndex(index)
+            self._opened = index if isinstance(index, OpenedIndex) else OpenedIndex(index)
         else:
             _ = self.opened
 

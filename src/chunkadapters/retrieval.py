@@ -42,6 +42,7 @@ class Hit:
         derived: whether a model wrote the text; `spans` are then the passage it was written from.
         document: the document that `spans` refer to; "" if nothing names it.
         metadata: the framework's.
+        id: the chunk's own in its store; "" if it has none.
     """
 
     text: str
@@ -51,6 +52,7 @@ class Hit:
     derived: bool = False
     document: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    id: str = ""
 
     def parts(self) -> list[tuple[Span, str]]:
         """The spans with their texts; [] if the text does not fit them or is derived."""

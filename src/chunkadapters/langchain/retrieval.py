@@ -63,6 +63,7 @@ def hit_of(document: Any) -> Hit:
         derived=metadata.get(DERIVED) is True,
         document=part,
         metadata=metadata,
+        id=document.id or "",
     )
 
 

@@ -64,6 +64,7 @@ def hit_of(node_or_hit: Any) -> Hit:
         derived=metadata.get(DERIVED) is True,
         document=document if isinstance(document, str) else "",
         metadata=metadata,
+        id=node.node_id,
     )
 
 
