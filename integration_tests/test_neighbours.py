@@ -56,7 +56,7 @@ def test_a_passage_grows_over_a_hits_neighbours_and_states_its_place(framework):
 @given(
     numbers=st.lists(st.integers(0, len(ROWS) - 1), min_size=1, max_size=8, unique=True),
     budget=st.integers(10, 400),
-    scope=st.sampled_from(["hits", "text", "all"]),
+    scope=st.sampled_from(["safe", "hits", "text", "all"]),
     reach=st.integers(0, 500),
 )
 def test_nothing_but_what_the_store_gave_within_the_budget(numbers, budget, scope, reach):

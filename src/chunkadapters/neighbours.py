@@ -46,7 +46,8 @@ class StoreIndex(OpenedIndex):
             a chunk must not get it from this function: the retriever's filters belong into it, too.
 
     Chunks at most 10 characters apart are one text, with white space between them. With ``words="hits"`` passages are
-    of the texts that hold a hit, with ``"all"`` of all that came back. A hit without a place stays as it is.
+    of the texts that hold a hit, with ``"all"`` of all that came back; the default is
+    ``"hits"``, since the function decides what may be seen. A hit without a place stays as it is.
 
     Cost: one call of the store, and some 20 to 40 milliseconds for 50 hits with their neighbours.
 
@@ -76,7 +77,9 @@ class StoreIndex(OpenedIndex):
     def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
         raise OptionError("StoreIndex answers behind a retriever: it has no texts of its own to search")
 
-    def behind(self, question: str, hits: Sequence[Hit], options: PassageOptions) -> list[Passage]:
+    def behind(
+        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = ()
+    ) -> list[Passage]:
         placed = [hit for hit in hits if hit.parts()]
         pieces = [(hit.document, span.start, text) for hit in placed for span, text in hit.parts()]
         pieces += map(_place, self._neighbours(placed) if placed else ())
@@ -87,6 +90,7 @@ class StoreIndex(OpenedIndex):
         documents = [Document(region.id, region.text) for region in regions.values()]
         opened = OpenedIndex(get_retriever("passages:lexical").index(chunk_corpus(documents, UNITS)))
         opened._warned = self._warned
+        options = options.model_copy(update={"words": "hits"}) if options.words == "safe" else options
         found = opened.behind(question, [_into_region(hit, by_document) for hit in hits], options)
         return [_out_of_region(passage, regions) for passage in found]
 
