@@ -90,7 +90,7 @@ def fill() -> None:
             )
             for corpus in ("state_of_the_union", "wikitexts", "chatlogs"):
                 chunker = get_chunker(spec)
-                type(chunker).from_dict({**chunker.to_dict(), "embedder": cached}).spans(text_of({"corpus": corpus}))
+                get_chunker({**chunker.to_dict(), "embedder": cached}).spans(text_of({"corpus": corpus}))
             print()
 
 

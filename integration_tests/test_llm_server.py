@@ -126,7 +126,7 @@ def test_another_process_finds_the_answers_that_this_one_kept(url, document, tmp
     program = (
         "import json, sys; from chunkcore import *\n"
         "data = json.load(sys.stdin)\n"
-        "chunkers = [Chunker.from_dict(each) for each in data['chunkers']]\n"
+        "chunkers = [get_chunker(each) for each in data['chunkers']]\n"
         "chunks = [chunker.chunk(Document('manual', data['text'])) for chunker in chunkers]\n"
         "found = [[[c.start, c.end, c.text, c.context] for c in each] for each in chunks]\n"
         "print(json.dumps([found, [get_llm(chunker.llm).usage.calls for chunker in chunkers]]))"

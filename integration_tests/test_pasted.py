@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chunkcore import Document, load_dataset, run_retriever, score
-from chunkcore.chunkers import get_chunker, get_chunkers
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.datasets import dataset_path
@@ -156,18 +156,15 @@ def test_a_pasted_block_scores_what_the_report_says(
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_pasted_into_a_shell_and_a_file_it_gives_the_same_chunks(
+def test_pasted_into_a_shell_it_gives_the_same_chunks(
     spec: str, document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pasted = snippets(spec)
     expected = [[[span.start, span.end] for span in each.spans] for each in get_chunker(spec).chunk(document)]
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "one.md").write_bytes(document.text.encode())
-    (tmp_path / "config.yaml").write_text(pasted["YAML, for compare --config"])
     program, *arguments = shlex.split(pasted["Command line"])
     assert program == "chunkcore"
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 0
     assert [json.loads(line)["spans"] for line in capfd.readouterr().out.splitlines()] == expected
-    (chunker,) = get_chunkers(tmp_path / "config.yaml")
-    assert [[[span.start, span.end] for span in each.spans] for each in chunker.chunk(document)] == expected

@@ -18,7 +18,7 @@ DOCUMENTS = [Document("a", "one two three four five. " * 4), Document("b", ""), 
 
 def test_chunks_that_would_be_cut_off_are_told_with_the_tokens_lost() -> None:
     chunker = FixedToken(size=10, counter="words")
-    chunks = list(chunker.chunk_each(DOCUMENTS))
+    chunks = list(chunker.chunks_per_document(DOCUMENTS))
     message = r"2 of 3 chunks are longer than the 12 tokens that fake reads: 4 of"
     with pytest.warns(TruncationWarning, match=message) as warned:
         # 10 words, two full stops and the two tokens around them are 14.
@@ -28,7 +28,7 @@ def test_chunks_that_would_be_cut_off_are_told_with_the_tokens_lost() -> None:
 
 @pytest.mark.parametrize("model", [None, FakeEmbedder(max_tokens=None), FakeEmbedder(max_tokens=14)])
 def test_nothing_is_said_where_nothing_is_lost(model: FakeEmbedder | None) -> None:
-    chunks = list(FixedToken(size=10, counter="words").chunk_each(DOCUMENTS))
+    chunks = list(FixedToken(size=10, counter="words").chunks_per_document(DOCUMENTS))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(warn_on_truncation(chunks, model)) == chunks

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.fixed import FixedSentences
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import (
@@ -415,7 +415,7 @@ def test_options_out_of_range_are_told(strategy, options, message):
 @pytest.mark.parametrize("strategy", [Breakpoint, Kamradt, KamradtModified])
 def test_a_configuration_round_trips_without_loading_a_model(strategy):
     first = strategy(embedder="no/such-model", buffer=2)
-    assert Chunker.from_dict(first.to_dict()) == first
+    assert get_chunker(first.to_dict()) == first
 
 
 @pytest.mark.parametrize("text", ["# \u2028", "\u2028"])

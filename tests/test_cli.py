@@ -382,7 +382,7 @@ def test_an_interruption_is_answered_with_130_and_leaves_nothing(docs, tmp_path,
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Chunker, "chunk_each", stop)
+    monkeypatch.setattr(Chunker, "chunks_per_document", stop)
     assert main(["chunk", str(docs), "-o", str(tmp_path / "out.jsonl")]) == 130
     assert capfd.readouterr().err == "chunkcore: stopped before the end; nothing half-written was left behind\n"
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import chunkcore.models
-from chunkcore import Chunker, OptionError, get_chunker, strategies
+from chunkcore import OptionError, get_chunker, strategies
 from chunkcore.cli import main
 from chunkcore.retrieval import retrievers
 from tests.fakes import FakeEmbedder
@@ -51,7 +51,7 @@ def test_it_is_built_by_name_from_every_form(installed: Installed) -> None:
     installed.offer()
     chunker = get_chunker("paragraph", size=3, counter="words")
     assert chunker.split_text("One.\n\n\nTwo is four words.") == ["One.", "Two is four", "words."]
-    assert get_chunker("paragraph:size=3,counter=words") == chunker == Chunker.from_dict(chunker.to_dict())
+    assert get_chunker("paragraph:size=3,counter=words") == chunker == get_chunker(chunker.to_dict())
     with pytest.raises(OptionError, match="size is at least 1, got 0"):
         get_chunker("paragraph:size=0")
 

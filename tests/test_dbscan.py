@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import clusters
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.clusters import Dbscan
 from chunkcore.document import Document
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
@@ -145,4 +145,4 @@ def test_options_out_of_range_are_told(options, message):
 
 def test_a_configuration_round_trips_without_loading_a_model():
     first = Dbscan(embedder="no/such-model", eps=0.2)
-    assert Chunker.from_dict(first.to_dict()) == first
+    assert get_chunker(first.to_dict()) == first

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.semantic import DualSemantic, band_statistics
 from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
@@ -216,7 +216,7 @@ def test_options_out_of_range_are_told(options, message):
 
 def test_a_configuration_round_trips_without_loading_a_model():
     first = DualSemantic(embedder="no/such-model", k=-1)
-    assert Chunker.from_dict(first.to_dict()) == first
+    assert get_chunker(first.to_dict()) == first
 
 
 def test_sentences_of_the_regular_expression_are_the_blocks():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from chunkcore.chunkers import get_chunker
-from chunkcore.chunkers.configuration import sized_options
+from chunkcore.chunkers.base import sized_options
 from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark

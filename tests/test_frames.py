@@ -75,7 +75,7 @@ def test_lists_of_chunks_and_passages_are_lists_and_tables():
     benchmark = load_dataset("lochmere")
     chunker = get_chunker("markdown:size=200")
     chunks = chunker.chunk(benchmark.documents[0])
-    assert chunks == list(chunks) == next(iter(chunker.chunk_each(benchmark.documents)))
+    assert chunks == list(chunks) == list(next(iter(chunker.chunks_per_document(benchmark.documents))))
     assert chunks.tidy()["headings"] == [each.metadata["headings"] for each in chunks]
     assert Chunks().tidy()["text"] == []
     index = get_retriever("passages:lexical").index(chunk_corpus(benchmark.documents, get_chunker("sentence:size=25")))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
 from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
@@ -296,5 +296,5 @@ def test_options_out_of_range_are_told(options, message):
 
 def test_a_configuration_round_trips_without_loading_a_model():
     first = Hierarchical(embedder="no/such-model", segmenter="texttiling:3:1.5")
-    assert Chunker.from_dict(first.to_dict()) == first
+    assert get_chunker(first.to_dict()) == first
     assert hierarchical(segmenter="texttiling:3").fingerprint != hierarchical(segmenter="texttiling:4").fingerprint

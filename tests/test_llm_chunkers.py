@@ -483,7 +483,7 @@ def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
     assert chunker.inner == Recursive(size=50, separators=("\n",))
     assert get_chunker(chunker.spec) == chunker
     assert get_chunker(chunker.label) == chunker
-    assert Chunker.from_dict(json.loads(json.dumps(chunker.to_dict()))) == chunker
+    assert get_chunker(json.loads(json.dumps(chunker.to_dict()))) == chunker
     assert Contextual(llm=SPEC).label == f"contextual:llm={SPEC}"
     assert Contextual(llm=SPEC, chunker=Recursive(size=50)).label == f"contextual:llm={SPEC},chunker=recursive:size=50"
     assert chunker.fingerprint != replace(chunker, chunker=Recursive(size=51)).fingerprint
@@ -713,7 +713,7 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
 )
 def test_options_out_of_range_are_told(options, message):
     with pytest.raises(OptionError, match=message):
-        Chunker.from_dict({"llm": SPEC, **options})
+        get_chunker({"llm": SPEC, **options})
 
 
 # --- over the wire --------------------------------------------------------------------------------------------

@@ -391,7 +391,7 @@ def test_semantic_overlap_is_configured_by_a_string() -> None:
     assert isinstance(chunker, Sentence)
     assert chunker.overlap == SemanticOverlap(threshold=0.45, embedder="openvino:some/model")
     assert get_chunker(chunker.spec) == chunker
-    assert Chunker.from_dict(chunker.to_dict()) == chunker
+    assert get_chunker(chunker.to_dict()) == chunker
     assert Recursive(overlap="semantic").label == "recursive:size=200,overlap=semantic"
 
 

@@ -70,7 +70,7 @@ def test_a_row_whose_marks_are_no_marks_keeps_them_as_metadata(tmp_path):
 @pytest.mark.parametrize("spec", ["recursive:size=6,counter=words", "sentence:size=4,counter=words", "auto:size=6"])
 def test_chunks_say_their_pages(spec):
     other = Document("other", "No pages here.")
-    for chunks in get_chunker(spec).chunk_each([PAGED, other]):
+    for chunks in get_chunker(spec).chunks_per_document([PAGED, other]):
         for chunk in chunks:
             expected = PAGED.pages_of(chunk.spans) if chunk.document_id == "tea.pdf" else ()
             assert chunk.metadata.get("pages", []) == list(expected)

@@ -14,7 +14,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from chunkcore.chunkers import get_chunker, get_chunkers
+from chunkcore.chunkers import get_chunker
 from chunkcore.cli import app
 from chunkcore.escaping import markdown_cell, terminal_text
 from chunkcore.evaluation.comparison import compare
@@ -66,7 +66,7 @@ def test_a_clear_winner_is_to_be_used_and_what_is_surely_worse_to_be_avoided() -
     assert re.match(r"sentence:size=100: it finds [\d.]+ % of the evidence in k = 5 \(95 % interval", told["Use"])
     assert re.fullmatch(r"recursive:size=100 \([\d.]+ points lower\): more than chance explains.", told["Avoid"])
     assert not {"As good", "Why this one", "To settle it"} & set(told)
-    assert list(advice.pasted) == ["LangChain", "LlamaIndex", "Haystack", "YAML, for compare --config", "Command line"]
+    assert list(advice.pasted) == ["LangChain", "LlamaIndex", "Haystack", "Command line"]
     assert advice.command == ""
 
 
@@ -168,9 +168,6 @@ def test_terminal_markdown_and_page_begin_with_the_same_lines(names) -> None:
         assert text in markdown
 
 
-def test_pasted_lines_build_the_strategy_that_is_advised(tmp_path: Path) -> None:
+def test_pasted_lines_build_the_strategy_that_is_advised() -> None:
     advice = Advice.of(study(questions=40))
-    path = tmp_path / "strategy.yaml"
-    path.write_text(advice.pasted["YAML, for compare --config"])
-    assert get_chunkers(path) == [get_chunker(advice.use)]
     assert get_chunker(shlex.split(advice.pasted["Command line"])[-1]) == get_chunker(advice.use)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import clusters
-from chunkcore.chunkers.base import Chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs
 from chunkcore.chunkers.fixed import FixedSentences
 from chunkcore.chunkers.similarity import unit_rows
@@ -251,4 +251,4 @@ def test_options_out_of_range_are_told(options, message):
 
 def test_a_configuration_round_trips_without_loading_a_model():
     first = SingleLinkage(embedder="no/such-model", chunks=4)
-    assert Chunker.from_dict(first.to_dict()) == first
+    assert get_chunker(first.to_dict()) == first

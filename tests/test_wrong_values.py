@@ -9,7 +9,7 @@ import pytest
 
 from chunkcore import Chunk, Document, Mark, Span, chunk_corpus, get_chunker, get_counter, load_dataset
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.chunkers import Recursive, get_chunkers, strategies
+from chunkcore.chunkers import Recursive, strategies
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.segmenters import get_segmenter
 from chunkcore.tokens import TiktokenCounter
@@ -44,9 +44,7 @@ FACES: dict[str, Callable[[Any], object]] = {
     "spans": CHUNKER.spans,
     "chunk_many": lambda value: list(CHUNKER.chunk_many(value)),
     "chunk_many(workers)": lambda value: list(CHUNKER.chunk_many([DOCUMENT], workers=value)),
-    "from_dict": Recursive.from_dict,
     "get_chunker": get_chunker,
-    "get_chunkers": get_chunkers,
     "get_counter": get_counter,
     "get_segmenter": get_segmenter,
     "TiktokenCounter": lambda value: TiktokenCounter(value).count("x"),

@@ -46,7 +46,7 @@ def contestants(texts: dict[str, str]) -> Contestants:
     chain = [LangChainDocument(id=name, page_content=text, metadata={"source": name}) for name, text in texts.items()]
     llama = [LlamaIndexDocument(id_=name, text=text, metadata={"file_name": name}) for name, text in texts.items()]
     hay = [HaystackDocument(id=name, content=text, meta={"file_path": name}) for name, text in texts.items()]
-    by_document = list(chunker.chunk_each(core))
+    by_document = list(chunker.chunks_per_document(core))
     chunks = [(chunk, chunk.id) for each in by_document for chunk in each]
     encode = tiktoken.get_encoding("cl100k_base").encode
     parse: dict[str, Callable[[], int]] = {

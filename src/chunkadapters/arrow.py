@@ -442,7 +442,7 @@ def _cut_each(chunker: Chunker, rows: Iterable[ReadRow]) -> Iterator[tuple[ReadR
 def _cut(chunker: Chunker, documents: list[Document]) -> Iterator[list[Chunk] | Exception]:
     if len(documents) > 1:
         with suppress(Exception):  # found again, below
-            yield from list(chunker.chunk_each(documents))
+            yield from list(map(list, chunker.chunks_per_document(documents)))
             return
     for document in documents:
         try:

@@ -235,7 +235,7 @@ def build(
             )
         options[option] = as_model(value) if as_model else value
     if fit_to is not None:
-        from chunkcore.chunkers.configuration import sized_options
+        from chunkcore.chunkers.base import sized_options
 
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":

@@ -27,7 +27,7 @@ from tests.fuzzing.running import property_of
 from tests.fuzzing.targets import ROOMS, Target, load_targets
 
 # What is instrumented: ours, and the parsers in Python that it hands texts to.
-_FOLLOWED = ["chunkcore", "chunkadapters", "markdown_it", "justhtml", "yaml", "zipfile"]
+_FOLLOWED = ["chunkcore", "chunkadapters", "markdown_it", "justhtml", "zipfile"]
 _LONGEST = 600  # bytes of an input: some 100 choices
 _BEGINNINGS = 50  # random inputs that mutation begins with
 _COVERED = re.compile(rb"cov: (\d+)")

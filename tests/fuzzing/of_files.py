@@ -14,7 +14,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import get_chunkers
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
@@ -67,16 +66,6 @@ def any_text_in_any_table_ends_in_a_sentence(place: tuple[str, str], seed: int, 
     test_bad_files.test_any_value_anywhere_in_a_table_ends_in_a_sentence.hypothesis.inner_test(
         place, Random(seed), other
     )
-
-
-@target(share=1, guided=True, content=contents(), name=st.sampled_from(["strategies", "space"]))
-def any_bytes_are_a_configuration_or_an_error(content: bytes, name: str) -> None:
-    """YAML of strategies, and of what is searched."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{name}.yaml"
-        file.write_bytes(content)
-        with suppress(ChunkcoreError):
-            get_chunkers(file)
 
 
 @target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))

@@ -12,7 +12,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.chunkers.cluster_semantic import ClusterSemantic as ClusterSemantic
     from chunkcore.chunkers.clusters import Dbscan as Dbscan
     from chunkcore.chunkers.clusters import SingleLinkage as SingleLinkage
-    from chunkcore.chunkers.configuration import get_chunkers as get_chunkers
     from chunkcore.chunkers.fixed import FixedSentences as FixedSentences
     from chunkcore.chunkers.fixed import FixedToken as FixedToken
     from chunkcore.chunkers.hierarchical import Hierarchical as Hierarchical

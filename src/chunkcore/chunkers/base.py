@@ -18,7 +18,8 @@ import numpy as np
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, check_type, echo
-from chunkcore.models.loading import get_counter
+from chunkcore.models.base import Embedder
+from chunkcore.models.loading import get_counter, tokenizing
 from chunkcore.options import check_number, check_option_names, check_options
 from chunkcore.packing import grapheme_parts
 from chunkcore.registry import Registry
@@ -143,18 +144,13 @@ class Chunker:
         return Chunks(self._build([document], self._tokenize([document]))[0])
 
     def chunk_many(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunk]:
-        """The chunks of many documents, lazily and in order; see `chunk_each`."""
+        """The chunks of many documents, lazily and in order; see `chunks_per_document`."""
         for chunks in self.chunks_per_document(documents, workers=workers):
             yield from chunks
 
-    def chunk_each(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Chunks]:
-        """The list of chunks of each document, lazily and in order; see `chunks_per_document`."""
-        for chunks in self.chunks_per_document(documents, workers=workers):
-            yield Chunks(chunks)
-
     def chunks_per_document(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
-        """The chunks of each document, lazily and in order: as `Slices`, or as a list if some have several spans or
-        metadata.
+        """The chunks of each document, lazily and in order: as `ContiguousChunks`, or as a list if some have several
+        spans or metadata.
 
         With several workers, threads tokenize ahead for a `tokens_only` strategy, which splits small documents
         together. Other strategies chunk one document in each thread. Memory holds a few documents, or a few hundred
@@ -261,16 +257,8 @@ class Chunker:
         return tuple(field.name for field in fields(cls))
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and options as JSON values; the inverse of `from_dict`. Raises `OptionError` for an option that has no
-        name.
-        """
+        """Name and options as JSON values, for `get_chunker`. Raises `OptionError` for an option without a name."""
         return {"strategy": self.name, **plain_options(self)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Chunker:
-        """The chunker that `to_dict` described."""
-        check_type("a strategy's settings", data, Mapping, "a mapping as from to_dict")
-        return get_chunker({"strategy": cls.name or None, **data})
 
     @property
     def spec(self) -> str:
@@ -344,6 +332,38 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> C
     if twice:
         raise OptionError(f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one")
     return strategies.build(name, settings | options)  # type: ignore[no-any-return]
+
+
+# The chunking survey, "Embedding Model Token Limits": 50 to 75 % of the limit.
+_SHARE = 0.6
+# Units in a token; the chunking survey, "Token Counting", has four characters.
+_PER_TOKEN = {"characters": 4.0, "words": 0.75}
+
+
+def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:
+    """Options with a default size that suits the model: 60 % of its token limit.
+
+    The size is in the model's own tokens with ``counter="embedder"``, unless a counter is given or the model has no
+    tokenizer. Other counters count a token as one of the model's, as four characters, or as 3/4 of a word. Nothing is
+    added for a model without a limit or a strategy without a size.
+
+    >>> from types import SimpleNamespace
+    >>> sized_options("recursive", {"counter": "characters"}, SimpleNamespace(max_tokens=256))
+    {'counter': 'characters', 'size': 614}
+    """
+    sized = dict(options)
+    cls = strategies.find(name)
+    defaults = {field.name: field.default for field in fields(cls)} if cls else {}
+    if type(defaults.get("size")) is not int or "size" in sized or embedder.max_tokens is None:
+        return sized
+    counter = getattr(sized.get("counter"), "name", sized.get("counter"))
+    size = int(_SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
+    # For short models: a chunk is at least one piece.
+    piece = {**defaults, **sized}.get("piece_size")
+    sized["size"] = max(1, size, piece if isinstance(piece, int) else 1)
+    if counter is None and tokenizing(embedder) is not None:
+        sized["counter"] = "embedder"
+    return sized
 
 
 def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:

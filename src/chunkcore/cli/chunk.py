@@ -14,7 +14,6 @@ from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from chunkcore.chunkers import Chunker
     from chunkcore.scale import Stream, Tally
 
 
@@ -26,7 +25,6 @@ def chunk(
         str | None,
         options.strategy(help="Default: recursive:size=200."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file with one strategy.")] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False)
     ] = Path("-"),
@@ -51,18 +49,19 @@ def chunk(
 
       cat manual.md | chunkcore chunk -
     """
+    from chunkcore.chunkers import get_chunker
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.scale import Stream, StreamOptions, stream_documents
 
     _keep_inputs(files, output)
     prices = costs.prices()
-    chunker = _chunker(strategy, config)
+    chunker = get_chunker(strategy or "recursive:size=200")
     part_bytes = round(part_size * 1_000_000)
     streaming = StreamOptions(
         processes=processes, workers=workers, part_size=part_bytes, errors=errors, follow_links=follow_links
     )
     if costs.dry_run:
-        spec = strategy or str(config or chunker.name)
+        spec = strategy or chunker.name
         running.say(*running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices))
         return 0
     if processes > 1 and isinstance(chunker, LLMChunker):
@@ -171,16 +170,3 @@ def _place(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return state.st_dev, state.st_ino
-
-
-def _chunker(strategy: str | None, config: Path | None) -> Chunker:
-    from chunkcore.chunkers import get_chunker, get_chunkers
-
-    if config is None:
-        return get_chunker("recursive:size=200" if strategy is None else strategy)
-    if strategy is not None:
-        raise OptionError(f"--strategy {strategy} and --config {config} were both given: give one")
-    chunkers = get_chunkers(config)
-    if len(chunkers) > 1:
-        raise OptionError(f"{config} names {len(chunkers)} strategies, and one is wanted: give it with --strategy")
-    return chunkers[0]

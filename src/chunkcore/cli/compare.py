@@ -23,7 +23,6 @@ def compare(
     statistics: options.Statistics,
     costs: options.Models,
     strategy: options.Strategies = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file of more strategies.")] = None,
     retriever: Annotated[
         list[str] | None,
         options.retriever(help="dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages."),
@@ -58,7 +57,6 @@ def compare(
 
       chunkcore compare docs/ --questions questions.jsonl --require "HitRate@5>=0.70" --baseline earlier/report.json
     """
-    from chunkcore.chunkers.configuration import read_specs
     from chunkcore.evaluation.costs import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
     from chunkcore.models.loading import DEFAULT_MODEL
@@ -67,7 +65,7 @@ def compare(
 
     prices = costs.prices()
     settings = options.study_settings(statistics, scores, prices=ModelPrices(embedding=embed_price, llm=prices))
-    chunkers = (strategy or []) + (read_specs(config) if config is not None else []) or DEFAULT_CHUNKERS
+    chunkers = strategy or DEFAULT_CHUNKERS
     options.check_output(output)
     if save_runs_to is not None:
         options.check_folder(save_runs_to)

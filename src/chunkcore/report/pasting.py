@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-import yaml  # type: ignore[import-untyped,unused-ignore]
-
 from chunkcore.chunkers.base import strategies
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.specs import format_spec, split_spec
@@ -94,7 +92,7 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     splitter = ChunkcoreTextSplitter("sentence:size=100")
     """
     spec = portable_spec(spec, embedder)
-    name, options = split_spec(spec)
+    _, options = split_spec(spec)
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
     inner = retriever.removesuffix(f" · {BEHIND}")
@@ -110,11 +108,7 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     if retriever and inner == retriever:
         blocks["Python"] = (False, f"{system}\n{_PLAIN}")
     ordered = {title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])}
-    written: str = yaml.safe_dump([{"strategy": name, **options}], sort_keys=False, width=1_000)
-    return ordered | {
-        "YAML, for compare --config": written.rstrip("\n"),
-        "Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}",
-    }
+    return ordered | {"Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}"}
 
 
 def _system(spec: str, retriever: str, embedder: str) -> str:

@@ -19,7 +19,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chunkcore.chunkers import Chunker
+from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.concurrency import ordered
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
@@ -95,7 +95,7 @@ class Cutter:
         documents = [part.document for part in several]
         if self.chunker.tokens_only and len(documents) > 1:
             try:
-                return list(self.chunker.chunk_each(documents, workers=self.workers))
+                return list(map(list, self.chunker.chunks_per_document(documents, workers=self.workers)))
             except _OF_A_DOCUMENT:
                 pass
         return [self._alone(document) for document in documents]
@@ -306,7 +306,7 @@ def _end_with_the_parent() -> None:
 
 @lru_cache(maxsize=1)
 def _cutter(chunker: str, part_size: int, workers: int) -> Cutter:
-    return Cutter(Chunker.from_dict(json.loads(chunker)), part_size, workers)
+    return Cutter(get_chunker(json.loads(chunker)), part_size, workers)
 
 
 def _cut(pieces: Sequence[Piece]) -> list[Cut]:
