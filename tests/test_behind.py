@@ -141,6 +141,24 @@ def test_words_of_the_hits_text_alone_show_no_secret_between_two_hits() -> None:
     assert "90000" in index.behind("What is the salary of Ann?", hits)[0].text  # "hits": the document's
 
 
+@pytest.mark.parametrize("words", ["hits", "text"])
+@pytest.mark.parametrize("units", ["sentence:size=50", "markdown:size=40"])
+def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, words) -> None:
+    head = "| drug | dose | patients | outcome |"
+    rows = [f"| drug{row} | {row * 7 % 90} | {row * 3 % 50} | {row * 11 % 40} |" for row in range(60)]
+    text = "\n".join(["# Trial\n\nSome words on the trial.\n", head, "|---|---|---|---|", *rows, "\nThe end of it."])
+    index = get_retriever("passages:lexical").index(chunk_corpus([Document("t", text)], units))
+    spans = [Span(0, 200), Span(text.index("| drug30"), text.index("| drug36"))]
+    hits = [Retrieved("t", (span,), 1.0, span.slice(text)) for span in spans]
+    for question in ("the outcome of drug17", "drug dose patients outcome"):
+        for budget in range(5, 140, 4):
+            found = index.behind(question, hits, words=words, max_tokens=budget)
+            shown = " ".join(passage.text for passage in found)
+            assert shown.count(head) <= 1
+            assert shown.count(head) <= sum(row in shown for row in rows)
+            assert all(span.slice(text) in passage.text for passage in found for span in passage.spans)
+
+
 def test_words_of_the_hits_text_alone_show_a_tables_header_where_a_hit_has_it() -> None:
     rows = "".join(f"| drug{number} | {number * 7} mg |\n" for number in range(8))
     document = Document("table.md", f"| drug | dose |\n|---|---|\n{rows}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -18,6 +19,9 @@ from chunkcore.tokens import TokenCounter, get_counter
 MAX_TOKENS = 1000
 PRICE = 0.1  # of a passage, of what the best unit is above the threshold
 _HALVINGS = 24  # of the range of thresholds
+# The header of a Markdown table, the rule below it, and the first row.
+_HEADER = re.compile(r"^[^\n]*\|[^\n]*\n(?=[^\n]*-)(?=[^\n]*\|)[-:| \t]+\n[^\n]*", re.MULTILINE)
+_LONGEST_HEADER = 5000  # characters
 _BLANK = 5  # characters between two units that are taken as white space where the text is not given
 
 
@@ -86,6 +90,49 @@ def with_table_headers(
                 held.append((part.document_id, header))
         whole.append(passage)
     return whole
+
+
+def without_bare_headers(passages: Iterable[Retrieved], documents: Mapping[str, Document]) -> list[Retrieved]:
+    """The passages; one that ends in the header of a Markdown table ends before it, if no passage has a row of it."""
+    listed = list(passages)
+    whole = []
+    for passage in listed:
+        text = documents[passage.document_id].text if passage.document_id in documents else ""
+        end = passage.spans[-1].end
+        start = _bare_header(text, passage.spans[-1].start, end)
+        if start is None or any(
+            other.document_id == passage.document_id
+            and other.spans[0].start >= end
+            and "\n\n" not in text[start : other.spans[0].start]
+            for other in listed
+        ):
+            whole.append(passage)
+        elif (cut := _before(passage, start, text)) is not None:
+            parts = (_before(part, start, text) for part in passage.parts)
+            whole.append(replace(cut, parts=tuple(part for part in parts if part is not None)))
+    return whole
+
+
+def _bare_header(text: str, start: int, end: int) -> int | None:
+    """Where the header of a table begins in which a span ends, before its first row is whole; None if in no header."""
+    last = line = start + len(text[start:end].rstrip()) - 1
+    for _ in range(3):  # header, rule and row
+        line = text.rfind("\n", 0, max(line, 0))
+    for header in _HEADER.finditer(text, max(line + 1, last - _LONGEST_HEADER), last + _LONGEST_HEADER):
+        if header.start() <= last < header.start() + len(header.group().rstrip()) - 1:
+            return header.start()
+    return None
+
+
+def _before(piece: Retrieved, end: int, text: str) -> Retrieved | None:
+    """What of a piece stands before a place of its document; None if that is white space alone."""
+    spans = [Span(span.start, min(span.end, end)) for span in piece.spans if span.start < end]
+    if tuple(spans) == piece.spans:
+        return piece
+    if not spans or not (kept := spans[-1].slice(text).rstrip()):
+        return None
+    spans[-1] = Span(spans[-1].start, spans[-1].start + len(kept))
+    return replace(piece, spans=tuple(spans), text=" ".join(span.slice(text) for span in spans))
 
 
 class Row(NamedTuple):

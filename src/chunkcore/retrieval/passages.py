@@ -30,6 +30,7 @@ from chunkcore.retrieval.assembly import (
     passages_of,
     with_source,
     with_table_headers,
+    without_bare_headers,
     without_table_header,
 )
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
@@ -316,7 +317,9 @@ class WindowIndex(PassageIndex):
         )
         most = budget - reserved if 2 * reserved < budget else budget
         passages = passages_of(row, most, k=k, documents=self.sources, counter=counter)
-        return RankedList(with_table_headers(passages, headers, budget, self.sources, counter) if headers else passages)
+        if headers:
+            passages = with_table_headers(passages, headers, budget, self.sources, counter)
+        return RankedList(without_bare_headers(passages, self.sources))
 
     def _headers(self, units: Numbers) -> dict[tuple[str, Span], Span]:
         """The header of each of these units that are rows of a table, by its document and the span of its rows."""
