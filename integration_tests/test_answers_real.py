@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore import get_llm, load_benchmark, load_dataset
-from chunkcore.answers import Answer, AnswerRun, answer_questions, bert_scores, exact_match, score_answers, squad_f1
+from chunkcore.answers import (
+    Answer,
+    AnswerModels,
+    AnswerRun,
+    answer_questions,
+    bert_scores,
+    exact_match,
+    score_answers,
+    squad_f1,
+)
 from chunkcore.chunkers import Recursive
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import get_measure, measures_at
@@ -115,7 +124,7 @@ def test_a_real_model_answers_and_judges() -> None:
     with served() as url:
         llm = CachedLLM(get_llm(f"openai:{MODEL}@{url}#max_tokens=160&timeout=300&tries=1&concurrency=1"))
         found = answer_questions(asked, report.run, llm, 2, retries=0)
-        scored = score_answers(asked, found, ["SquadF1", "Relevancy"], judge=llm, retries=0)
+        scored = score_answers(asked, found, ["SquadF1", "Relevancy"], AnswerModels(judge=llm, retries=0))
         calls = llm.usage.calls
         assert answer_questions(asked, report.run, llm, 2, retries=0).answers.keys() == found.answers.keys()
     answers = list(found.answers.values())

@@ -31,7 +31,7 @@ from chunkcore import (
     compare,
     get_measure,
 )
-from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
+from chunkcore.answers import Answer, AnswerModels, AnswerRun, answer_questions, score_answers
 from chunkcore.answers.answering import answer_question, references_of
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
@@ -240,10 +240,10 @@ def test_one_right_answer_may_be_given_alone(metadata, expected):
 def test_cosine_and_bert_score_take_any_embedder():
     asked = benchmark(query(1, answers=["the lid"]), query(2))
     answers = AnswerRun("mine", {"q1": Answer("Question 1?"), "q2": Answer("")})
-    report = score_answers(asked, answers, ["AnswerCosine"], embedder=FakeEmbedder())
+    report = score_answers(asked, answers, ["AnswerCosine"], AnswerModels(embedder=FakeEmbedder()))
     assert report.values("AnswerCosine@5").tolist() == pytest.approx([1, 0])
     with pytest.raises(OptionError, match="gives vectors of texts only"):
-        score_answers(asked, answers, ["BertScore"], embedder=FakeEmbedder())
+        score_answers(asked, answers, ["BertScore"], AnswerModels(embedder=FakeEmbedder()))
 
 
 # --- The judge --------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_cosine_and_bert_score_take_any_embedder():
 def judged(name: str, *verdicts: str, answer: str = "At noon.", passages: tuple[str, ...] = (HARD,)) -> Any:
     judge = ScriptedLLM(*verdicts)
     answers = AnswerRun("mine", {"q1": Answer(answer, passages)})
-    report = score_answers(benchmark(query()), answers, [name], judge=judge, retries=1)  # type: ignore[list-item]
+    report = score_answers(benchmark(query()), answers, [name], AnswerModels(judge=judge, retries=1))  # type: ignore[list-item]
     return report.values(get_measure(name, 5))[0], judge  # type: ignore[arg-type]
 
 
@@ -383,7 +383,7 @@ def test_an_endpoint_that_never_answers_is_scored_0_and_told(server, files, caps
     ("arguments", "message"),
     [
         (["--llm", "gpt"], "a language model is openai:MODEL@URL"),
-        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Recall"], "--measure Recall: expected one of"),
+        (["--llm", "openai:m@http://127.0.0.1:1/v1", "--measure", "Recall"], "'Recall' is no measure of answers"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "min"], "--k: expected a number of pieces from 1, or a"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "-k", "0"], "--k: expected a number of pieces from 1, or a"),
         (["--llm", "openai:m@http://127.0.0.1:1/v1", "--layout", "squad"], "is not of the layout squad"),

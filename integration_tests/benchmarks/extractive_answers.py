@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore import compare, get_chunker, get_embedder, load_benchmark
-from chunkcore.answers import answer_questions, score_answers
+from chunkcore.answers import AnswerModels, answer_questions, score_answers
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.experiment import run_experiment
@@ -68,7 +68,7 @@ def main() -> None:
     for report in run_experiment(benchmark, chunkers, model, measures=measures_at((given.k,))):
         assert report.run is not None
         answered = answer_questions(benchmark, report.run, llm, given.k)
-        scored = score_answers(benchmark, answered, MEASURES, embedder=model)
+        scored = score_answers(benchmark, answered, MEASURES, AnswerModels(embedder=model))
         reports.append(replace(report, scores={**report.scores, **scored.scores}))
     names = (*MEASURES, "Recall")
     print(f"| strategy | {' | '.join(names)} | tokens |\n|{'---|' * (len(names) + 2)}")

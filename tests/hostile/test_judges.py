@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkcore.answers import answer_questions, score_answers
+from chunkcore.answers import AnswerModels, answer_questions, score_answers
 from chunkcore.answers.answering import LONGEST
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document, Span
@@ -110,7 +110,9 @@ def test_an_order_reaches_the_verdict_on_no_other_question(answer: str) -> None:
 
     llm = Obeys(ANSWERS[answer], answers_well)
     answered = answer_questions(benchmark, run, llm, retries=1)
-    report = score_answers(benchmark, answered, ["SquadF1", "Faithfulness", "Relevancy"], judge=llm, retries=1)
+    report = score_answers(
+        benchmark, answered, ["SquadF1", "Faithfulness", "Relevancy"], AnswerModels(judge=llm, retries=1)
+    )
 
     assert dict(run.results) == found
     assert [each.text for each in benchmark.documents] == [EVIL, GOOD]

@@ -14,6 +14,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.answers.citing import Citation as Citation
     from chunkcore.answers.citing import CitedAnswer as CitedAnswer
     from chunkcore.answers.citing import cite as cite
+    from chunkcore.evaluation.measures.answers import AnswerModels as AnswerModels
     from chunkcore.evaluation.measures.answers import BertScore as BertScore
     from chunkcore.evaluation.measures.answers import answer_cosines as answer_cosines
     from chunkcore.evaluation.measures.answers import bert_scores as bert_scores

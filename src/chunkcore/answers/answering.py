@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,15 +21,13 @@ from chunkcore.escaping import plain_json
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.documents import ANSWERS
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, Scores, budget_of, get_measure, known_measures, measures_at
+from chunkcore.evaluation.measures import Depth, Scores, budget_of, get_measure, known_measures, measures, measures_at
 from chunkcore.evaluation.measures.answers import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.results import Report
 from chunkcore.files import write_parts
-from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
-from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage
 from chunkcore.report.records import write_report
 from chunkcore.report.study import StudySettings, today
@@ -199,13 +196,8 @@ DEFAULT_MEASURES = ("SquadF1", "ExactMatch")
 def score_answers(
     benchmark: Benchmark,
     answered: AnswerRun,
-    measures: Iterable[str] = DEFAULT_MEASURES,
-    *,
-    embedder: Embedder | str = DEFAULT_MODEL,
-    bert_model: Embedder | str | None = None,
-    judge: LLM | str | None = None,
-    retries: int = 2,
-    progress: Progress | None = None,
+    kinds: Iterable[str] = DEFAULT_MEASURES,
+    models: AnswerModels | None = None,
 ) -> Report:
     """A report of answers' scores, query by query, at `answered.k`: "SquadF1@5".
 
@@ -217,12 +209,8 @@ def score_answers(
     - **Faithfulness** is NaN for an empty answer, and without a valid verdict.
 
     Args:
-        measures: kinds of answer measures, such as "SquadF1".
-        embedder: of AnswerCosine.
-        bert_model: of BertScore, a model with token vectors; by default the embedder.
-        judge: the language model of Faithfulness and Relevancy.
-        retries: after an invalid verdict.
-        progress: called with the kind of a judged measure, the number done, and of all.
+        kinds: of answer measures, such as "SquadF1".
+        models: the embedder of AnswerCosine, the model of BertScore, the judge of Faithfulness and Relevancy.
 
     Raises:
         OptionError: no such measure, a missing judge, or a BertScore model without token vectors.
@@ -236,75 +224,56 @@ def score_answers(
     >>> round(report.mean("SquadF1@5"), 3)
     0.667
     """
-    models = AnswerModels(embedder=embedder, bert_model=bert_model, judge=judge, retries=retries, progress=progress)
-    scored = _checked(benchmark, measures, answered.k, models)
-    ids = {query.id for query in benchmark.queries}
-    if answered.answers and not ids & answered.answers.keys():
+    models = models or AnswerModels()
+    scored = check_measures(benchmark, kinds, models, answered.k)
+    queries = benchmark.queries
+    if answered.answers and not any(query.id in answered.answers for query in queries):
         raise DataError(
             f"{answered.name!r} answers none of the benchmark's queries: it has {next(iter(answered.answers))!r}, the "
-            f"benchmark {echo(next(iter(ids), 'none'))}"
+            f"benchmark {echo(queries[0].id if queries else 'none')}"
         )
     missing = Answer("", failure="the query is not among the answers")
-    cases = [_case(query, answered.answers.get(query.id, missing)) for query in benchmark.queries]
+    answers = [answered.answers.get(query.id, missing) for query in queries]
+    cases = [
+        AnsweredQuestion(query.text, answer.text, tuple(answer.passages), references_of(query), bool(answer.failure))
+        for query, answer in zip(queries, answers, strict=True)
+    ]
     return Report(
         name=answered.name,
         benchmark=benchmark.name,
-        query_ids=tuple(query.id for query in benchmark.queries),
-        collections=tuple(query.collection for query in benchmark.queries),
+        query_ids=tuple(query.id for query in queries),
+        collections=tuple(query.collection for query in queries),
         scores={measure: np.array(measure.compute(cases, models), dtype=np.float64) for measure in scored},
-        unanswered=tuple(query.id for query, case in zip(benchmark.queries, cases, strict=True) if case.failed),
+        unanswered=tuple(query.id for query, case in zip(queries, cases, strict=True) if case.failed),
         documents_digest=benchmark.documents_digest,
     )
 
 
-def _case(query: Query, answer: Answer) -> AnsweredQuestion:
-    return AnsweredQuestion(
-        question=query.text,
-        answer=answer.text,
-        passages=tuple(answer.passages),
-        references=references_of(query),
-        failed=bool(answer.failure),
-    )
-
-
-def answer_measures() -> list[str]:
-    """The kinds of all answer measures, in column order."""
-    return [measure.kind for measure in known_measures() if issubclass(measure, AnswerMeasure)]
-
-
 def judged(kinds: Iterable[str]) -> list[str]:
     """The measures that ask a judge, in column order."""
-    answers = [measure for measure in known_measures() if issubclass(measure, AnswerMeasure)]
-    return [measure.kind for measure in answers if "judge" in measure.needs and measure.kind in kinds]
+    chosen = [measures.get(kind) for kind in kinds]
+    return [cls.kind for cls in chosen if issubclass(cls, AnswerMeasure) and "judge" in cls.needs]
 
 
 def check_measures(
-    benchmark: Benchmark,
-    measures: Iterable[str],
-    *,
-    bert_model: Embedder | str = DEFAULT_MODEL,
-    judge: LLM | str | None = None,
-) -> list[str]:
-    """The distinct measures, if this benchmark's answers can be scored by all of them.
-
-    Call before paying for answers. Raises as `score_answers`.
-    """
-    models = AnswerModels(bert_model=bert_model, judge=judge)
-    return [measure.kind for measure in _checked(benchmark, measures, 1, models)]
-
-
-def _checked(benchmark: Benchmark, kinds: Iterable[str], k: Depth, models: AnswerModels) -> list[AnswerMeasure]:
+    benchmark: Benchmark, kinds: Iterable[str], models: AnswerModels, k: Depth = 1
+) -> list[AnswerMeasure]:
+    """The distinct measures, if this benchmark's answers can be scored by all of them. Raises as `score_answers`."""
     checked = []
     for kind in dict.fromkeys(kinds):
-        if kind not in answer_measures():
-            raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {', '.join(answer_measures())}")
-        measure = get_measure(kind, k)
-        assert isinstance(measure, AnswerMeasure)
+        cls = measures.get(kind) if kind in measures else None
+        if cls is None or not issubclass(cls, AnswerMeasure):
+            names = ", ".join(item.kind for item in known_measures() if issubclass(item, AnswerMeasure))
+            raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {names}")
+        measure = cls(k)
         if "judge" in measure.needs and models.judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
         measure.check()
         if "references" in measure.needs and not any(map(references_of, benchmark.queries)):
-            raise DataError(f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs')
+            raise DataError(
+                f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some, or measure '
+                "what needs none (AnswerCosine, Faithfulness or Relevancy)"
+            )
         if "tokens" in measure.needs:
             _ = models.tokens
         checked.append(measure)
@@ -332,20 +301,21 @@ class AnswerSettings:
     """What a model is shown, how its answers are scored, and how systems are compared.
 
     Attributes:
-        measures: of answers; by default `usual_measures` of the benchmark.
+        measures: of answers.
         depth: what the model is shown: so many pieces, or a budget of tokens.
-        judge: the model that judges; by default the one that answers.
-        bert_model: of BertScore; by default the embedder.
-        retries: after an invalid answer.
+        models: that score the answers; their `retries` hold for answers, too.
         study: the statistics.
     """
 
-    measures: tuple[str, ...] = ()
+    measures: tuple[str, ...] = DEFAULT_MEASURES
     depth: Depth = 5
-    judge: LLM | None = None
-    bert_model: str = ""
-    retries: int = 2
+    models: AnswerModels = field(default_factory=AnswerModels)
     study: StudySettings = field(default_factory=StudySettings)
+
+    def check(self, benchmark: Benchmark) -> None:
+        """Check before long work that the measures can be scored. Raises `OptionError` or `DataError`."""
+        check_measures(benchmark, self.measures, self.models)
+        self.study.check(benchmark)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,10 +380,6 @@ class AnswerStudy:
         chunkers: by name.
         embedder: of the chunks.
         retriever: its spec.
-
-    Raises:
-        OptionError: a measure is unknown, or needs what is not installed.
-        DataError: no question has right answers, and a measure needs them.
     """
 
     def __init__(
@@ -426,8 +392,6 @@ class AnswerStudy:
         progress: Progress | None = None,
     ) -> None:
         self.benchmark, self.settings = benchmark, settings
-        self.measures = list(settings.measures) or usual_measures(benchmark)
-        self.embedder = embedder
         self._progress = progress or (lambda step, done, total: None)
         self.reports = run_experiment(
             benchmark,
@@ -438,43 +402,32 @@ class AnswerStudy:
             progress=progress,
         )
 
-    def _ask(self, report: Report, measures: Sequence[str], llm: LLM, judge: LLM) -> tuple[AnswerRun, Report]:
-        assert report.run is not None
-        settings, model = self.settings, self.embedder.embedder
-
+    def _ask(self, report: Report, kinds: Sequence[str], llm: LLM, judge: LLM | str | None) -> tuple[AnswerRun, Report]:
         def progress(step: str, done: int, total: int) -> None:
             self._progress(f"{step}: {report.name}", done, total)
 
-        run = answer_questions(
-            self.benchmark, report.run, llm, settings.depth, retries=settings.retries, progress=progress
-        )
-        scored = score_answers(
-            self.benchmark,
-            run,
-            measures,
-            embedder=model,
-            bert_model=settings.bert_model or model,
-            judge=judge,
-            retries=settings.retries,
-            progress=progress,
-        )
-        return run, scored
+        assert report.run is not None
+        models = replace(self.settings.models, judge=judge, progress=progress)
+        depth, retries = self.settings.depth, models.retries
+        run = answer_questions(self.benchmark, report.run, llm, depth, retries=retries, progress=progress)
+        return run, score_answers(self.benchmark, run, kinds, models)
 
     def estimate(self) -> tuple[Usage, Usage]:
         """What answers and verdicts would take, without asking."""
         answers, verdicts = Estimator(), Estimator()
         for report in self.reports:
-            self._ask(report, judged(self.measures), answers, verdicts)
+            self._ask(report, judged(self.settings.measures), answers, verdicts)
         return answers.usage, verdicts.usage
 
     def compare(self, llm: LLM, facts: Mapping[str, str] | None = None) -> AnswerComparison:
         """Ask, score and compare. Stopped by Ctrl-C, the chunkers that were answered for are compared."""
+        settings = self.settings
         scored: list[Report] = []
         runs: list[AnswerRun] = []
         stopped = ""
         try:
             for report in self.reports:
-                run, answered = self._ask(report, self.measures, llm, self.settings.judge or llm)
+                run, answered = self._ask(report, settings.measures, llm, settings.models.judge or llm)
                 scores = {**report.scores, **answered.scores}
                 scored.append(replace(report, scores=scores, unanswered=answered.unanswered))
                 runs.append(run)
@@ -483,41 +436,6 @@ class AnswerStudy:
                 raise
             count = f"{len(runs)} of {len(self.reports)}"
             stopped = f"Stopped before the end; the report is of the first {count} strategies."
-        measure = get_measure(self.measures[0], self.settings.depth)
-        comparison = self.settings.study.compare(scored[: len(runs)], measure)
+        comparison = settings.study.compare(scored[: len(runs)], get_measure(settings.measures[0], settings.depth))
         page = ReportPage(comparison, self.benchmark, facts or {}, today(), stopped=stopped)
-        return AnswerComparison(page, self.benchmark, runs, self.measures, self.settings.depth)
-
-
-def check_answer_settings(benchmark: Benchmark, settings: AnswerSettings, embedder: Embedder, llm: LLM) -> None:
-    """Check before long work that the measures can be scored. Raises `OptionError` or `DataError`."""
-    measures = list(settings.measures) or usual_measures(benchmark)
-    check_measures(benchmark, measures, bert_model=settings.bert_model or embedder, judge=settings.judge or llm)
-    settings.study.check(benchmark)
-
-
-def checked_measures(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of measures of answers, each once. Raises `OptionError`: another name."""
-    for name in names:
-        if name not in answer_measures():
-            raise OptionError(f"--measure {name}: expected one of {', '.join(answer_measures())}")
-    return tuple(dict.fromkeys(names))
-
-
-def usual_measures(benchmark: Benchmark) -> list[str]:
-    """SquadF1 and ExactMatch. Raises `DataError`: no question has right answers."""
-    if any(references_of(query) for query in benchmark.queries):
-        return list(DEFAULT_MEASURES)
-    raise DataError(
-        f'no question of {benchmark.name!r} has "answers": give the questions right answers, or ask for a '
-        "measure that needs none (--measure AnswerCosine, Faithfulness or Relevancy)"
-    )
-
-
-def limited(benchmark: Benchmark, limit: int, seed: int = 0) -> Benchmark:
-    """The benchmark with `limit` drawn questions, in their order; 0: all. A larger limit has those of a smaller one."""
-    queries = benchmark.queries
-    if not limit or limit >= len(queries):
-        return benchmark
-    order = random.Random(seed).sample(range(len(queries)), len(queries))[:limit]  # noqa: S311
-    return replace(benchmark, queries=[queries[number] for number in sorted(order)])
+        return AnswerComparison(page, self.benchmark, runs, settings.measures, settings.depth)

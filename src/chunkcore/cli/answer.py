@@ -48,14 +48,9 @@ def answer(
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
-    from chunkcore.answers.answering import (
-        AnswerSettings,
-        AnswerStudy,
-        check_answer_settings,
-        checked_measures,
-        limited,
-    )
+    from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerModels, AnswerSettings, AnswerStudy
     from chunkcore.chunkers.llm import LLMChunker
+    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.loading import lazy_embedder
     from chunkcore.report.rendering import require_jinja2
@@ -66,17 +61,16 @@ def answer(
     store = None if costs.no_cache else answers or options.default_cache()
     answering = _kept(llm, store)
     judging = _kept(judge, store) if judge else answering
+    model = lazy_embedder(embedder)
     settings = AnswerSettings(
-        measures=checked_measures(measure or []),
+        measures=tuple(measure or DEFAULT_MEASURES),
         depth=_depth(k),
-        judge=judging,
-        bert_model=bert_model,
-        retries=retries,
+        models=AnswerModels(embedder=model, bert_model=bert_model or None, judge=judging, retries=retries),
         study=options.study_settings(statistics),
     )
-    benchmark = limited(data.benchmark(output, [ANSWERS]), limit, statistics.seed)
-    model = lazy_embedder(embedder)
-    check_answer_settings(benchmark, settings, model, answering)
+    benchmark = data.benchmark(output, [ANSWERS])
+    benchmark = sample_queries(benchmark, limit, seed=statistics.seed) if limit else benchmark
+    settings.check(benchmark)
     chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, model)
     if costs.dry_run and any(isinstance(chunker, LLMChunker) for chunker in chunkers.values()):
         running.say(*running.estimates(chunkers, benchmark.documents, prices), _UNKNOWN)
@@ -116,7 +110,7 @@ def _estimated(study: AnswerStudy, answering: CachedLLM, judging: CachedLLM, pri
 
     answers, verdicts = study.estimate()
     running.say(f"answers by {answering.name}: {running.spent(answers, prices)}")
-    if judged(study.measures):
+    if judged(study.settings.measures):
         running.say(f"verdicts by {judging.name}: {running.spent(verdicts, prices)}")
     running.say(_ASSUMED)
 

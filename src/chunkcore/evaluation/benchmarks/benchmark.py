@@ -232,6 +232,8 @@ def question_documents(benchmark: Benchmark) -> dict[str, str]:
 def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchmark:
     """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.
 
+    A larger count has the queries of a smaller one.
+
     Raises `OptionError`: `count` or `seed` is out of range.
 
     Source: Qu et al. (2024), section 3.1, with 100 queries.
@@ -244,7 +246,7 @@ def sample_queries(benchmark: Benchmark, count: int, *, seed: int = 0) -> Benchm
     check_number("seed", seed)
     if count >= len(benchmark.queries):
         return benchmark
-    drawn = np.random.default_rng(seed).choice(len(benchmark.queries), count, replace=False)
+    drawn = np.random.default_rng(seed).permutation(len(benchmark.queries))[:count]
     return replace(benchmark, queries=[benchmark.queries[number] for number in np.sort(drawn).tolist()])
 
 
