@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +136,10 @@ def legalbench_rag(root: Path) -> Path:
 
 
 def ragbench(root: Path) -> Path:
-    jsonl(root / "covidqa" / "test.jsonl", *RAGBENCH_ROWS)
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow (the extra parquet) is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (root / "covidqa").mkdir(parents=True)
+    parquet.write_table(pyarrow.Table.from_pylist(RAGBENCH_ROWS), root / "covidqa" / "test.parquet")
     return root
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, check_type, echo
 from chunkcore.evaluation.benchmarks.documents import (
+    FolderWalk,
     Row,
     documents_of,
     listed,
@@ -47,8 +48,7 @@ class Layout:
         name: the registered name.
         files: the files, in one line.
         needs: the files and folders of such a dataset, with patterns such as ``qrels/*.tsv``.
-        keys: or JSON keys of its files, which end in one of `suffixes`.
-        by_content: recognised by file contents, and so after the layouts recognised by file names; so where `keys` are.
+        keys: or JSON keys of its .json files. Layouts by names of files are recognised first.
         takes_questions: whether the file of questions may be given.
     """
 
@@ -56,20 +56,18 @@ class Layout:
     files: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
-    suffixes: ClassVar[tuple[str, ...]] = (".json",)
-    by_content: ClassVar[bool] = False
     takes_questions: ClassVar[bool] = False
     order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
         cls.order = next(_ORDER)
-        cls.by_content = cls.by_content or bool(cls.keys)
 
     def lacks(self, root: Path) -> str:
         """What the path lacks to be of this layout, in words; "" if it lacks nothing."""
         if self.keys:
-            return lacks_keys(root, self.keys, self.suffixes)
-        return lacking(root, *self.needs) if self.needs else f"what {type(self).__name__} needs"
+            is_there = any(set(self.keys) <= _keys_seen(file) for file in _json_files(root)[:_LOOKED_AT])
+            return "" if is_there else f"a .json file with the keys {', '.join(self.keys)}"
+        return " and ".join(name for name in self.needs if not (root.is_dir() and any(root.glob(name))))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """The documents and questions, without `leave_out`; `questions` only if the layout `takes_questions`."""
@@ -84,7 +82,7 @@ layouts: Registry[type[Layout]] = Registry(
 def known_layouts() -> list[Layout]:
     """Every layout, in the order of recognition."""
     instances = [layout() for _, layout in layouts.items()]
-    return sorted(instances, key=lambda layout: (layout.by_content, layout.order))
+    return sorted(instances, key=lambda layout: (bool(layout.keys), layout.order))
 
 
 @layouts.register("chroma")
@@ -214,65 +212,19 @@ _KINDS = {
 }
 
 
-def lacking(root: Path, *names: str) -> str:
-    """Which of these files and folders a folder lacks; a pattern such as ``qrels/*.tsv`` needs one match."""
-    return " and ".join(name for name in names if not (root.is_dir() and any(root.glob(name))))
-
-
-def data_files(root: Path, suffixes: Collection[str]) -> list[Path]:
-    """The file itself, or a folder's files with these suffixes, by name."""
-    if not root.is_dir():
-        return [root] if root.is_file() else []
-    inside = (file for file in root.iterdir() if file.is_file() and not file.name.startswith("."))
-    return sorted(file for file in inside if file.suffix.lower() in suffixes)
-
-
-def with_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> list[Path]:
-    """The files whose first megabyte has all of these JSON keys; a warning names the others."""
-    files = data_files(root, suffixes)
-    matching = [file for file in files if set(keys) <= _keys_seen(file)]
-    others = [file.name for file in files if file not in matching]
-    if others:
-        warnings.warn(
-            f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}", stacklevel=3
-        )
-    return matching
-
-
-def lacks_keys(root: Path, keys: Collection[str], suffixes: Collection[str]) -> str:
-    """What is missing if `with_keys` finds nothing among the first files, in words."""
-    if any(set(keys) <= _keys_seen(file) for file in data_files(root, suffixes)[:_LOOKED_AT]):
-        return ""
-    return f"a {' or '.join(suffixes)} file with the keys {', '.join(keys)}"
-
-
-def regular_files(root: Path) -> Iterator[Path]:
-    """Every file below a folder (or the file itself), sorted by path; no hidden files, no links to folders."""
-    waiting = [root]
-    while waiting:
-        place = waiting.pop()
-        if place.is_file():
-            yield place
-        elif place.is_dir():
-            inside = [path for path in place.iterdir() if not path.name.startswith(".")]
-            waiting += sorted((item for item in inside if not (item.is_symlink() and item.is_dir())), reverse=True)
+def _json_files(root: Path) -> list[Path]:
+    """The file itself, or a folder's .json files, by name."""
+    if root.is_file():
+        return [root]
+    return sorted(file for file in root.glob("*.json") if file.is_file() and not file.name.startswith("."))
 
 
 def _keys_seen(file: Path) -> set[str]:
-    return {key.decode("ascii") for key in _KEY.findall(_head(file, _HEAD))}
-
-
-def _head(file: Path, size: int) -> bytes:
     try:
         with file.open("rb") as opened:
-            return opened.read(size)
+            return {key.decode("ascii") for key in _KEY.findall(opened.read(_HEAD))}
     except OSError:
-        return b""  # reading it as the requested layout raises the error
-
-
-def as_read_by_python(file: Path) -> str:
-    """A text with universal newlines, as some datasets' offsets count it."""
-    return read_text(file).replace("\r\n", "\n").replace("\r", "\n")
+        return set()  # reading it as the requested layout raises the error
 
 
 class JsonNode(NamedTuple):
@@ -346,7 +298,7 @@ class Squad(Layout):
         """
         documents: dict[str, Row] = {}
         rows: list[Row] = []
-        for file in with_keys(root, self.keys, self.suffixes):
+        for file in self._files(root):
             for number, article in enumerate(JsonNode(read_json(file), str(file), joint=", ").nodes("data"), start=1):
                 paragraphs = article.nodes("paragraphs")
                 contexts = [paragraph.get("context", str) for paragraph in paragraphs]
@@ -361,6 +313,17 @@ class Squad(Layout):
                     rows += [(brief(at, file), row) for at, row in _squad_questions(paragraph, identity, start)]
                     start += len(context) + len(self._BETWEEN)
         return Contents(documents_of(documents.values()), rows)
+
+    def _files(self, root: Path) -> list[Path]:
+        files = _json_files(root)
+        matching = [file for file in files if set(self.keys) <= _keys_seen(file)]
+        others = [file.name for file in files if file not in matching]
+        if others:
+            warnings.warn(
+                f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}",
+                stacklevel=4,
+            )
+        return matching
 
 
 @layouts.register("cuad")
@@ -486,10 +449,10 @@ class LegalBenchRag(Layout):
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document's id is its path below ``corpus``; a question's collection is its file below ``benchmarks``."""
-        corpus = root / "corpus"
+        # The offsets count as Python reads, with universal newlines.
         documents = documents_of(
-            (str(file), {"id": file.relative_to(corpus).as_posix(), "text": as_read_by_python(file)})
-            for file in regular_files(corpus)
+            (str(file), {"id": name, "text": read_text(file).replace("\r\n", "\n").replace("\r", "\n")})
+            for name, file in FolderWalk(root / "corpus")
         )
         files = sorted((root / "benchmarks").glob("*.json"))
         return Contents(documents, [row for file in files for row in _snippet_questions(file)])
@@ -517,13 +480,10 @@ def _snippet_questions(file: Path) -> Iterator[Row]:
 class RagBench(Layout):
     """RAGBench (Friel et al., 2024): questions with the documents that were retrieved, and their relevant sentences."""
 
-    files = '.jsonl or .parquet of {"id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"}'
-    keys = ("documents_sentences", "all_relevant_sentence_keys")
-    suffixes = (".jsonl",)
+    files = '.parquet of "id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys"'
 
     def lacks(self, root: Path) -> str:
-        missing = [super(RagBench, self).lacks(folder) for folder in _folders(root)]
-        return "" if not all(missing) or any(map(_tables, _folders(root))) else f"{missing[0]}, or a .parquet file"
+        return "" if _parquet_files(root) else "a .parquet file"
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document is a retrieved text, the same text once; the files may lie in folders.
@@ -535,12 +495,8 @@ class RagBench(Layout):
         ids: dict[str, str] = {}
         documents: list[Row] = []
         rows: list[Row] = []
-        files = _tables(root) if root.is_file() else []
-        for folder in [] if files else _folders(root):
-            files += sorted([*with_keys(folder, self.keys, self.suffixes), *_tables(folder)])
-        for file in files:
-            lines = ((f"{file}, line {number}", row) for number, row in json_lines(file))
-            for place, row in _parquet(file) if file.suffix.lower() == ".parquet" else lines:
+        for file in _parquet_files(root):
+            for place, row in _parquet_rows(file):
                 texts = JsonNode(row, place).texts("documents")
                 collection = str(row.get("dataset_name") or file.stem)
                 for number, text in enumerate(texts):
@@ -551,20 +507,18 @@ class RagBench(Layout):
         return Contents(documents_of(documents), rows)
 
 
-def _tables(root: Path) -> list[Path]:
-    return [file for file in data_files(root, (".parquet",)) if file.suffix.lower() == ".parquet"]
-
-
-def _folders(root: Path) -> list[Path]:
-    inner = sorted(root.iterdir()) if root.is_dir() else []
-    return [root, *(path for path in inner if path.is_dir() and not path.name.startswith("."))]
+def _parquet_files(root: Path) -> list[Path]:
+    if root.is_file():
+        return [root] if root.suffix.lower() == ".parquet" else []
+    files = [*root.glob("*.parquet"), *root.glob("*/*.parquet")]
+    return sorted(file for file in files if not any(name.startswith(".") for name in file.relative_to(root).parts))
 
 
 _RAGBENCH_COLUMNS = ("id", "question", "documents", "documents_sentences", "all_relevant_sentence_keys")
 _BATCH = 256  # rows of a Parquet file in memory
 
 
-def _parquet(file: Path) -> Iterator[Row]:
+def _parquet_rows(file: Path) -> Iterator[Row]:
     pyarrow, parquet = (needed(name, "parquet", f"read {file.name}") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         with parquet.ParquetFile(file) as table:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, check_type, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Beir,
@@ -66,61 +66,61 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
+    contents, is_own = _contents(documents, questions, layout, leave_out, follow_links=follow_links)
+    if not name:
+        place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
+        name = place.resolve().name if place.is_dir() else place.stem
+    rows = list(contents.questions)
+    reader = QuestionReader(contents.documents, [str(row.get("id")) for _, row in rows], contents.unread)
+    for place_of_row, row in rows:
+        reader.add(place_of_row, row)
+    if reader.repeated and is_own:
+        first = reader.repeated[0]
+        file = f"{questions}, " if isinstance(questions, str | Path) else ""
+        raise DataError(f"two questions have the id {first.query_id!r}: {file}{first.reason}")
+    if reader.notes:
+        warnings.warn(
+            f"excerpts that stand at one place in another spelling (white space, case, quotation marks, Unicode form, "
+            f"tags) and were accepted: {len(reader.notes):,}; the first, of {reader.notes[0].query_id!r}: "
+            f"{reader.notes[0].reason}",
+            stacklevel=2,
+        )
+    source = questions if isinstance(questions, str | Path) else documents if questions is None else "the questions"
+    _check_usable(reader, str(source), require_evidence=require_evidence)
+    problems = (*reader.problems, *reader.repeated)
+    return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
+
+
+def _contents(
+    documents: str | Path | Sequence[Document],
+    questions: Questions | None,
+    layout: str,
+    leave_out: Collection[Path],
+    *,
+    follow_links: bool,
+) -> tuple[Contents, bool]:
+    """What is read, and whether the questions are the user's own, whose ids must be unique."""
     check_type("documents", documents, str | Path | Sequence, "a path, or a list of Documents")
     check_type("questions", questions, str | Path | Iterable | None, "a path, or objects such as questions.jsonl has")
     if isinstance(questions, str | Path) and (Path(questions).is_dir() or not Path(questions).exists()):
         raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
     if isinstance(documents, str | Path):
         root = Path(documents)
-        name = name or (root.resolve().name if root.is_dir() else root.stem)
         if not root.exists():
             raise DataError(f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
         chosen = chosen_layout(root, questions, layout)
-        own_layout = isinstance(chosen, ChunkcoreLayout)
-        if own_layout:
-            contents = read_own(root, questions, leave_out, follow_links=follow_links)
-        else:
-            contents = chosen.read(root, questions, leave_out)
-        is_own = questions is not None or own_layout
-    elif layout != "auto":
+        if isinstance(chosen, ChunkcoreLayout):
+            return read_own(root, questions, leave_out, follow_links=follow_links), True
+        return chosen.read(root, questions, leave_out), questions is not None
+    if layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path")
-    else:
-        name = name or "benchmark"
-        is_own = True
-        if questions is None:
-            raise DataError(
-                f"there are {len(documents)} documents in {echo(name)}, and no questions: "
-                "give the path of a questions.jsonl, or its lines"
-            )
-        for document in documents:
-            check_type("one of the documents", document, Document, "a Document")
-        contents = Contents(list(documents), question_rows(questions))
-    rows = list(contents.questions)
-    reader = QuestionReader(contents.documents, [str(row.get("id")) for _, row in rows], contents.unread)
-    for place, row in rows:
-        reader.add(place, row)
-    source = str(documents) if questions is None else "the questions"
-    if isinstance(questions, str | Path):
-        source = str(questions)
-    if reader.repeated and is_own:
-        first = reader.repeated[0]
-        file = f"{questions}, " if isinstance(questions, str | Path) else ""
-        raise DataError(f"two questions have the id {first.query_id!r}: {file}{first.reason}")
-    _warn_of_respelled(reader.notes)
-    _check_usable(reader, source, require_evidence=require_evidence)
-    problems = (*reader.problems, *reader.repeated)
-    return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
-
-
-def _warn_of_respelled(notes: Sequence[DataProblem]) -> None:
-    if notes:
-        count, first = len(notes), notes[0]
-        warnings.warn(
-            f"{count:,} excerpt{'s stand' if count > 1 else ' stands'} at one place in another spelling (white space, "
-            f"case, quotation marks, Unicode form, tags), and {'were' if count > 1 else 'was'} accepted; the first, of "
-            f"{first.query_id!r}: {first.reason}",
-            stacklevel=3,
+    if questions is None:
+        raise DataError(
+            f"there are {len(documents)} documents and no questions: give the path of a questions.jsonl, or its lines"
         )
+    for document in documents:
+        check_type("one of the documents", document, Document, "a Document")
+    return Contents(list(documents), question_rows(questions)), True
 
 
 def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool) -> None:
@@ -138,20 +138,6 @@ def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool
         f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
         f"{first.reason}"
     )
-
-
-def get_layout(name: str, root: Path) -> Layout:
-    """The layout of this name, checked against the path.
-
-    Raises:
-        OptionError: no layout has this name.
-        DataError: the path is not of this layout; names what it lacks.
-    """
-    layout: Layout = layouts.get(name)()
-    lacks = layout.lacks(root)
-    if lacks:
-        raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
-    return layout
 
 
 def recognised(root: Path) -> Layout:
@@ -172,9 +158,11 @@ def recognised(root: Path) -> Layout:
 def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
     """The path's layout; our own if no layout that takes the questions fits."""
     if name != "auto":
-        if name == ChunkcoreLayout.name and questions is not None:
-            return ChunkcoreLayout()  # lacks nothing if questions are given
-        chosen = get_layout(name, root)
+        chosen: Layout = layouts.get(name)()
+        if isinstance(chosen, ChunkcoreLayout) and questions is not None:
+            return chosen  # lacks nothing if questions are given
+        if lacks := chosen.lacks(root):
+            raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
         if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
             raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
         return chosen
