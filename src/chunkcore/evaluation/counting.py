@@ -8,10 +8,9 @@ each query, so that a few array operations count all queries at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -138,39 +137,34 @@ class SpanTable:
         unknown document has no text.
         """
         documents = np.full(len(pieces), -1, dtype=np.int64)
+        owner, characters = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
         if isinstance(pieces, PieceColumns):
             numbers = np.array([*(axis.numbers.get(name, -1) for name in pieces.documents), -1], dtype=np.int64)
             documents = numbers[pieces.document]
-        plain, others = np.flatnonzero(documents >= 0), np.flatnonzero(documents < 0)
-        read = [pieces[number] for number in others.tolist()] if len(plain) else pieces
-        spans = [piece.spans for piece in read]
-        names = [piece.document_id for piece in read]
-        documents[others] = _filled(map(axis.numbers.get, names, repeat(-1)), len(read))
-        counts = _filled(map(len, spans), len(read))
-        owner = np.repeat(others, counts)
-        parts = chain.from_iterable(spans)
-        characters = _filled(chain.from_iterable((part.start, part.end) for part in parts), 2 * len(owner))
-        characters = characters.reshape(-1, 2)[placed := documents[owner] >= 0]
-        owner = owner[placed]
+            owner = np.flatnonzero(documents >= 0)
+            characters = np.column_stack((pieces.starts, pieces.ends))[owner]
         texts: dict[int, str] = {}
         unknown: dict[str, int] = {}
-        for place in np.flatnonzero((documents[others] < 0) | (counts == 0)).tolist():
-            number, piece = int(others[place]), read[place]
-            if documents[number] < 0:
-                new = len(axis.numbers) + len(unknown)
-                documents[number] = unknown.setdefault(names[place], new) if names[place] else -1 - number
-            if spans[place] and not piece.text:
+        spans: list[tuple[int, int, int]] = []
+        for number in np.flatnonzero(documents < 0).tolist():
+            piece = pieces[number]
+            name = piece.document_id
+            documents[number] = axis.numbers.get(name, -1 - number)
+            if documents[number] >= 0 and piece.spans:
+                spans += [(number, span.start, span.end) for span in piece.spans]
+                continue
+            if documents[number] < 0 and name:
+                documents[number] = unknown.setdefault(name, len(axis.numbers) + len(unknown))
+            if piece.spans and not piece.text:
                 raise DataError(
-                    f"{source}: piece {number} is of the document {piece.document_id!r}, which the benchmark does not "
-                    "have, and has no text that could be counted: give it one, or the document"
+                    f"{source}: piece {number} is of the document {name!r}, which the benchmark does not have, and has "
+                    "no text that could be counted: give it one, or the document"
                 )
             texts[number] = piece.text
-        if len(plain):
-            assert isinstance(pieces, PieceColumns)
-            more = np.column_stack((pieces.starts[plain], pieces.ends[plain]))
-            order = np.argsort(np.concatenate((plain, owner)), kind="stable")
-            owner = np.concatenate((plain, owner))[order]
-            characters = np.concatenate((more, characters))[order]
+        more = np.array(spans, dtype=np.int64).reshape(-1, 3)
+        order = np.argsort(np.concatenate((owner, more[:, 0])), kind="stable")
+        owner = np.concatenate((owner, more[:, 0]))[order]
+        characters = np.concatenate((characters, more[:, 1:]))[order]
         outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
         if len(outside):
             number, end = int(owner[outside[0]]), characters[outside[0], 1]
@@ -190,10 +184,6 @@ class SpanTable:
     def _first(self) -> Numbers:
         """Each piece's first span; one more for the end."""
         return np.searchsorted(self.owner, np.arange(self.count + 1))
-
-
-def _filled(values: Iterable[int], count: int) -> Numbers:
-    return np.fromiter(values, dtype=np.int64, count=count)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -122,38 +121,27 @@ class Scorer:
         chosen = retrieval_measures(measures_at() if measures is None else measures)
         ranked = self._ranked(run)
         pool = None if run.pool is None else self._pool_spans(run.pool, run.name)
-        spans = (
-            pool
-            if pool and ranked.pieces is run.pool
-            else SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
-        )
+        spans = pool
+        if spans is None or ranked.pieces is not run.pool:
+            spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
         retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
         counts = _RunCounts(self, retrieved, None if pool is None else self._holding(pool))
-        scores: dict[Measure, Scores] = {measure: counts.scores(measure) for measure in chosen}
-        report = self._report(run, scores, retrieved, ranked.pieces)
         tokens = {measure.k: counts.tokens(measure.k) for measure in chosen if measure.k is not None}
-        return replace(
-            report,
-            retrieved_tokens={k: amounts for k, (amounts, _) in tokens.items()},
-            found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
-            chunks=None if pool is None else ChunkStatistics(self.relevance("token").count(pool).sizes),
-            seconds={**run.seconds, "score": time.perf_counter() - began},
-        )
-
-    def _report(
-        self, run: Run, scores: Mapping[Measure, Scores], retrieved: RankedSpans, pieces: Sequence[Retrieved]
-    ) -> Report:
+        located, certainty = _located(ranked.pieces, retrieved)
         queries = self.benchmark.queries
-        located, certainty = _located(pieces, retrieved)
         return Report(
             name=run.name,
             benchmark=self.benchmark.name,
             query_ids=tuple(query.id for query in queries),
             collections=tuple(query.collection for query in queries),
-            scores=scores,
+            scores={measure: counts.scores(measure) for measure in chosen},
+            retrieved_tokens={k: amounts for k, (amounts, _) in tokens.items()},
+            found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
             located=located,
             certainty=certainty,
             unanswered=tuple(query.id for query in queries if query.id not in run.results),
+            chunks=None if pool is None else ChunkStatistics(self.relevance("token").count(pool).sizes),
+            seconds={**run.seconds, "score": time.perf_counter() - began},
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
@@ -203,24 +191,23 @@ class Scorer:
         return self._relevance[unit]
 
     def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Numbers]]:
+        """The unit's axis, and how many units texts have that are in no document."""
         documents = self.benchmark.documents
         if unit == "token":
-            counted = self._token_counts
-
-            def counts(texts: list[str]) -> Numbers:
-                new = [text for text in dict.fromkeys(texts) if text not in counted]
-                counted.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
-                return np.array([counted[text] for text in texts], dtype=np.int64)
-
-            return self.tokens, counts
+            return self.tokens, self._count_tokens
         if unit == "sentence":
             axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
             return axis, lambda texts: np.array([len(sentence_ranges(text)) for text in texts], dtype=np.int64)
-        if unit == "document":
-            return DocumentAxis(self.axis), lambda texts: np.ones(len(texts), dtype=np.int64)
-        if unit == "part":
-            return PartAxis(self.axis, documents), lambda texts: np.ones(len(texts), dtype=np.int64)
-        return self.axis, lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
+        if unit == "character":
+            return self.axis, lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
+        whole = DocumentAxis(self.axis) if unit == "document" else PartAxis(self.axis, documents)
+        return whole, lambda texts: np.ones(len(texts), dtype=np.int64)
+
+    def _count_tokens(self, texts: list[str]) -> Numbers:
+        counted = self._token_counts
+        new = [text for text in dict.fromkeys(texts) if text not in counted]
+        counted.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
+        return np.array([counted[text] for text in texts], dtype=np.int64)
 
     @cached_property
     def tokens(self) -> StartAxis:
@@ -293,19 +280,16 @@ def _located(
     pieces: Sequence[Retrieved], retrieved: RankedSpans
 ) -> tuple[dict[MatchKind, int], dict[MatchKind, float]]:
     """The answers of each kind of match, and their mean certainty."""
-    kinds: dict[MatchKind, int] = {"spans": 0, "unlocated": 1}
-    kind, doubt = np.zeros(len(pieces), dtype=np.int64), np.zeros(len(pieces))
-    rows = np.flatnonzero(pieces.document < 0).tolist() if isinstance(pieces, PieceColumns) else range(len(pieces))
-    for number in rows:
-        piece = pieces[number]
-        kind[number], doubt[number] = kinds.setdefault(piece.match, len(kinds)), 1 - piece.certainty
-    kind[list(retrieved.pieces.texts)] = kinds["unlocated"]
-    kind, doubt = kind[retrieved.piece], doubt[retrieved.piece]
+    times = np.bincount(retrieved.piece, minlength=len(pieces))
+    is_plain = pieces.document >= 0 if isinstance(pieces, PieceColumns) else np.zeros(len(pieces), dtype=np.bool_)
+    is_plain[list(retrieved.pieces.texts)] = False
     counts: dict[MatchKind, int] = {}
-    certainty: dict[MatchKind, float] = {}
-    for name, number in kinds.items():
-        doubts = doubt[kind == number]
-        if len(doubts):
-            counts[name] = len(doubts)
-            certainty |= {} if name == "unlocated" else {name: 1 - math.fsum(doubts) / len(doubts)}
-    return counts, certainty
+    sums: dict[MatchKind, float] = {}
+    if plain := int(times[is_plain].sum()):
+        counts["spans"], sums["spans"] = plain, float(plain)
+    for number in np.flatnonzero((times > 0) & ~is_plain).tolist():
+        piece = pieces[number]
+        kind = "unlocated" if number in retrieved.pieces.texts else piece.match
+        counts[kind] = counts.get(kind, 0) + int(times[number])
+        sums[kind] = sums.get(kind, 0.0) + int(times[number]) * piece.certainty
+    return counts, {kind: sums[kind] / count for kind, count in counts.items() if kind != "unlocated"}
