@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chunkcore.evaluation.benchmarks import load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.segmentation import load_labelled
+from chunkcore.evaluation.segmentation import load_labelled, load_segmented
 from tests.conftest import shared
 from tests.layouts import jsonl, write
 

@@ -278,7 +278,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         load_benchmark(tmp_path, [])
     with pytest.raises(DataError, match="is no file"):
         load_benchmark([CAT], tmp_path / "gone.jsonl")
-    with pytest.raises(DataError, match="1 documents in 'benchmark', and no questions"):
+    with pytest.raises(DataError, match="1 documents and no questions"):
         load_benchmark([CAT])
     with pytest.raises(DataError, match="the questions holds no questions"):
         load_benchmark([CAT], [])

@@ -47,7 +47,7 @@ def test_an_excerpt_in_another_spelling_is_accepted_with_a_note(excerpt, there):
         found = finder.find(excerpt, named)
         assert found.span.slice(TEXT) == there
     assert len(finder.notes) == 2
-    with pytest.warns(UserWarning, match=r"1 excerpt stands at one place in another spelling"):
+    with pytest.warns(UserWarning, match=r"excerpts that stand at one place in another spelling"):
         load_benchmark([DOCUMENT], [{"question": "What?", "evidence": [excerpt]}])
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from chunkcore import Run, compare, score
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark, load_segmented
+from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import layouts as registry
 from chunkcore.evaluation.benchmarks.loading import recognised
 from chunkcore.report import ReportPage
 from chunkcore.report.tables import warnings
 from tests import layouts
-from tests.layouts import WRITERS, jsonl, write
+from tests.layouts import WRITERS, write
 from tests.plugins import LAYOUT
 
 NAMES = [layout.name for layout in known_layouts()]
@@ -229,23 +227,10 @@ def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
     assert list(without(loaded)) == ["r2"]
     found = reasons(loaded)
     assert set(found) == {"r3", "r5"}
-    assert found["r3"] == "test.jsonl, line 3: its relevant sentence 'general' is none of its documents'"
+    assert found["r3"] == "test.parquet, row 3: its relevant sentence 'general' is none of its documents'"
     assert "'It helps.' occurs 2 times" in found["r5"]
-    alone = load_benchmark(tmp_path / "covidqa" / "test.jsonl")
+    alone = load_benchmark(tmp_path / "covidqa" / "test.parquet")
     assert (alone.queries, reasons(alone)) == (loaded.queries, found)
-
-
-def test_ragbench_as_parquet_is_the_same(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow (the extra parquet) is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    rows = layouts.ragbench(tmp_path / "lines") and layouts.RAGBENCH_ROWS
-    (tmp_path / "parquet").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "parquet" / "test-00000-of-00001.parquet")
-    lines, columns = load_benchmark(tmp_path / "lines"), load_benchmark(tmp_path / "parquet")
-    assert (columns.documents, columns.queries) == (lines.documents, lines.queries)
-    write(tmp_path / "parquet" / "broken.parquet", "PAR1 and no more")
-    with pytest.raises(DataError, match=r"broken\.parquet cannot be read as Parquet"):
-        load_benchmark(tmp_path / "parquet")
 
 
 def test_parquet_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,17 +244,6 @@ def test_parquet_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch:
 
 
 # --- texts whose sections are known -------------------------------------------------------------------
-
-
-def test_our_own_lines_with_boundaries_are_such_texts(tmp_path: Path) -> None:
-    row: dict[str, Any] = {"id": "a", "text": "One. Two.", "boundaries": [5]}
-    file = jsonl(tmp_path / "documents.jsonl", row)
-    assert load_segmented(tmp_path) == load_segmented(file) == documents_of([("line 1", row)])
-    assert load_segmented(file)[0].metadata["boundaries"] == [5]
-    del row["boundaries"]
-    jsonl(file, row)
-    with pytest.raises(DataError, match="the text 'a' has no boundaries"):
-        load_segmented(file)
 
 
 # --- from a shell -------------------------------------------------------------------------------------

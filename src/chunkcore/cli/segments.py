@@ -55,8 +55,7 @@ def score(
     """
     from rich.console import Console
 
-    from chunkcore.evaluation.benchmarks import load_segmented
-    from chunkcore.evaluation.segmentation import SegmentOptions, score_baselines, score_segments
+    from chunkcore.evaluation.segmentation import SegmentOptions, load_segmented, score_baselines, score_segments
     from chunkcore.files import write_text
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.models.loading import EmbedderCounter
@@ -83,7 +82,7 @@ def score(
             progress("strategies", number, len(specs))
             reports.append(replace(score_segments(documents, [chunker], segmentation)[0], name=spec))
         progress("strategies", len(specs), len(specs))
-    reports += score_baselines(documents, segmentation, seed=seed)
+    reports += score_baselines(documents, segmentation)
     Console(highlight=False).print(_score_table(documents, reports, segmentation.unit, resamples, seed))
     running.say(*running.used(chunkers.values(), prices))
     if output is not None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.segmentation import SegmentOptions as SegmentOptions
     from chunkcore.evaluation.segmentation import SegmentReport as SegmentReport
     from chunkcore.evaluation.segmentation import boundary_scores as boundary_scores
+    from chunkcore.evaluation.segmentation import load_segmented as load_segmented
     from chunkcore.evaluation.segmentation import pk as pk
     from chunkcore.evaluation.segmentation import score_segments as score_segments
     from chunkcore.evaluation.segmentation import window_diff as window_diff

@@ -6,9 +6,7 @@ is better.
 
 from __future__ import annotations
 
-import json
 import math
-import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
@@ -21,8 +19,8 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks.documents import document_of
+from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
@@ -146,68 +144,66 @@ class LabelledText(NamedTuple):
     boundaries: Numbers  # the offsets where segments begin, except the first
 
 
-def load_labelled(path: Path) -> list[LabelledText]:
-    """The texts of a JSON-lines file: ``{"id", "text", "boundaries"}`` a line, and optionally ``"sentences"``.
+def load_segmented(path: str | Path) -> list[Document]:
+    """Texts with known sections, from JSON lines, or from a folder's ``documents.jsonl``.
 
-    `boundaries` are ascending offsets where sections begin, except the first; a boundary inside a sentence counts for
-    the next one. `sentences` are ascending pairs of offsets; the default splitter finds missing ones.
+    ``metadata["boundaries"]`` has the ascending offsets where sections begin, except the first. A boundary inside a
+    sentence counts for the next one. ``metadata["sentences"]`` has the sentences as ascending pairs of offsets; the
+    default splitter finds missing ones. Headings are not part of the texts.
 
-    Raises `DataError`: an unreadable file, a malformed line, or offsets outside the text or out of order.
+    Raises `DataError`: an unreadable file, a malformed line, no text, or offsets outside the text or out of order.
     """
-    file = path / "documents.jsonl" if path.is_dir() else path
-    lines = ((f"{file}, line {number}", row) for number, row in json_lines(file))
-    texts = [_labelled(document_of(row, place), place) for place, row in lines]
-    if not texts:
+    root = Path(path)
+    file = root / "documents.jsonl" if root.is_dir() else root
+    rows = [(f"{file}, line {number}", row) for number, row in json_lines(file)]
+    documents = documents_of(rows)
+    if not documents:
         raise DataError(f"{path} holds no texts: expected one a line")
-    return texts
+    for document, (place, _) in zip(documents, rows, strict=True):
+        _offsets(document, place)
+    return documents
 
 
-def _labelled(document: Document, place: str = "") -> LabelledText:
-    place, text = place or f"document {document.id!r}", document.text
-    boundaries_given, sentences = document.metadata.get("boundaries"), document.metadata.get("sentences")
-    boundaries = np.array(_boundaries(boundaries_given, text, place), dtype=np.int64)
-    ranges = sentence_ranges(text) if sentences is None else _sentences(sentences, text, place)
+def load_labelled(path: Path) -> list[LabelledText]:
+    """The texts of `load_segmented` with their sentences."""
+    return list(map(_labelled, load_segmented(path)))
+
+
+def _labelled(document: Document) -> LabelledText:
+    text = document.text
+    boundaries, sentences = _offsets(document, f"document {document.id!r}")
+    ranges = sentence_ranges(text) if sentences is None else sentences
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     starts = starts[(starts > 0) & (starts < len(ranges))]
     parts = tuple(text[start:end] for start, end in ranges.tolist())
     return LabelledText(document.id, parts, starts, text, ranges, boundaries)
 
 
-def _boundaries(values: object, text: str, place: str) -> list[int]:
-    expected = (
-        f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {len(text)} characters'
-    )
-    if not isinstance(values, list):
-        raise DataError(f"{expected}; got {_shown(values)}")
+def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
+    """The boundaries and sentences of a text. Raises `DataError`, which begins with `place`."""
+    size = len(document.text)
+    boundaries, sentences = document.metadata.get("boundaries"), document.metadata.get("sentences")
+    expected = f'{place}: expected "boundaries" to be ascending offsets inside the text, which has {size} characters'
+    if not isinstance(boundaries, list):
+        raise DataError(f"{expected}; got {echo(boundaries)}")
     before = -1
-    for value in values:
-        if type(value) is not int or not before < value < len(text):
-            raise DataError(f"{expected}; got {_shown(value)}{f' after {before}' if before >= 0 else ''}")
+    for value in boundaries:
+        if type(value) is not int or not before < value < size:
+            raise DataError(f"{expected}; got {echo(value)} after {before}")
         before = value
-    return values
-
-
-def _sentences(pairs: object, text: str, place: str) -> Ranges:
+    if sentences is None:
+        return np.array(boundaries, dtype=np.int64), None
     expected = (
         f'{place}: expected "sentences" to be pairs [start, end] of offsets, in order, that do not overlap or lie '
-        f"outside the text, which has {len(text)} characters"
+        f"outside the text, which has {size} characters"
     )
-    if not isinstance(pairs, list):
-        raise DataError(f"{expected}; got {_shown(pairs)}")
     before = 0
-    for pair in pairs:
-        numbers = isinstance(pair, list) and [type(item) for item in pair] == [int, int]
-        if not numbers or not before <= pair[0] < pair[1] <= len(text):
-            raise DataError(f"{expected}; got {_shown(pair)}{f' after one that ends at {before}' if before else ''}")
+    for pair in sentences if isinstance(sentences, list) else [sentences]:
+        is_pair = isinstance(pair, list) and [type(item) for item in pair] == [int, int]
+        if not is_pair or not before <= pair[0] < pair[1] <= size:
+            raise DataError(f"{expected}; got {echo(pair)} after {before}")
         before = pair[1]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list | dict):
-        return reprlib.repr(value)  # reprlib also limits the depth
-    written = json.dumps(value)
-    return written if len(written) <= 40 else f"{written[:39]}…"
+    return np.array(boundaries, dtype=np.int64), np.array(sentences, dtype=np.int64).reshape(-1, 2)
 
 
 SegmentUnit = Literal["sentence", "character"]
@@ -215,18 +211,6 @@ SegmentUnit = Literal["sentence", "character"]
 
 # Pk and WindowDiff are errors: lower is better.
 SEGMENT_MEASURES = ("Pk", "WindowDiff", "Precision", "Recall", "F1")
-
-
-def _scores(right: Sequence[int], guessed: Sequence[int], count: int, tolerance: int) -> tuple[float, ...]:
-    """The scores of one text, in the order of `SEGMENT_MEASURES`."""
-    return (
-        pk(right, guessed, count),
-        window_diff(right, guessed, count),
-        *boundary_scores(right, guessed, count, tolerance),
-    )
-
-
-_DRAWS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,34 +295,18 @@ def score_segments(
     return reports
 
 
-def score_baselines(
-    documents: Sequence[Document], options: SegmentOptions | None = None, *, seed: int = 0
-) -> list[SegmentReport]:
-    """The scores of three blind baselines: a boundary every n units, random boundaries, none.
+def score_baselines(documents: Sequence[Document], options: SegmentOptions | None = None) -> list[SegmentReport]:
+    """The scores of two blind baselines: a boundary every n units, the mean length of the true segments; and none.
 
-    n is the mean length of the true segments, and random boundaries are as frequent as true ones; both are facts that a
-    strategy does not know. Random scores are means over 20 draws. Raises as `score_segments`.
+    Raises as `score_segments`.
     """
     options = options or SegmentOptions()
     texts = _all_labelled(documents)
     sizes = [_size(text, options.unit) for text in texts]
     total = sum(len(_gold(text, options.unit)) for text in texts)
     step = max(1, round(sum(sizes) / (total + len(texts))))
-    rate = total / max(1, sum(max(0, size - 1) for size in sizes))
-    random = np.random.default_rng(seed)
-    draws = [
-        _report("", texts, [np.flatnonzero(random.random(max(0, size - 1)) < rate) + 1 for size in sizes], options)
-        for _ in range(_DRAWS)
-    ]
-    drawn = SegmentReport(
-        "random",
-        draws[0].text_ids,
-        np.mean([draw.segments for draw in draws], axis=0),
-        {measure: np.mean([draw.scores[measure] for draw in draws], axis=0) for measure in SEGMENT_MEASURES},
-    )
     every = _report(f"every {step} {options.unit}s", texts, [np.arange(step, size, step) for size in sizes], options)
-    none = _report("no boundary", texts, [np.empty(0, dtype=np.int64) for _ in texts], options)
-    return [every, drawn, none]
+    return [every, _report("no boundary", texts, [np.empty(0, dtype=np.int64) for _ in texts], options)]
 
 
 def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
@@ -376,7 +344,9 @@ def _report(
         size = _size(text, options.unit)
         if size >= 2:
             gold = _gold(text, options.unit).tolist()
-            columns[:, number] = _scores(gold, places.tolist(), size, options.tolerance)
+            cuts = places.tolist()
+            errors = pk(gold, cuts, size), window_diff(gold, cuts, size)
+            columns[:, number] = [*errors, *boundary_scores(gold, cuts, size, options.tolerance)]
     return SegmentReport(
         name,
         tuple(text.id for text in texts),

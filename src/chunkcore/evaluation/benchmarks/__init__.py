@@ -29,4 +29,3 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.benchmarks.layout import known_layouts as known_layouts
     from chunkcore.evaluation.benchmarks.layout import layouts as layouts
     from chunkcore.evaluation.benchmarks.loading import load_benchmark as load_benchmark
-    from chunkcore.evaluation.benchmarks.loading import load_segmented as load_segmented

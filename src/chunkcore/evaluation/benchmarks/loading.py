@@ -1,4 +1,4 @@
-"""`load_benchmark`: documents and questions from files of any known layout; `load_segmented`: texts with sections."""
+"""`load_benchmark`: documents and questions from files of any known layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.benchmarks.layout import (
     Beir,
     Chroma,
@@ -23,7 +22,6 @@ from chunkcore.evaluation.benchmarks.layout import (
     read_own,
 )
 from chunkcore.evaluation.benchmarks.questions import QuestionReader
-from chunkcore.files import json_lines
 
 
 def load_benchmark(
@@ -178,22 +176,3 @@ def chosen_layout(root: Path, questions: Questions | None = None, name: str = "a
             f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
             f"chunkcore questions label {root} writes one ({error})"
         ) from None
-
-
-def load_segmented(path: str | Path) -> list[Document]:
-    """Texts with known sections, from JSON lines, or from a folder's ``documents.jsonl``.
-
-    ``metadata["boundaries"]`` has the offsets where sections begin, except the first; ``metadata["sentences"]`` has the
-    sentences' offsets, if the file has them. Headings are not part of the texts.
-
-    Raises `DataError`: an unreadable file, a malformed line, or a text without boundaries.
-    """
-    root = Path(path)
-    file = root / "documents.jsonl" if root.is_dir() else root
-    documents = documents_of((f"{file}, line {number}", row) for number, row in json_lines(file))
-    for document in documents:
-        if not isinstance(document.metadata.get("boundaries"), list):
-            raise DataError(
-                f"{path}: the text {echo(document.id)} has no boundaries, the offsets at which its sections begin"
-            )
-    return documents
