@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError, echo
@@ -137,7 +138,7 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
                     "`Retrieved` an id, a document of the benchmark and spans"
                 )
             document = documents[piece.document_id]
-            plain = {"document_id": document.id, "id": piece.id, **_plain_spans(piece), "text": piece.text}
+            plain = {"document_id": document.id, "id": piece.id, "spans": _pairs(piece), "text": piece.text}
             if not _stands(piece.text, piece.spans, document):
                 plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
             yield utf8_line(plain)
@@ -145,8 +146,8 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
     return write_parts(Path(path), _with_header("pool", lines()))
 
 
-def _plain_spans(piece: Retrieved) -> dict[str, Any]:
-    return {"spans": [[span.start, span.end] for span in piece.spans]}
+def _pairs(piece: Retrieved) -> list[list[int]]:
+    return [[span.start, span.end] for span in piece.spans]
 
 
 def read_run(
@@ -179,12 +180,12 @@ def read_run(
     """
     place = Path(path)
     pool = read_pool(chunks, benchmark) if chunks is not None else {}
-    hits = _Hits(place, benchmark, pool, aligner)
-    for line, query, hit in _json_hits(place) if _is_json(place) else _trec_hits(place):
-        hits.add(line, query, hit)
-    if not hits.results:
+    reader = _RunReader(benchmark, pool, aligner)
+    for where, row in _json_rows(place) if _is_json(place) else _trec_rows(place):
+        reader.add(where, row)
+    if not reader.results:
         raise DataError(f"{place} holds no hits: expected a line a hit, TREC's six columns or JSON")
-    return Run(name or place.name.removesuffix(place.suffix), hits.results, list(pool.values()) if pool else None)
+    return Run(name or place.name.removesuffix(place.suffix), reader.results, list(pool.values()) if pool else None)
 
 
 def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) -> Path:
@@ -207,90 +208,118 @@ def _is_json(path: Path) -> bool:
 _TEXTS = ("id", "document_id", "text", "digest")
 
 
-class _Hit(NamedTuple):
-    id: str = ""
-    document_id: str = ""
-    spans: Any = None
-    text: str = ""
-    digest: str = ""
-    score: float | None = None
-    rank: float | None = None
+def _trec_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for line, text in text_lines(path):
+        where, columns = f"{path}, line {line}", text.split()
+        if columns and len(columns) != 6:
+            raise DataError(
+                f"{where}: expected TREC's six columns, query_id Q0 id rank score tag, got {len(columns)}: "
+                f"{echo(text.strip()[:60])} (a file of JSON lines is named .jsonl)"
+            )
+        if columns:
+            yield where, dict(zip(("query_id", "Q0", "id", "rank", "score"), columns, strict=False))
 
 
-class _Hits:
-    def __init__(
-        self, path: Path, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None
-    ) -> None:
-        documents = {document.id: document for document in benchmark.documents}
+def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A row a hit; and a row with empty "results" for each query that has a line."""
+    for line, row in _checked_rows(path, "run"):
+        where = f"{path}, line {line}"
+        if "results" not in row:
+            yield where, row
+            continue
+        if not isinstance(row["results"], list):
+            raise DataError(f'{where}: "results" is a list of hits, got {type(row["results"]).__name__}')
+        query = {"query_id": row.get("query_id")}
+        yield where, query | {"results": []}
+        for hit in row["results"]:
+            if not isinstance(hit, dict):
+                raise DataError(f"{where}: a hit is a JSON object, got {type(hit).__name__}")
+            yield where, hit | query
+
+
+class _RunReader:
+    def __init__(self, benchmark: Benchmark, pool: Mapping[str, Retrieved], aligner: Aligner | None) -> None:
         self.results: dict[str, list[Retrieved]] = {}
-        self._path, self._benchmark, self._pool, self._aligner = path, benchmark, pool, aligner
+        self._benchmark, self._pool, self._aligner = benchmark, pool, aligner
         self._queries = {query.id for query in benchmark.queries}
-        self._documents = documents
-        self._seen: dict[str, dict[object, int]] = {}
-        self._last: dict[str, _Hit] = {}
+        self._documents = {document.id: document for document in benchmark.documents}
+        self._seen: dict[str, dict[object, str]] = {}
+        self._last: dict[str, tuple[float | None, float | None]] = {}
 
-    def add(self, line: int, query: str, hit: _Hit | None) -> None:
-        where = f"{self._path}, line {line}"
+    def add(self, where: str, row: Mapping[str, Any]) -> None:
+        query = row.get("query_id")
+        if not isinstance(query, str):
+            raise DataError(f'{where}: expected a "query_id" that is a string, got {query!r:.60}')
         if query not in self._queries:
             raise DataError(
                 f"{where}: the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
                 f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
         pieces = self.results.setdefault(query, [])
-        if hit is None:
+        if "results" in row:
             return
-        last = self._last.get(query, _Hit())
-        self._last[query] = hit
-        if hit.rank is not None and last.rank is not None and hit.rank <= last.rank:
-            raise DataError(
-                f"{where}: rank {hit.rank:g} of the query {query!r} comes after rank {last.rank:g}: sort its hits by "
-                "rank, each rank once"
-            )
-        if hit.score is not None and last.score is not None and hit.score > last.score:
-            raise DataError(
-                f"{where}: the score {hit.score:g} of the query {query!r} comes after {last.score:g}, which is lower: "
-                "sort its hits, best first, higher scores being better"
-            )
-        piece = self._placed(where, hit)
+        texts = {key: "" if row.get(key) is None else row[key] for key in _TEXTS}
+        for key, value in texts.items():
+            if not isinstance(value, str):
+                raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
+        spans = row.get("spans")
+        if not (texts["id"] or texts["document_id"] or texts["text"]):
+            raise DataError(f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk')
+        rank, score = (None if row.get(key) is None else _number(row[key], key, where) for key in ("rank", "score"))
+        self._check_order(where, query, rank, score)
+        piece = self._placed(where, texts, spans, 0.0 if score is None else score)
         # Two hits with the same text may be different passages.
-        key = hit.id or (piece.document_id, piece.spans) if hit.id or hit.spans is not None or not hit.text else None
-        seen = self._seen.setdefault(query, {})
-        if key in seen:
+        is_text = texts["text"] and spans is None
+        key = texts["id"] or (None if is_text else (piece.document_id, piece.spans))
+        first = where if key is None else self._seen.setdefault(query, {}).setdefault(key, where)
+        if first is not where:
             raise DataError(
-                f"{where}: the query {echo(query)} has this hit already, in line {seen[key]}: a hit counts once, keep "
-                "the best"
+                f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}: a hit counts "
+                "once, keep the best"
             )
-        if key is not None:
-            seen[key] = line
         pieces.append(piece)
 
-    def _placed(self, where: str, hit: _Hit) -> Retrieved:
-        score = 0.0 if hit.score is None else hit.score
-        document = self._documents.get(hit.document_id)
-        if document is None and (hit.document_id or hit.spans is not None):
-            raise DataError(f"{where}: {self._no_document(hit.document_id)}")
-        spans = _read_spans(hit.spans, document, where) if document is not None and hit.spans is not None else ()
-        if document is not None and spans and hit.digest and slices_digest(document.text, spans) != hit.digest:
+    def _check_order(self, where: str, query: str, rank: float | None, score: float | None) -> None:
+        last_rank, last_score = self._last.get(query, (None, None))
+        self._last[query] = rank, score
+        if rank is not None and last_rank is not None and rank <= last_rank:
+            raise DataError(
+                f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort its hits by rank, "
+                "each rank once"
+            )
+        if score is not None and last_score is not None and score > last_score:
+            raise DataError(
+                f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower: sort "
+                "its hits, best first, higher scores being better"
+            )
+
+    def _placed(self, where: str, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:
+        name, text, digest = texts["id"], texts["text"], texts["digest"]
+        document = self._documents.get(texts["document_id"])
+        if document is None and (texts["document_id"] or spans is not None):
+            raise DataError(f"{where}: {self._no_document(texts['document_id'])}")
+        places = _read_spans(spans, document, where) if document is not None and spans is not None else ()
+        if document is not None and places and digest and slices_digest(document.text, places) != digest:
             raise DataError(
                 f"{where}: in {echo(document.id)} another text stands at these spans than when the run was written: "
                 "give the documents that were searched, or search these"
             )
-        if hit.text:
+        if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
-            piece = self._aligner.locate(hit.text, document_id=hit.document_id, spans=spans, score=score)
-            return replace(piece, id=hit.id) if hit.id else piece
-        if document is not None and spans:
-            return Retrieved(document.id, spans, score, id=hit.id)
-        if hit.id in self._pool:
-            return self._pool[hit.id].with_score(score)
-        whole = document if document is not None or self._pool else self._documents.get(hit.id)
-        if whole is None and self._pool:
+            piece = self._aligner.locate(text, document_id=texts["document_id"], spans=places, score=score)
+            return replace(piece, id=name)
+        if document is not None and places:
+            return Retrieved(document.id, places, score, id=name)
+        if name in self._pool:
+            return self._pool[name].with_score(score)
+        if document is None and self._pool:
             raise DataError(
-                f"{where}: {hit.id!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
+                f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
             )
+        whole = document or self._documents.get(name)
         if whole is None:
-            raise DataError(f"{where}: {self._no_document(hit.id)}")
-        return Retrieved(whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=hit.id)
+            raise DataError(f"{where}: {self._no_document(name)}")
+        return Retrieved(whole.id, (Span(0, len(whole.text)),) if whole.text else (), score, id=name)
 
     def _no_document(self, name: str) -> str:
         if not name:
@@ -301,65 +330,11 @@ class _Hits:
         )
 
 
-def _trec_hits(path: Path) -> Iterator[tuple[int, str, _Hit]]:
-    for line, text in text_lines(path):
-        columns = text.split()
-        if not columns:
-            continue
-        where = f"{path}, line {line}"
-        if len(columns) != 6:
-            raise DataError(
-                f"{where}: expected TREC's six columns, query_id Q0 id rank score tag, got {len(columns)}: "
-                f"{echo(text.strip()[:60])} (a file of JSON lines is named .jsonl)"
-            )
-        query, _, name, rank, score, _ = columns
-        yield line, query, _Hit(name, rank=_number(rank, "rank", where), score=_number(score, "score", where))
-
-
-def _json_hits(path: Path) -> Iterator[tuple[int, str, _Hit | None]]:
-    for line, row in _checked_rows(path, "run"):
-        where = f"{path}, line {line}"
-        query = row.get("query_id")
-        if not isinstance(query, str):
-            raise DataError(f'{where}: expected a "query_id" that is a string, got {query!r:.60}')
-        if "results" not in row:
-            yield line, query, _json_hit(row, where)
-            continue
-        results = row["results"]
-        if not isinstance(results, list):
-            raise DataError(f'{where}: "results" is a list of hits, got {type(results).__name__}')
-        yield line, query, None
-        for hit in results:
-            yield line, query, _json_hit(hit, where)
-
-
-def _json_hit(row: Any, where: str) -> _Hit:
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: a hit is a JSON object, got {type(row).__name__}")
-    texts: dict[str, Any] = {key: "" if row.get(key) is None else row[key] for key in _TEXTS}
-    for key, value in texts.items():
-        if not isinstance(value, str):
-            raise DataError(f'{where}: "{key}" is a string, got {value!r:.60}')
-    digest = texts.pop("digest")
-    if not any(texts.values()):
-        raise DataError(f'{where}: a hit has "document_id" and "spans", a "text", or the "id" of a chunk; it has none')
-    return _Hit(
-        **texts,
-        digest=digest,
-        spans=row.get("spans"),
-        score=None if row.get("score") is None else _number(row["score"], "score", where),
-        rank=None if row.get("rank") is None else _number(row["rank"], "rank", where),
-    )
-
-
 def _number(value: Any, what: str, where: str) -> float:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
-        if math.isfinite(number):
-            return number
+        with suppress(ValueError, OverflowError):
+            if math.isfinite(number := float(value)):
+                return number
     raise DataError(f"{where}: the {what} is a finite number, got {value!r:.60}")
 
 
@@ -372,7 +347,7 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
             plain: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
             plain |= {"id": piece.id} if piece.id else {}
             plain |= {"document_id": piece.document_id}
-            plain |= _plain_spans(piece) if piece.spans else {"text": piece.text}
+            plain |= {"spans": _pairs(piece)} if piece.spans else {"text": piece.text}
             if piece.spans and piece.document_id in documents:
                 plain["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
             yield utf8_line(plain)
