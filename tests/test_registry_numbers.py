@@ -22,7 +22,6 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ModelPrices
-from chunkcore.evaluation.segmentation import SegmentOptions
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.options import LARGEST
 from chunkcore.questions import CallBudget, GenerationOptions, ValidationOptions
@@ -98,7 +97,6 @@ SETTINGS: dict[Any, dict[str, Any]] = {
     CallBudget: {"prices": Prices(input=1, output=1)},
     GenerationOptions: {},
     Prices: {"input": 1.0, "output": 1.0},
-    SegmentOptions: {},
     StreamOptions: {},
     TextTiling: {},
     Training: {},

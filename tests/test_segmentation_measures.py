@@ -5,9 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 import math
-from itertools import combinations, pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.segmentation import (
     SEGMENT_MEASURES,
-    SegmentOptions,
     boundary_scores,
     chunk_boundaries,
     load_segmented,
@@ -29,7 +26,6 @@ from chunkcore.evaluation.segmentation import (
     score_baselines,
     score_segments,
     window_diff,
-    window_size,
 )
 from tests.strategies import hard_text
 
@@ -104,28 +100,6 @@ def test_a_boundary_outside_the_text_is_told(wrong):
 # --- The field's own programs -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def segeval() -> ModuleType:
-    return pytest.importorskip("segeval", reason="segeval, the program of Fournier (2013), is not installed")
-
-
-def masses(starts: set[int], count: int) -> tuple[int, ...]:
-    """What segeval reads: the lengths of segments."""
-    places = [0, *sorted(starts), count]
-    return tuple(after - before for before, after in pairwise(places))
-
-
-@given(st.data(), st.integers(4, 30))
-def test_exact_precision_and_recall_are_segevals(segeval, data, count):
-    starts = st.sets(st.integers(1, count - 1), min_size=1)
-    reference, hypothesis = data.draw(starts), data.draw(starts)
-    confusion = segeval.boundary_confusion_matrix(masses(reference, count), masses(hypothesis, count), n_t=1)
-    found = boundary_scores(reference, hypothesis, count)
-    assert found.precision == pytest.approx(float(segeval.precision(confusion, 1)))
-    assert found.recall == pytest.approx(float(segeval.recall(confusion, 1)))
-    assert found.f1 == pytest.approx(float(segeval.fmeasure(confusion, 1)))
-
-
 @settings(max_examples=100)
 @given(st.data(), st.integers(3, 40))
 def test_pk_and_window_diff_are_nltks(data, count):
@@ -140,11 +114,6 @@ def test_pk_and_window_diff_are_nltks(data, count):
     one, other = ("".join("01"[place in each] for place in range(1, count)) for each in (reference, hypothesis))
     assert pk(reference, hypothesis, count, window) == pytest.approx(nltk.pk(one, other, k=window))
     assert window_diff(reference, hypothesis, count, window) == pytest.approx(nltk.windowdiff(one, other, window))
-
-
-def test_the_default_window_is_half_a_segment():
-    for reference in combinations(range(1, 12), 2):
-        assert window_size(reference, 12) == 2
 
 
 # --- Strategies against gold boundaries -------------------------------------------------------------------------
@@ -187,25 +156,6 @@ def test_a_cut_inside_a_sentence_counts_for_the_nearer_end():
     assert (early.mean("Precision"), early.mean("Recall")) == (1 / 2, 1)
 
 
-def test_characters_are_counted_past_white_space():
-    """The gold boundary stands before the line ends, the chunk after them."""
-    text = "The fox naps.\n\n\nBoats sail."
-    gold = story([13], text)
-    options = SegmentOptions(unit="character")
-    report = score_segments([gold], [Recursive(size=14, counter="characters")], options)[0]
-    assert [report.mean(each) for each in SEGMENT_MEASURES] == [0, 0, 1, 1, 1]
-
-
-def test_a_tolerance_in_characters_forgives():
-    text = "abcdefghij" * 3
-    gold = story([10], text)
-    chunker = FixedToken(size=12, counter="characters")  # 12 and 24
-    exact = score_segments([gold], [chunker], SegmentOptions(unit="character"))[0]
-    near = score_segments([gold], [chunker], SegmentOptions(unit="character", tolerance=2))[0]
-    assert exact.mean("F1") == 0
-    assert near.mean("F1") == pytest.approx(2 / 3)
-
-
 def test_baselines_know_how_long_segments_are():
     gold = [story([29, 62]), story([], "One. Two. Three. Four.", "other")]
     every, none = score_baselines(gold)
@@ -224,8 +174,7 @@ def test_a_text_of_one_sentence_says_nothing():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: SegmentOptions(unit="word"), OptionError, "unit is sentence or character"),  # type: ignore[arg-type]
-        (lambda: SegmentOptions(tolerance=-1), OptionError, "tolerance is at least 0"),
+        (lambda: score_segments([story([])], [], tolerance=-1), OptionError, "tolerance is at least 0"),
         (lambda: score_segments([], []), DataError, "no texts"),
         (lambda: score_segments([story([]), story([])], []), DataError, "one id"),
         (lambda: score_segments([Document("d", STORY)], []), DataError, "document 'd': .*got None"),
@@ -242,11 +191,10 @@ def test_what_cannot_be_scored_is_told(make, error, message):
 def test_any_text_and_any_cuts_give_scores_from_0_to_1(text, data):
     size = data.draw(st.integers(1, 30))
     gold = sorted(data.draw(st.sets(st.integers(0, max(0, len(text) - 1)), max_size=4))) if text else []
-    for unit in ("sentence", "character"):
-        chunker = Recursive(size=max(size, 8), counter="characters")
-        report = score_segments([story(gold, text)], [chunker], SegmentOptions(unit=unit))[0]  # type: ignore[arg-type]
-        for values in report.scores.values():
-            assert np.isnan(values[0]) or 0 <= values[0] <= 1
+    chunker = Recursive(size=max(size, 8), counter="characters")
+    report = score_segments([story(gold, text)], [chunker])[0]
+    for values in report.scores.values():
+        assert np.isnan(values[0]) or 0 <= values[0] <= 1
 
 
 def test_texts_with_boundaries_are_read_from_lines(tmp_path):
@@ -285,31 +233,8 @@ def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
 
 
 @pytest.mark.parametrize(
-    ("place", "message"),
-    [("", "is a folder: name a file in it"), ("labelled.jsonl/scores.jsonl", "is a file: name a folder")],
-)
-def test_where_scores_cannot_be_written_is_told_before_the_work(labelled, capsys, monkeypatch, place, message):
-    monkeypatch.setattr("chunkcore.evaluation.segmentation.score_segments", lambda *_, **__: pytest.fail("worked"))
-    assert main(["segments", "score", "--texts", str(labelled), "--output", str(labelled.parent / place)]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_the_table_is_printed_even_where_scores_can_no_longer_be_written(labelled, tmp_path, capsys, monkeypatch):
-    def full(path, text):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr("chunkcore.files.write_text", full)
-    call = ["segments", "score", "--texts", str(labelled), "-s", "fixed_sentences:sentences=2", "--resamples", "100"]
-    assert main([*call, "--output", str(tmp_path / "new" / "scores.jsonl")]) == 2
-    told = capsys.readouterr()
-    assert "2 texts of 2.5 segments" in told.out
-    assert "No space left" in told.err
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--unit", "word"], "unit is sentence or character"),
         (["-s", "nonsense"], "nonsense"),
         (["-s", "recursive", "-s", "recursive"], "are the same"),
     ],

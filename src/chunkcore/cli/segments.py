@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from chunkcore.document import Document
-    from chunkcore.evaluation.segmentation import SegmentReport, SegmentUnit
+    from chunkcore.evaluation.segmentation import SegmentReport
     from chunkcore.training import Parts
 
 DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
@@ -34,8 +34,7 @@ def score(
     texts: Annotated[Path, typer.Option(metavar="FILE", help="Texts with boundaries, as JSON lines.")],
     costs: options.Models,
     strategy: options.Strategies = None,
-    unit: Annotated[str, typer.Option(metavar="UNIT", help="Of boundaries: sentence or character.")] = "sentence",
-    tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Units that a boundary may be off.")] = 0,
+    tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Sentences that a boundary may be off.")] = 0,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     seed: options.Seed = 0,
     resamples: options.Resamples = 10_000,
@@ -55,13 +54,12 @@ def score(
     """
     from rich.console import Console
 
-    from chunkcore.evaluation.segmentation import SegmentOptions, load_segmented, score_baselines, score_segments
+    from chunkcore.evaluation.segmentation import load_segmented, score_baselines, score_segments
     from chunkcore.files import write_text
     from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.models.loading import EmbedderCounter
     from chunkcore.report.study import build_chunkers
 
-    segmentation = SegmentOptions(unit=cast("SegmentUnit", unit), tolerance=tolerance)
     prices = costs.prices()
     if output is not None:
         options.check_file(output)
@@ -80,10 +78,10 @@ def score(
     with running.reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(chunkers.items()):
             progress("strategies", number, len(specs))
-            reports.append(replace(score_segments(documents, [chunker], segmentation)[0], name=spec))
+            reports.append(replace(score_segments(documents, [chunker], tolerance=tolerance)[0], name=spec))
         progress("strategies", len(specs), len(specs))
-    reports += score_baselines(documents, segmentation)
-    Console(highlight=False).print(_score_table(documents, reports, segmentation.unit, resamples, seed))
+    reports += score_baselines(documents, tolerance=tolerance)
+    Console(highlight=False).print(_score_table(documents, reports, resamples, seed))
     running.say(*running.used(chunkers.values(), prices))
     if output is not None:
         rows = [
@@ -99,9 +97,7 @@ def score(
         write_text(output, "".join(f"{json.dumps(plain_json(row))}\n" for row in rows))
 
 
-def _score_table(
-    documents: Sequence[Document], reports: Sequence[SegmentReport], unit: SegmentUnit, resamples: int, seed: int
-) -> Table:
+def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport], resamples: int, seed: int) -> Table:
     from chunkcore.evaluation.segmentation import SEGMENT_MEASURES
 
     def cells(report: SegmentReport) -> list[str]:
@@ -113,7 +109,7 @@ def _score_table(
         return [f"{report.segments.mean():.1f}", *means]
 
     gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
-    title = f"{len(documents):,} texts of {gold:.1f} segments, in {unit}s: means in %, 95 % intervals"
+    title = f"{len(documents):,} texts of {gold:.1f} segments, in sentences: means in %, 95 % intervals"
     headings = ["Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)]
     return running.strategy_table(title, headings, [(report.name, cells(report)) for report in reports])
 

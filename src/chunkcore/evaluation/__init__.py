@@ -31,7 +31,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.run_files import write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer
     from chunkcore.evaluation.segmentation import BoundaryScores as BoundaryScores
-    from chunkcore.evaluation.segmentation import SegmentOptions as SegmentOptions
     from chunkcore.evaluation.segmentation import SegmentReport as SegmentReport
     from chunkcore.evaluation.segmentation import boundary_scores as boundary_scores
     from chunkcore.evaluation.segmentation import load_segmented as load_segmented

@@ -7,11 +7,12 @@ is better.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import documents_of
 from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.resampling import mean_intervals, mean_std
@@ -140,8 +141,7 @@ class LabelledText(NamedTuple):
     sentences: tuple[str, ...]
     starts: Numbers  # the sentences that begin a segment, except the first
     text: str
-    ranges: Ranges  # the sentences' offsets
-    boundaries: Numbers  # the offsets where segments begin, except the first
+    begins: Numbers  # the sentences' first offsets
 
 
 def load_segmented(path: str | Path) -> list[Document]:
@@ -176,7 +176,7 @@ def _labelled(document: Document) -> LabelledText:
     starts = np.unique(np.searchsorted(ranges[:, 0], boundaries, side="left"))
     starts = starts[(starts > 0) & (starts < len(ranges))]
     parts = tuple(text[start:end] for start, end in ranges.tolist())
-    return LabelledText(document.id, parts, starts, text, ranges, boundaries)
+    return LabelledText(document.id, parts, starts, text, ranges[:, 0])
 
 
 def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
@@ -206,31 +206,8 @@ def _offsets(document: Document, place: str) -> tuple[Numbers, Ranges | None]:
     return np.array(boundaries, dtype=np.int64), np.array(sentences, dtype=np.int64).reshape(-1, 2)
 
 
-SegmentUnit = Literal["sentence", "character"]
-
-
 # Pk and WindowDiff are errors: lower is better.
 SEGMENT_MEASURES = ("Pk", "WindowDiff", "Precision", "Recall", "F1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SegmentOptions:
-    """The unit of boundaries, and the tolerance.
-
-    Attributes:
-        unit: "sentence", of those that the texts come with, or "character".
-        tolerance: units that a boundary may be off and still count as right for Precision, Recall and F1.
-
-    Raises `OptionError`: another unit, or a negative tolerance.
-    """
-
-    unit: SegmentUnit = "sentence"
-    tolerance: int = 0
-
-    def __post_init__(self) -> None:
-        if self.unit not in get_args(SegmentUnit):
-            raise OptionError(f"unit is sentence or character, got {self.unit!r}")
-        check_number("tolerance", self.tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,19 +236,20 @@ class SegmentReport:
 
 
 def score_segments(
-    documents: Sequence[Document],
-    chunkers: Sequence[Chunker],
-    options: SegmentOptions | None = None,
-    *,
-    workers: int = 1,
+    documents: Sequence[Document], chunkers: Sequence[Chunker], *, tolerance: int = 0, workers: int = 1
 ) -> list[SegmentReport]:
-    """One report per strategy: its chunks' boundaries against the texts' own.
+    """One report per strategy: its chunks' boundaries against the texts' own, in sentences.
 
-    A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. In sentences it
-    counts for the nearest sentence start. The chunkers do not see the labels: ``metadata["boundaries"]``, and
-    optionally ``"sentences"``, as from `load_segmented`. `workers` are threads.
+    A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. It counts for the
+    nearest sentence start. The chunkers do not see the labels: ``metadata["boundaries"]``, and optionally
+    ``"sentences"``, as from `load_segmented`.
+
+    Args:
+        tolerance: sentences that a boundary may be off and still count as right for Precision, Recall and F1.
+        workers: threads.
 
     Raises:
+        OptionError: a negative tolerance.
         DataError: no documents, a repeated id, or missing or invalid boundaries.
         ModelError: a strategy's model failed twice.
 
@@ -283,30 +261,30 @@ def score_segments(
     >>> report.mean("Pk"), report.mean("F1"), report.segments.tolist()
     (0.0, 1.0, [2.0])
     """
-    options = options or SegmentOptions()
+    check_number("tolerance", tolerance)
     texts = _all_labelled(documents)
     reports = []
     for chunker in chunkers:
         chunks: dict[str, list[Chunk]] = {text.id: [] for text in texts}
         for chunk in chunker.chunk_many((Document(text.id, text.text) for text in texts), workers=workers):
             chunks[chunk.document_id].append(chunk)
-        boundaries = [_in_units(text, chunk_boundaries(chunks[text.id]), options.unit) for text in texts]
-        reports.append(_report(chunker.label, texts, boundaries, options))
+        boundaries = [_in_sentences(text, chunk_boundaries(chunks[text.id])) for text in texts]
+        reports.append(_report(chunker.label, texts, boundaries, tolerance))
     return reports
 
 
-def score_baselines(documents: Sequence[Document], options: SegmentOptions | None = None) -> list[SegmentReport]:
-    """The scores of two blind baselines: a boundary every n units, the mean length of the true segments; and none.
+def score_baselines(documents: Sequence[Document], *, tolerance: int = 0) -> list[SegmentReport]:
+    """The scores of two blind baselines: a boundary every n sentences, the mean length of the true segments; and none.
 
     Raises as `score_segments`.
     """
-    options = options or SegmentOptions()
     texts = _all_labelled(documents)
-    sizes = [_size(text, options.unit) for text in texts]
-    total = sum(len(_gold(text, options.unit)) for text in texts)
-    step = max(1, round(sum(sizes) / (total + len(texts))))
-    every = _report(f"every {step} {options.unit}s", texts, [np.arange(step, size, step) for size in sizes], options)
-    return [every, _report("no boundary", texts, [np.empty(0, dtype=np.int64) for _ in texts], options)]
+    sizes = [len(text.sentences) for text in texts]
+    step = max(1, round(sum(sizes) / (sum(len(text.starts) for text in texts) + len(texts))))
+    every = [np.arange(step, size, step) for size in sizes]
+    none = [np.empty(0, dtype=np.int64) for _ in texts]
+    named = {f"every {step} sentences": every, "no boundary": none}
+    return [_report(name, texts, boundaries, tolerance) for name, boundaries in named.items()]
 
 
 def chunk_boundaries(chunks: Iterable[Chunk]) -> list[int]:
@@ -336,17 +314,13 @@ def _all_labelled(documents: Sequence[Document]) -> list[LabelledText]:
     return list(map(_labelled, documents))
 
 
-def _report(
-    name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers], options: SegmentOptions
-) -> SegmentReport:
+def _report(name: str, texts: Sequence[LabelledText], boundaries: Sequence[Numbers], tolerance: int) -> SegmentReport:
     columns = np.full((len(SEGMENT_MEASURES), len(texts)), math.nan)
     for number, (text, places) in enumerate(zip(texts, boundaries, strict=True)):
-        size = _size(text, options.unit)
-        if size >= 2:
-            gold = _gold(text, options.unit).tolist()
-            cuts = places.tolist()
+        if (size := len(text.sentences)) >= 2:
+            gold, cuts = text.starts.tolist(), places.tolist()
             errors = pk(gold, cuts, size), window_diff(gold, cuts, size)
-            columns[:, number] = [*errors, *boundary_scores(gold, cuts, size, options.tolerance)]
+            columns[:, number] = [*errors, *boundary_scores(gold, cuts, size, tolerance)]
     return SegmentReport(
         name,
         tuple(text.id for text in texts),
@@ -355,29 +329,16 @@ def _report(
     )
 
 
-def _size(text: LabelledText, unit: SegmentUnit) -> int:
-    return len(text.ranges) if unit == "sentence" else len(text.text)
+_SPACE = re.compile(r"\s*")
 
 
-def _gold(text: LabelledText, unit: SegmentUnit) -> Numbers:
-    return text.starts if unit == "sentence" else _past_space(text.text, text.boundaries.tolist())
-
-
-def _in_units(text: LabelledText, offsets: Sequence[int], unit: SegmentUnit) -> Numbers:
-    places = _past_space(text.text, offsets)
-    if unit == "character" or not len(text.ranges):
+def _in_sentences(text: LabelledText, offsets: Sequence[int]) -> Numbers:
+    """The sentences whose starts are nearest to the offsets, except the first."""
+    past = (match.end() for offset in offsets if (match := _SPACE.match(text.text, offset)))
+    places = np.array([place for place in past if 0 < place < len(text.text)], dtype=np.int64)
+    if not len(text.begins):
         return places
-    begins = text.ranges[:, 0]
-    after = np.clip(np.searchsorted(begins, places), 0, len(begins) - 1)
+    after = np.clip(np.searchsorted(text.begins, places), 0, len(text.begins) - 1)
     before = np.maximum(after - 1, 0)
-    nearest = np.where(places - begins[before] < begins[after] - places, before, after)
+    nearest = np.where(places - text.begins[before] < text.begins[after] - places, before, after)
     return np.unique(nearest[nearest > 0])
-
-
-def _past_space(text: str, offsets: Iterable[int]) -> Numbers:
-    moved = set()
-    for offset in offsets:
-        while offset < len(text) and text[offset].isspace():
-            offset += 1
-        moved.add(offset)
-    return np.array(sorted(item for item in moved if 0 < item < len(text)), dtype=np.int64)
