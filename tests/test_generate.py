@@ -693,7 +693,7 @@ from pathlib import Path
 from chunkcore import Document
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
 from chunkcore.questions import GenerationOptions, generate_benchmark
-from chunkcore.questions.generate import files_beside, write_generated
+from chunkcore.questions.generate import write_generated
 from tests.fake_writers import mixed
 
 docs, output, log, concurrency = sys.argv[1:]
@@ -708,7 +708,7 @@ def ask(messages, schema):
 documents = [Document(path.name, path.read_text()) for path in sorted(Path(docs).iterdir())]
 options = GenerationOptions(questions=24, sample_size=400, retries=0, patience=30, concurrency=int(concurrency))
 llm = CachedLLM(CallableLLM(ask, name="m", concurrency=int(concurrency)), LLMCache(Path(output).parent / "kept.sqlite"))
-write_generated(files_beside(Path(output)), generate_benchmark(documents, llm, options))
+write_generated(Path(output), generate_benchmark(documents, llm, options))
 """
 
 

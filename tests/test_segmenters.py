@@ -461,11 +461,9 @@ def test_a_trained_tagger_beats_what_looks_at_no_sentence():
     pytest.importorskip("torch")
     parts = Parts(TOYS[:14], TOYS[14:20], TOYS[20:30])
     training = Training(hidden=8, layers=1, members=1, epochs=8, windows=(1, 3), piece=60, rate=0.03, dropout=0.1)
-    scores = compare_on(parts, train_tagger(parts.train, parts.dev, training, embedder="fake"), seed=0)
+    scores = compare_on(parts.test, train_tagger(parts.train, parts.dev, training, embedder="fake"))
     trained = scores.pop("trained")
-    tiling = scores.pop(next(name for name in scores if name.startswith("TextTiling")))
-    assert len(scores) == 3
-    assert all(max(trained.mean, tiling.mean) < other.mean for other in scores.values())
+    assert all(trained < other for other in scores.values())
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_gives_others():

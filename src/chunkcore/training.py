@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,12 +30,9 @@ from chunkcore.segmenters.tagger import (
 from chunkcore.spans import Numbers
 
 SHORTEST = 10  # sentences in the shortest piece
-_WINDOWS = (3, 5, 8, 10, 12, 15, 20, 25)
-_DEVIATIONS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 _THRESHOLDS = tuple(round(0.01 * step, 2) for step in range(5, 81))
 _FEWEST = 0.8  # segments found, of those there are
 _LENGTHS = (5, 8, 12, 20)  # sentences of sections that are cut short
-_DRAWS = 20
 _LARGEST_GRADIENT = 1.0
 
 
@@ -92,10 +88,6 @@ class SegmentationScores(NamedTuple):
     pk: float
     window_diff: float
 
-    @property
-    def mean(self) -> float:
-        return (self.pk + self.window_diff) / 2
-
 
 def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> SegmentationScores:
     """Mean scores over texts of two or more sentences; 0 without such texts."""
@@ -107,37 +99,14 @@ def score(texts: Sequence[Labelled], find: Callable[[Labelled], Numbers]) -> Seg
     return SegmentationScores(*np.mean(rows, axis=0).tolist()) if rows else SegmentationScores(0.0, 0.0)
 
 
-def compare_on(parts: Parts, tagger: Tagger, seed: int) -> dict[str, SegmentationScores]:
-    """Test scores of the tagger, of TextTiling tuned on the other texts, and of baselines that read no sentence.
-
-    "every n sentences" cuts at the mean segment length of the other texts. "random" draws boundaries at their rate, 20
-    times.
-    """
-    others, test = parts.train + parts.dev, parts.test
-    rate = sum(len(text.starts) for text in others) / max(1, sum(len(text.rows) for text in others))
-    step = round(1 / rate) if rate else max((len(text.rows) for text in test), default=1)
-    tiling = best_texttiling(others)
-    random = np.random.default_rng(seed)
-
-    def drawn(text: Labelled) -> Numbers:
-        return np.flatnonzero(random.random(len(text.rows) - 1) < rate) + 1
-
-    draws = [score(test, drawn) for _ in range(_DRAWS)]
+def compare_on(test: Sequence[Labelled], tagger: Tagger) -> dict[str, SegmentationScores]:
+    """Scores of the tagger, of TextTiling with its defaults, and of no boundary at all."""
+    tiling = TextTiling()
     return {
         "trained": score(test, lambda text: tagger.find(text.rows)),
-        f"TextTiling, window {tiling.window}, {tiling.deviations} deviations": score(
-            test, lambda text: tiling.find(text.vectors)
-        ),
-        f"every {step} sentences": score(test, lambda text: np.arange(step, len(text.rows), step)),
-        "random": SegmentationScores(*np.mean(draws, axis=0).tolist()),
+        tiling.name: score(test, lambda text: tiling.find(text.vectors)),
         "no boundary": score(test, lambda text: np.empty(0, dtype=np.int64)),
     }
-
-
-def best_texttiling(texts: Sequence[Labelled]) -> TextTiling:
-    """The window and deviations with the best scores."""
-    choices = [TextTiling(window=window, deviations=over) for window, over in product(_WINDOWS, _DEVIATIONS)]
-    return min(choices, key=lambda tiling: score(texts, lambda text: tiling.find(text.vectors)).mean)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,17 +287,16 @@ def _threshold(tagger: Tagger, texts: Sequence[Labelled]) -> float:
     probabilities = {id(text): tagger.probabilities(text.rows)[1:] for text in texts if len(text.rows) > 1}
 
     def ratio(threshold: float) -> float:
-        counts = [
-            (len(peaks(probabilities[id(text)], threshold)), len(text.starts))
-            for text in texts
-            if id(text) in probabilities
-        ]
-        return float(np.exp(np.mean([np.log((cut + 1) / (true + 1)) for cut, true in counts])))
+        """Segments found, of those there are: the geometric mean over texts."""
+        texts_cut = [text for text in texts if id(text) in probabilities]
+        cuts = [len(peaks(probabilities[id(text)], threshold)) + 1 for text in texts_cut]
+        return float(np.exp(np.mean(np.log(cuts) - np.log([len(text.starts) + 1 for text in texts_cut]))))
 
-    near = [each for each in _THRESHOLDS if _FEWEST < ratio(each) < 1 / _FEWEST]
-    return min(
-        near or _THRESHOLDS, key=lambda least: score(texts, lambda text: peaks(probabilities[id(text)], least) + 1).pk
-    )
+    def error(threshold: float) -> float:
+        return score(texts, lambda text: peaks(probabilities[id(text)], threshold) + 1).pk
+
+    near = [threshold for threshold in _THRESHOLDS if _FEWEST < ratio(threshold) < 1 / _FEWEST]
+    return min(near or _THRESHOLDS, key=error)
 
 
 def save_tagger(tagger: Tagger, path: Path) -> None:

@@ -21,7 +21,7 @@ from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, writ
 from chunkcore.evaluation.scoring import score
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.llm import LLMCache, Usage
-from chunkcore.questions.generate import Generated, files_beside, write_generated
+from chunkcore.questions.generate import Generated, write_generated
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.report import read_reports, write_report
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
@@ -60,7 +60,7 @@ def generate(folder: Path, word: str) -> None:
     span = PLACES[word]
     evidence = [{"start": span.start, "end": span.end, "text": span.slice(DOCUMENT.text)}]
     rows = [{"id": "g1", "question": f"The {word}?", "document_id": "d", "evidence": evidence}]
-    write_generated(files_beside(folder / "q.jsonl"), Generated([DOCUMENT], rows, (), Usage()))
+    write_generated(folder / "q.jsonl", Generated([DOCUMENT], rows, (), Usage()))
 
 
 def weights(folder: Path, word: str) -> None:

@@ -22,7 +22,7 @@ from chunkcore.errors import ModelError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.models.llm import Message
-from chunkcore.questions.generate import Generated, GenerationOptions, files_beside, generate_benchmark, write_generated
+from chunkcore.questions.generate import Generated, GenerationOptions, generate_benchmark, write_generated
 from chunkcore.questions.validate import FilterThresholds, validate_benchmark
 from chunkcore.retrieval import ChunkedCorpus, Reranked, TextVectors, chunk_corpus
 from chunkcore.retrieval.stage import get_retriever
@@ -165,14 +165,14 @@ def test_a_generated_question_has_its_own_id_and_evidence_that_stands_there(answ
         return
     assert "good" in {row["document_id"] for row in made.rows}
 
-    files = files_beside(tmp_path / "questions.jsonl")
-    write_generated(files, made)
-    assert len(files.questions.read_bytes().split(b"\n")) == len(made.rows) + 1
-    assert len(files.rejected.read_bytes().split(b"\n")) == len(made.rejections) + 1
-    read = load_benchmark(DOCUMENTS, files.questions)
+    questions = tmp_path / "questions.jsonl"
+    write_generated(questions, made)
+    assert len(questions.read_bytes().split(b"\n")) == len(made.rows) + 1
+    assert len(questions.with_suffix(".rejected.jsonl").read_bytes().split(b"\n")) == len(made.rejections) + 1
+    read = load_benchmark(DOCUMENTS, questions)
     assert [query.text for query in read.queries] == [row["question"] for row in made.rows]
     assert list(read.problems) == []
-    kinds = {each.kind for each in validate_benchmark(DOCUMENTS, files.questions)}
+    kinds = {each.kind for each in validate_benchmark(DOCUMENTS, questions)}
     assert not kinds & {"malformed", "not-found", "ambiguous"}
 
 

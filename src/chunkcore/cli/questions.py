@@ -19,7 +19,6 @@ from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 
 if TYPE_CHECKING:
     from chunkcore.questions import Generated
-    from chunkcore.questions.generate import GenerationFiles
     from chunkcore.questions.prompts import Mode
     from chunkcore.questions.validate import Finding, Threshold
 
@@ -72,7 +71,7 @@ def generate(
         estimate_generation,
         generate_benchmark,
     )
-    from chunkcore.questions.generate import INTERRUPTED, files_beside, write_generated
+    from chunkcore.questions.generate import INTERRUPTED, write_generated
 
     folder = options.required(docs, docs_option)
     prices = costs.prices()
@@ -90,8 +89,7 @@ def generate(
         concurrency=concurrency,
     )
     model = get_llm(llm)
-    files = files_beside(output)
-    _check_output(folder, files)
+    _check_output(folder, output)
     documents = read_own(folder, []).documents
     if costs.dry_run:
         running.say(f"{model.name}: {running.spent(estimate_generation(documents, generation), prices)}")
@@ -116,9 +114,9 @@ def generate(
             thresholds=thresholds,
             progress=progress,
         )
-        write_generated(files, made)
+        write_generated(output, made)
     used = f"{model.name}: {running.spent(made.usage, prices)}"
-    running.say(*_summary(made, len(documents), used, files))
+    running.say(*_summary(made, len(documents), used, output))
     if made.stopped == INTERRUPTED:
         raise running.StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
     if made.stopped:
@@ -136,12 +134,12 @@ def _threshold(name: str, text: str) -> Threshold:
         raise OptionError(f"{name} is a cosine, propose, or none; got {echo(text)}") from None
 
 
-def _check_output(docs: Path, files: GenerationFiles) -> None:
-    if files.questions.exists() and not files.info.exists():
-        raise OptionError(
-            f"{files.questions} is there, and was not written by chunkcore questions generate: name another file"
-        )
-    options.check_outside(_folder(docs), files.questions)
+def _check_output(docs: Path, output: Path) -> None:
+    if output.suffix != ".jsonl" or not output.stem:
+        raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {output}")
+    if output.exists() and not output.with_suffix(".info.json").exists():
+        raise OptionError(f"{output} is there, and was not written by chunkcore questions generate: name another file")
+    options.check_outside(_folder(docs), output)
 
 
 def _folder(docs: Path) -> Path:
@@ -149,7 +147,7 @@ def _folder(docs: Path) -> Path:
     return docs / "documents" if (docs / "documents").is_dir() and (docs / "questions.jsonl").is_file() else docs
 
 
-def _summary(made: Generated, documents: int, used: str, files: GenerationFiles) -> Iterator[str]:
+def _summary(made: Generated, documents: int, used: str, output: Path) -> Iterator[str]:
     from chunkcore.questions.generate import INTERRUPTED
 
     represented = {row["document_id"] for row in made.rows}
@@ -167,8 +165,8 @@ def _summary(made: Generated, documents: int, used: str, files: GenerationFiles)
     if made.unfinished and made.stopped != INTERRUPTED:
         yield f"Stopped: {made.stopped}. The same command goes on, as what was answered is in the cache"
     elif made.stopped and not made.unfinished:
-        yield f"Fewer questions than wanted: {made.stopped}. {files.rejected} tells why"
-    yield str(files.questions)
+        yield f"Fewer questions than wanted: {made.stopped}. {output.with_suffix('.rejected.jsonl')} says why"
+    yield str(output)
 
 
 _STAGES = {

@@ -161,7 +161,7 @@ def train(
     save_tagger(tagger, output)
     table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
     for name, parts in collections.items():
-        for segmenter, scores in compare_on(parts, tagger, seed).items():
+        for segmenter, scores in compare_on(parts.test, tagger).items():
             table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
         table.add_section()
     console.print(table)

@@ -95,10 +95,7 @@ class Cache:
 
     def __len__(self) -> int:
         """The number of entries of this kind, of all models."""
-        query = "SELECT count(*) FROM entries WHERE substr(space, 1, ?) = ?"
-        parameters = (len(self.kind), self.kind)
-        on_disk = self._on_disk(lambda disk: int(disk.execute(query, parameters).fetchone()[0])) or 0
-        return on_disk + sum(space.startswith(self.kind) for space, _ in self._memory)
+        return self._count(self.kind)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds the path; entries that are in memory alone stay behind.
@@ -106,8 +103,8 @@ class Cache:
 
     def size(self) -> CacheSize:
         """What the file holds, of both kinds."""
-        vectors, answers = len(EmbeddingCache(self.path)), len(LLMCache(self.path))
-        return CacheSize(self.path.stat().st_size if self.path and self.path.is_file() else 0, vectors, answers)
+        size = self.path.stat().st_size if self.path and self.path.is_file() else 0
+        return CacheSize(size, self._count(EmbeddingCache.kind), self._count(LLMCache.kind))
 
     def prune(self, max_bytes: int) -> int:
         """Shrink the file to about `max_bytes`, least recently used entries first; the number of removed entries."""
@@ -128,42 +125,54 @@ class Cache:
 
     # ---- entries
 
+    def _count(self, kind: str) -> int:
+        query, parameters = "SELECT count(*) FROM entries WHERE substr(space, 1, ?) = ?", (len(kind), kind)
+        on_disk = self._on_disk(lambda disk: int(disk.execute(query, parameters).fetchone()[0])) or 0
+        return on_disk + sum(space.startswith(kind) for space, _ in self._memory)
+
     def _read(self, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The sound entries of these keys, from disk or else from memory."""
         space = f"{self.kind}:{model}"
-        values = self._on_disk(lambda disk: self._select(disk, space, keys)) or {}
-        for key in keys:
-            if key not in values and (space, key) in self._memory:
-                values[key] = self._memory[space, key]
-        return values
+        values = {key: self._memory[space, key] for key in keys if (space, key) in self._memory}
+        return values | (self._on_disk(lambda disk: self._select(disk, space, keys)) or {})
 
     def _write(self, model: str, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        space = f"{self.kind}:{model}"
-        if self._on_disk(lambda disk: self._insert(disk, space, entries), writes=True) is None:
+        space, now = f"{self.kind}:{model}", _hours()
+        rows = [(space, key, _checksum(space, key, value), now, value) for key, value in entries]
+
+        def insert(disk: sqlite3.Connection) -> bool:
+            with _transaction(disk):
+                disk.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
+                if _bytes_used(disk) > self._max_bytes:
+                    _remove_oldest(disk, int(self._max_bytes * _KEPT_BY_PRUNING))
+            return True
+
+        if not self._on_disk(insert, writes=True):
             self._memory.update(((space, key), value) for key, value in entries)
 
-    def _example(self, model: str) -> bytes | None:
-        """The value of a sound entry of this model; None where there is none."""
+    def _example(self, model: str) -> bytes:
+        """The value of a sound entry of this model; empty where there is none."""
         space = f"{self.kind}:{model}"
         query = "SELECT key FROM entries WHERE space = ? LIMIT 1"
-        row = self._on_disk(lambda disk: disk.execute(query, (space,)).fetchone())
-        keys = [row[0]] if row else [key for name, key in self._memory if name == space][:1]
-        return next(iter(self._read(model, keys).values()), None)
+        keys = self._on_disk(lambda disk: disk.execute(query, (space,)).fetchone())
+        keys = keys or [key for name, key in self._memory if name == space][:1]
+        return next(iter(self._read(model, keys).values()), b"")
 
     def _select(self, disk: sqlite3.Connection, space: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}
-        damaged, stale = 0, []
-        now = _hours()
+        stale: list[tuple[int, str, bytes]] = []
+        damaged, now = 0, _hours()
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
-            query = f"SELECT key, value, checksum, used FROM entries WHERE space = ? AND key IN ({_marks(some)})"  # noqa: S608
+            marks = ",".join("?" * len(some))
+            query = f"SELECT key, value, checksum, used FROM entries WHERE space = ? AND key IN ({marks})"  # noqa: S608
             for key, value, checksum, used in disk.execute(query, (space, *some)):
-                if isinstance(key, bytes) and isinstance(value, bytes) and checksum == _checksum(space, key, value):
-                    values[key] = value
-                    if used != now:
-                        stale.append((now, space, key))
-                else:
+                if not (isinstance(value, bytes) and checksum == _checksum(space, key, value)):
                     damaged += 1
+                    continue
+                values[key] = value
+                if used != now:
+                    stale.append((now, space, key))
         if stale and self._writable:
             disk.execute("PRAGMA busy_timeout = 0")
             with suppress(sqlite3.OperationalError), _transaction(disk):  # another process writes: not worth a wait
@@ -172,17 +181,6 @@ class Cache:
             self._warned_of_entries = True
             self._warn(f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing")
         return values
-
-    def _insert(self, disk: sqlite3.Connection, space: str, entries: Sequence[tuple[bytes, bytes]]) -> bool:
-        now = _hours()
-        with _transaction(disk):
-            disk.executemany(
-                "INSERT OR REPLACE INTO entries (space, key, checksum, used, value) VALUES (?, ?, ?, ?, ?)",
-                [(space, key, _checksum(space, key, value), now, value) for key, value in entries],
-            )
-            if _bytes_used(disk) > self._max_bytes:
-                _remove_oldest(disk, int(self._max_bytes * _KEPT_BY_PRUNING))
-        return True
 
     # ---- the file
 
@@ -193,50 +191,21 @@ class Cache:
                 if self.path is None or not (self._writable if writes else self._readable):
                     return None
                 try:
-                    with closing(self._connect(self.path)) as disk:
+                    with closing(_connect(self.path, self._wait)) as disk:
                         return work(disk)
-                except OptionError:
-                    raise
                 except (sqlite3.OperationalError, OSError, ValueError) as error:  # locked, full, read-only, no folder
-                    self._writable = False
-                    self._readable = self._readable and writes
-                    what = "read" if not self._readable else "written to"
-                    self._warn(f"cannot be {what} ({error}); going on with memory alone")
+                    if isinstance(error, OptionError):
+                        raise
+                    self._give_up(error, reads=not writes)
                 except sqlite3.DatabaseError as error:
                     self._set_aside(self.path, error)
         return None
 
-    def _connect(self, path: Path) -> sqlite3.Connection:
-        header = b""
-        if path.is_fifo():
-            raise OSError("it is a pipe")  # reading it would wait for ever
-        if path.exists():
-            with path.open("rb") as file:
-                header = file.read(100)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
-        if header and application not in (_APPLICATION, _OLD_APPLICATION):
-            raise OptionError(
-                f"{str(path)!r} is no cache and was left as it is: name another file, or delete this one if it is a "
-                "damaged cache"
-            )
-        if header and version != _VERSION:
-            raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
-        disk = sqlite3.connect(path, timeout=self._wait, isolation_level=None)
-        try:
-            disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
-            disk.execute("PRAGMA synchronous = NORMAL")
-            if disk.execute("PRAGMA application_id").fetchone() == (0,):
-                with _transaction(disk):
-                    disk.execute(_TABLE)
-                    disk.execute(f"PRAGMA application_id = {_APPLICATION}")
-                    disk.execute(f"PRAGMA user_version = {_VERSION}")
-        except BaseException:
-            disk.close()
-            raise
-        return disk
+    def _give_up(self, reason: Exception, *, reads: bool) -> None:
+        self._writable = False
+        self._readable = self._readable and not reads
+        what = "read" if not self._readable else "written to"
+        self._warn(f"cannot be {what} ({reason}); going on with memory alone")
 
     def _set_aside(self, path: Path, reason: Exception) -> None:
         number = 1
@@ -249,13 +218,49 @@ class Cache:
         except FileNotFoundError:
             return  # another process was first
         except OSError as error:
-            self._readable = self._writable = False
-            self._warn(f"is damaged ({reason}) and cannot be renamed ({error}); going on with memory alone")
+            self._give_up(error, reads=True)
             return
         self._warn(f"cannot be read ({reason}); it was set aside as {aside.name} and a new one begun")
 
     def _warn(self, what: str) -> None:
         warnings.warn(f"the cache {str(self.path)!r} {what}", CacheWarning, stacklevel=5)
+
+
+def _connect(path: Path, wait: float) -> sqlite3.Connection:
+    """A connection to a cache, begun where there is no file.
+
+    Raises `OptionError`: another program's file. Raises `sqlite3.DatabaseError`: a damaged or older cache.
+    """
+    header = b""
+    if path.is_fifo():
+        raise OSError("it is a pipe")  # reading it would wait for ever
+    if path.exists():
+        with path.open("rb") as file:
+            header = file.read(100)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
+    if header and application not in (_APPLICATION, _OLD_APPLICATION):
+        raise OptionError(
+            f"{str(path)!r} is no cache and was left as it is: name another file, or delete this one if it is a "
+            "damaged cache"
+        )
+    if header and version != _VERSION:
+        raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
+    disk = sqlite3.connect(path, timeout=wait, isolation_level=None)
+    try:
+        disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
+        disk.execute("PRAGMA synchronous = NORMAL")
+        if disk.execute("PRAGMA application_id").fetchone() == (0,):
+            with _transaction(disk):
+                disk.execute(_TABLE)
+                disk.execute(f"PRAGMA application_id = {_APPLICATION}")
+                disk.execute(f"PRAGMA user_version = {_VERSION}")
+    except BaseException:
+        disk.close()
+        raise
+    return disk
 
 
 @contextmanager
@@ -281,18 +286,13 @@ def _remove_oldest(disk: sqlite3.Connection, max_bytes: int) -> int:
 
 
 def _bytes_used(disk: sqlite3.Connection) -> int:
-    pages, free, size = (
-        disk.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
+    names = ("page_count", "freelist_count", "page_size")
+    pages, free, size = (disk.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     return int((pages - free) * size)
 
 
 def _checksum(space: str, key: bytes, value: bytes) -> int:
     return zlib.crc32(value, zlib.crc32(key, zlib.crc32(f"{space}\0".encode())))
-
-
-def _marks(keys: Sequence[bytes]) -> str:
-    return ",".join("?" * len(keys))
 
 
 def _hours() -> int:
@@ -336,7 +336,7 @@ class EmbeddingCache(Cache):
         if not len(keys):
             return
         vectors = check_vectors(vectors, len(keys), model=model)
-        earlier = _vector(self._example(model) or b"")
+        earlier = _vector(self._example(model))
         if earlier is not None and len(earlier) != vectors.shape[1]:
             raise ModelError(
                 f"the model with the fingerprint {model!r} answered with {vectors.shape[1]} dimensions, and its cached "

@@ -351,9 +351,7 @@ def _settings(path: Path) -> BertFolder:
     for name in ("modules.json", "config.json", "tokenizer.json", "model.safetensors"):
         if not (path / name).is_file():
             raise _UnbuildableError(f"it has no {name}")
-    modules = _modules(_read(path, "modules.json", kind=list))
-    if (path / modules["Transformer"]).resolve() != path.resolve():
-        raise _UnbuildableError(f"its Transformer is in {echo(modules['Transformer'])}, not in the folder itself")
+    modules = _modules(path)
     config = _read(path, "config.json")
     _check_architecture(config)
     settings = _read(path, "sentence_bert_config.json", optional=True)
@@ -375,25 +373,26 @@ def _settings(path: Path) -> BertFolder:
     )
 
 
-def _modules(listed: list[Any]) -> dict[str, str]:
+def _modules(path: Path) -> dict[str, str]:
     """The folders of the model's modules by kind, in the one order that we can build."""
+    entries = _read(path, "modules.json", kind=list)
     try:
-        folders = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in listed}
+        folders = {str(module["type"]).rpartition(".")[2]: str(module["path"]) for module in entries}
     except (KeyError, TypeError) as error:
         raise _UnbuildableError("its modules.json is no list of modules with a type and a path") from error
-    kinds = list(folders)
-    if len(listed) != len(kinds) or kinds not in (_MODULES[:2], _MODULES):
+    if len(entries) != len(folders) or list(folders) not in (_MODULES[:2], _MODULES):
         raise _UnbuildableError(
-            f"its modules are {', '.join(kinds)}; expected Transformer, Pooling and maybe Normalize"
+            f"its modules are {', '.join(folders)}; expected Transformer, Pooling and maybe Normalize"
         )
+    if (path / folders["Transformer"]).resolve() != path.resolve():
+        raise _UnbuildableError(f"its Transformer is in {echo(folders['Transformer'])}, not in the folder itself")
     return folders
 
 
 def _check_architecture(config: dict[str, Any]) -> None:
     for name, (default, supported) in _SUPPORTED.items():
         if (value := config.get(name, default)) not in supported:
-            expected = f"one of {', '.join(supported)}" if len(supported) > 1 else repr(*supported)
-            raise _UnbuildableError(f"its {name} is {echo(value)}; expected {expected}")
+            raise _UnbuildableError(f"its {name} is {echo(value)}; expected {' or '.join(supported)}")
     epsilon = config.get("layer_norm_eps", 1e-12)
     if type(epsilon) is not float or not 0 < epsilon < math.inf:
         raise _UnbuildableError(f"its layer_norm_eps is {echo(epsilon)}; expected a small number")
@@ -411,12 +410,9 @@ def _number(config: dict[str, Any], name: str, default: int | None = None) -> in
 def _pooling(config: dict[str, Any]) -> str:
     if not config.get("include_prompt", True):
         raise _UnbuildableError("its pooling leaves out the prompt")
-    if "pooling_mode" in config:
-        mode = config["pooling_mode"]
-        modes = mode if isinstance(mode, list) else [mode]
-    else:
-        active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
-        modes = [_POOLINGS.get(name, name) for name in active] or ["mean"]
+    active = [name for name, value in config.items() if name.startswith("pooling_mode_") and value is True]
+    modes = config.get("pooling_mode", [_POOLINGS.get(name, name) for name in active] or ["mean"])
+    modes = modes if isinstance(modes, list) else [modes]
     if len(modes) != 1 or modes[0] not in _POOLINGS.values():
         raise _UnbuildableError(f"its pooling is {' + '.join(map(str, modes))}; expected mean or cls")
     return str(modes[0])
@@ -432,11 +428,10 @@ def _prompts(config: dict[str, Any]) -> dict[str, str]:
 
 
 def _read(path: Path, name: str, *, kind: type = dict, optional: bool = False) -> Any:
-    file = path / name
-    if optional and not file.is_file():
+    if optional and not (path / name).is_file():
         return {}
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads((path / name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise _UnbuildableError(f"{name} cannot be read ({error})") from error
     if not isinstance(content, kind):

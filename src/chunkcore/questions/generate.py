@@ -35,9 +35,8 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.models.llm.base import awaited, count_message_tokens
-from chunkcore.options import LARGEST, check_number
+from chunkcore.options import check_number, check_options, check_ranges
 from chunkcore.questions.prompts import (
-    MODES,
     Mode,
     NotVerbatimError,
     Sample,
@@ -77,12 +76,9 @@ class GenerationOptions:
     patience: int = 5
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise OptionError(f"mode is one of {', '.join(MODES)}, got {self.mode!r}")
-        least = {"sample_size": 100, "earlier": 0, "seed": 0, "retries": 0}
-        for name, value in asdict(self).items():
-            if name != "mode":
-                check_number(name, value, least.get(name, 1), 1_000 if name == "concurrency" else LARGEST)
+        check_options(self)
+        check_ranges(self, questions=1, sample_size=100, earlier=0, excerpts=1, seed=0, retries=0, patience=1)
+        check_number("concurrency", self.concurrency, 1, 1_000)
 
 
 class BudgetError(ModelError):
@@ -185,11 +181,8 @@ class QuestionWriter:
         drawn = np.random.default_rng([self.options.seed, self.asked])
         same = [place for place, (name, _) in enumerate(self._written) if name == document_id]
         others = [place for place, (name, _) in enumerate(self._written) if name != document_id]
-        chosen: list[int] = []
-        for places in (same, others):
-            most = min(len(places), self.options.earlier - len(chosen))
-            chosen += drawn.choice(places, most, replace=False).tolist() if most else []
-        return [self._written[place][1] for place in sorted(chosen)]
+        chosen = [*drawn.permutation(same).tolist(), *drawn.permutation(others).tolist()][: self.options.earlier]
+        return [self._written[int(place)][1] for place in sorted(chosen)]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)
@@ -293,34 +286,30 @@ def generate_benchmark(
     ('Who naps?', [{'start': 0, 'end': 13, 'text': 'The fox naps.'}])
     """
     options = options or GenerationOptions()
-    model = get_llm(llm)
-    capped: CappedLLM | CachedLLM
+    model, spent = get_llm(llm), budget or CallBudget()
+    capped: CappedLLM | CachedLLM = CappedLLM(model.llm if isinstance(model, CachedLLM) else model, spent)
     if isinstance(model, CachedLLM):
-        capped = CachedLLM(CappedLLM(model.llm, budget or CallBudget()), model.cache)
-    else:
-        capped = CappedLLM(model, budget or CallBudget())
+        capped = CachedLLM(capped, model.cache)
     writer = QuestionWriter(documents, options)
-    reason = _asked(writer, capped, progress)
-    stopped = reason
-    if not stopped and len(writer.kept) < options.questions:
-        stopped = f"every document was given up after {options.patience} rejections in a row"
+    interrupted = _asked(writer, capped, progress)
     filtered = _filtered(writer.kept, embedder, thresholds) if embedder is not None and writer.kept else None
     dropped = {drop.index: drop for drop in filtered.dropped} if filtered else {}
     rejections = [*writer.rejections, *(_rejection(writer.kept[at], drop) for at, drop in dropped.items())]
+    given_up = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
         documents=documents,
         rows=tuple(_row(kept, options.mode) for at, kept in enumerate(writer.kept) if at not in dropped),
         rejections=tuple(sorted(rejections, key=lambda rejection: int(rejection.id[1:]))),
         usage=capped.usage,
         filtered=filtered,
-        stopped=stopped,
-        unfinished=bool(reason),
+        stopped=interrupted or (given_up if len(writer.kept) < options.questions else ""),
+        unfinished=bool(interrupted),
         info=_info(documents, model, writer, filtered, embedder),
     )
 
 
 def _asked(writer: QuestionWriter, llm: CappedLLM | CachedLLM, progress: Progress | None) -> str:
-    """Let the writer ask; why it stopped before the end, or ""."""
+    """Let the writer ask; why it was stopped before the end, or ""."""
     try:
         writer.run(llm, llm.concurrency, progress)
     except BudgetError as error:
@@ -482,32 +471,14 @@ class CappedLLM:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationFiles:
-    """The output files, all named after the questions."""
+def write_generated(questions: Path, generated: Generated) -> None:
+    """Write the questions; the rejected ones, and the run's seed, model, prompt, options, calls and thresholds, into
+    ``.rejected.jsonl`` and ``.info.json`` beside them; and checksums (see `write_checked`). All or none.
 
-    questions: Path
-    rejected: Path
-    info: Path  # seed, model, prompt, options, documents, calls, thresholds
-
-
-def files_beside(questions: Path) -> GenerationFiles:
-    """The files that belong to a ``questions.jsonl``. Raises `OptionError` for another suffix.
-
-    >>> files_beside(Path("out/questions.jsonl")).rejected.name
-    'questions.rejected.jsonl'
+    Raises `OptionError`: the file's name does not end in ``.jsonl``.
     """
     if questions.suffix != ".jsonl" or not questions.stem:
         raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {questions}")
-    return GenerationFiles(
-        questions=questions,
-        rejected=questions.with_suffix(".rejected.jsonl"),
-        info=questions.with_suffix(".info.json"),
-    )
-
-
-def write_generated(files: GenerationFiles, generated: Generated) -> None:
-    """Write the three files, and the checksum of the questions (see `write_checked`): all or none."""
     rejected = (
         {**asdict(rejection), "sample": [rejection.sample.start, rejection.sample.end]}
         for rejection in generated.rejections
@@ -522,8 +493,8 @@ def write_generated(files: GenerationFiles, generated: Generated) -> None:
     }
     write_checked(
         {
-            files.rejected: b"".join(map(utf8_line, rejected)),
-            files.info: json.dumps(info, indent=2).encode("ascii") + b"\n",
-            files.questions: b"".join(map(utf8_line, generated.rows)),
+            questions.with_suffix(".rejected.jsonl"): b"".join(map(utf8_line, rejected)),
+            questions.with_suffix(".info.json"): json.dumps(info, indent=2).encode("ascii") + b"\n",
+            questions: b"".join(map(utf8_line, generated.rows)),
         }
     )

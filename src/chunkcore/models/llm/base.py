@@ -8,7 +8,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
@@ -114,10 +114,9 @@ class Prices:
     cached_input: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            price = getattr(self, field.name)
+        for name, price in vars(self).items():
             if price is not None:
-                check_number(f"the price of a million tokens ({field.name})", price, whole=False)
+                check_number(f"the price of a million tokens ({name})", price, whole=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +143,10 @@ class Usage:
     kept_answers: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)})
+        return Usage(**{name: count + getattr(other, name) for name, count in vars(self).items()})
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(**{field.name: getattr(self, field.name) - getattr(other, field.name) for field in fields(self)})
+        return Usage(**{name: count - getattr(other, name) for name, count in vars(self).items()})
 
     @classmethod
     def of(cls, tokens: int, reply: Reply) -> Usage:
@@ -170,23 +169,19 @@ class Usage:
         return (fresh * prices.input + self.cached_tokens * cached + self.output_tokens * prices.output) / _MILLION
 
 
-class UsageMeter:
+class Metered:
     """Sums usage over threads."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._usage = Usage()
+    usage = Usage()
 
-    @property
-    def usage(self) -> Usage:
-        return self._usage
+    def count(self, more: Usage) -> None:
+        """Add to the usage."""
+        with _lock:
+            self.usage = self.usage + more
 
-    def add(self, more: Usage) -> None:
-        with self._lock:
-            self._usage += more
-
-    def add_call(self, messages: Sequence[Message], reply: Reply) -> None:
-        self.add(Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply))
+    def count_call(self, messages: Sequence[Message], reply: Reply) -> None:
+        """Add a question and its answer to the usage."""
+        self.count(Usage.of(count_message_tokens(messages) if reply.input_tokens is None else 0, reply))
 
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
@@ -199,13 +194,14 @@ def count_text_tokens(text: str) -> int:
     return get_counter(_ENCODING).count(text)
 
 
-class MeteredLLM(ABC):
+class MeteredLLM(Metered, ABC):
     """An `LLM` that limits the questions at once and counts usage. A subclass implements `_complete`.
 
     Attributes:
         name: the string that builds it.
         fingerprint: changes when the answers could change.
         concurrency: questions at once over all threads; further ones wait.
+        usage: in this process. Calls that got no answer are not counted.
     """
 
     def __init__(self, *, name: str, fingerprint: str, concurrency: int) -> None:
@@ -213,20 +209,14 @@ class MeteredLLM(ABC):
         self.name = name
         self.fingerprint = fingerprint
         self.concurrency = concurrency
-        self._meter = UsageMeter()
         self._places = threading.BoundedSemaphore(concurrency)
 
-    @property
-    def usage(self) -> Usage:
-        """Usage in this process."""
-        return self._meter.usage
-
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
-        """The answer; see `LLM.complete`. Calls that got no answer are not counted."""
+        """The answer; see `LLM.complete`."""
         with self._places:
             answer = awaited(self._complete(messages, schema))
         reply = answer if isinstance(answer, Reply) else Reply(answer)
-        self._meter.add_call(messages, reply)
+        self.count_call(messages, reply)
         return reply
 
     @abstractmethod
@@ -250,23 +240,20 @@ def question_key(messages: Sequence[Message], schema: Mapping[str, Any] | None) 
     return blake2b(data.encode("ascii"), digest_size=20).digest()
 
 
+@dataclass(frozen=True)
 class CachedLLM:
     """A language model with a cache of its valid answers. Name and fingerprint are the model's.
 
     `ask` calls `recall` before the model, and `keep` after it found the answer valid: bad answers are never kept.
 
-    Args:
+    Attributes:
         llm: the model.
-        cache: None for a new one in memory.
+        cache: by default a new one in memory.
     """
 
-    def __init__(self, llm: LLM, cache: LLMCache | None = None) -> None:
-        self.llm = llm
-        self.cache = LLMCache() if cache is None else cache
-        self._kept = UsageMeter()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.llm, self.cache)
+    llm: LLM
+    cache: LLMCache = field(default_factory=LLMCache, compare=False, repr=False)
+    _kept: Metered = field(default_factory=Metered, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -298,21 +285,12 @@ class CachedLLM:
         """The cached answer; None where there is none."""
         answer = self.cache.fetch(self.fingerprint, question_key(messages, schema))
         if answer is not None:
-            self._kept.add(Usage(kept_answers=1))
+            self._kept.count(Usage(kept_answers=1))
         return answer
 
     def keep(self, messages: Sequence[Message], schema: Mapping[str, Any] | None, answer: str) -> None:
         """Cache a valid answer."""
         self.cache.store(self.fingerprint, question_key(messages, schema), answer)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CachedLLM) and other.llm == self.llm
-
-    def __hash__(self) -> int:
-        return hash(self.llm)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.llm!r})"
 
 
 def awaited(value: Any) -> Any:
@@ -447,23 +425,14 @@ class Question(Generic[T]):
     assumed: Any
 
 
-class Estimator:
+class Estimator(Metered):
     """In place of a model: gives each question its assumed answer, and counts the usage in `cl100k_base` tokens.
 
     Retries are not included.
     """
 
-    name = "estimate"
-    fingerprint = "estimate"
+    name = fingerprint = "estimate"
     concurrency = 1
-
-    def __init__(self) -> None:
-        self._meter = UsageMeter()
-
-    @property
-    def usage(self) -> Usage:
-        """The usage that the questions so far would have had."""
-        return self._meter.usage
 
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str:
         """Always an error: only a `Question` has an assumed answer."""
@@ -472,7 +441,7 @@ class Estimator:
     def assume(self, question: Question[T]) -> str:
         """The assumed answer, counted."""
         text = json.dumps(question.assumed, ensure_ascii=False)
-        self._meter.add_call(_sendable(question.messages), Reply(text))
+        self.count_call(_sendable(question.messages), Reply(text))
         return text
 
 

@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from chunkcore.concurrency import LONGEST_WAIT
@@ -86,6 +86,7 @@ _SECRET = 12  # characters: a shorter key may be a word, such as "none", and is 
 SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the HTTP statuses of endpoints without structured output
 
 
+@dataclass(eq=False, repr=False)
 class OpenAILLM(MeteredLLM):
     """A model behind an endpoint of OpenAI's chat protocol. There is no default endpoint.
 
@@ -95,7 +96,7 @@ class OpenAILLM(MeteredLLM):
     The key is read from the environment and sent to this endpoint alone. It is in no name, repr, fingerprint, pickle,
     cache or error.
 
-    Args:
+    Attributes:
         model: its name at the endpoint.
         base_url: such as ``http://localhost:8080/v1``.
         key: the environment variable with the key, named like GROQ_API_KEY; "" for none. None: OPENAI_API_KEY for
@@ -112,57 +113,50 @@ class OpenAILLM(MeteredLLM):
     'openai:qwen3:8b@http://localhost:11434/v1#concurrency=2'
     """
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str,
-        *,
-        key: str | None = None,
-        temperature: float | None = 0.0,
-        max_tokens: int | None = None,
-        timeout: float = 120.0,
-        tries: int = 3,
-        concurrency: int = 4,
-    ) -> None:
-        url = _checked_url(base_url)
-        if not isinstance(model, str) or not model.strip():
-            raise OptionError(f"an endpoint's model has a name, got {model!r}")
-        if key and not _KEY_NAME.fullmatch(key):
+    model: str
+    base_url: str
+    _: KW_ONLY
+    key: str | None = None
+    temperature: float | None = 0.0
+    max_tokens: int | None = None
+    timeout: float = 120.0
+    tries: int = 3
+    concurrency: int = 4
+
+    def __post_init__(self) -> None:
+        url = self.base_url = _checked_url(self.base_url)
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise OptionError(f"an endpoint's model has a name, got {self.model!r}")
+        if self.key and not _KEY_NAME.fullmatch(self.key):
             raise OptionError("key names an environment variable that ends in _API_KEY, and is not the key itself")
-        if temperature is not None:
-            check_number("temperature", temperature, whole=False)
-        if max_tokens is not None:
-            check_number("max_tokens", max_tokens, 1)
-        check_number("timeout", timeout, 0.001, LONGEST_WAIT, whole=False)
-        check_number("tries", tries, 1)
-        check_number("concurrency", concurrency, 1, 1_000)
-        settings = {
-            "key": key,
-            "temperature": temperature,
-            "max_tokens": max_tokens,
-            "timeout": timeout,
-            "tries": tries,
-            "concurrency": concurrency,
+        if self.temperature is not None:
+            check_number("temperature", self.temperature, whole=False)
+        if self.max_tokens is not None:
+            check_number("max_tokens", self.max_tokens, 1)
+        check_number("timeout", self.timeout, 0.001, LONGEST_WAIT, whole=False)
+        check_number("tries", self.tries, 1)
+        check_number("concurrency", self.concurrency, 1, 1_000)
+        self._options = {
+            field.name: value for field in fields(self)[2:] if (value := getattr(self, field.name)) != field.default
         }
-        shown = {option: value for option, value in settings.items() if value != _DEFAULTS[option]}
-        fragment = "&".join(f"{option}={'none' if value is None else value}" for option, value in shown.items())
-        name = f"openai:{model}@{url}" + (f"#{fragment}" if fragment else "")
-        identity = json.dumps([model, url, temperature, max_tokens])
-        fingerprint = f"openai:{blake2b(identity.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
-        super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
-        self.model = model
-        self.base_url = url
-        self._settings = settings
-        host = urlsplit(url).hostname
-        self._key_name = key if key is not None else "OPENAI_API_KEY" if host == _OPENAI else ""
-        self._limit_name = "max_completion_tokens" if host == _OPENAI else "max_tokens"
+        fragment = "&".join(f"{name}={'none' if value is None else value}" for name, value in self._options.items())
+        identity = json.dumps([self.model, url, self.temperature, self.max_tokens])
+        digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        super().__init__(
+            name=f"openai:{self.model}@{url}" + (f"#{fragment}" if fragment else ""),
+            fingerprint=f"openai:{digest}",
+            concurrency=self.concurrency,
+        )
+        is_openai = urlsplit(url).hostname == _OPENAI
+        self._key_name = self.key if self.key is not None else "OPENAI_API_KEY" if is_openai else ""
+        self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
         self._takes_schema = True
         self._client: Any = None
         self._client_of = 0
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._settings), (self.model, self.base_url)  # type: ignore[arg-type]
+        return partial(type(self), **self._options), (self.model, self.base_url)
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         openai = needed("openai", "llm", "ask a model behind an endpoint")
@@ -178,33 +172,28 @@ class OpenAILLM(MeteredLLM):
             return reply
 
     def _ask(self, openai: Any, client: Any, messages: Sequence[Message], extra: dict[str, Any]) -> Reply:
-        request: dict[str, Any] = {"model": self.model, "messages": list(messages), **extra}
-        if self._settings["temperature"] is not None:
-            request["temperature"] = self._settings["temperature"]
-        if self._settings["max_tokens"] is not None:
-            request[self._limit_name] = self._settings["max_tokens"]
+        request = {"temperature": self.temperature, self._limit_name: self.max_tokens, **extra}
+        request = {name: value for name, value in request.items() if value is not None}
         try:
-            answer = client.chat.completions.create(**request)
+            answer = client.chat.completions.create(model=self.model, messages=list(messages), **request)
         except openai.APITimeoutError:
-            raise NoAnswerError(f"{self._where} gave no answer in {self._settings['timeout']} s{self._times}") from None
+            raise NoAnswerError(f"{self._where} gave no answer in {self.timeout} s{self._times}") from None
         except openai.APIStatusError as error:
             raise self._error(error, bool(extra)) from None
         except openai.APIConnectionError as error:
             if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
                 raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
             reason = self._clean(str(error.__cause__ or error))
-            what = f"{self._where} cannot be reached ({reason}): start it, or correct the address"
             # By name: of httpx or httpx2, depending on the package's version.
-            connected = type(error.__cause__).__name__ != "ConnectError"
-            raise (ModelError if connected else UnreachableError)(what) from None
+            kind = UnreachableError if type(error.__cause__).__name__ == "ConnectError" else ModelError
+            raise kind(f"{self._where} cannot be reached ({reason}): start it, or correct the address") from None
         except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
-            raise BadAnswerError(
-                f"expected a JSON response, got one that cannot be read ({self._clean(error)})"
-            ) from None
+            reason = self._clean(error)
+            raise BadAnswerError(f"expected a JSON response, got one that cannot be read ({reason})") from None
         reply = _read_endpoint(answer)
         return replace(reply, text=self._redacted(reply.text, least=_SECRET))
 
-    def _error(self, error: Any, held: bool) -> Exception:
+    def _error(self, error: Any, with_schema: bool) -> Exception:
         status = int(error.status_code)
         if 300 <= status < 400:
             target = urljoin(f"{self.base_url}/chat/completions", error.response.headers.get("location", ""))
@@ -212,18 +201,16 @@ class OpenAILLM(MeteredLLM):
                 f"{self._where} redirects to another address (HTTP {status}), to which nothing was sent. If you trust "
                 f"it, set {target.removesuffix('/chat/completions')} as the address"
             )
-        what = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
+        message = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
-        if code == "content_filter":
-            return NoAnswerError(what)
-        if held and status in SCHEMA_REFUSED:
-            return _RefusedError(what)
-        if is_busy(status, code):
-            return NoAnswerError(what)
+        if code != "content_filter" and with_schema and status in SCHEMA_REFUSED:
+            return _RefusedError(message)
+        if code == "content_filter" or is_busy(status, code):
+            return NoAnswerError(message)
         if status in (401, 403):
-            named = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
-            return ModelError(f"{what} (it was sent {named})")
-        return ModelError(what)
+            key = f"the key in {self._key_name}" if self._key_name else "no key; name one with #key=NAME_API_KEY"
+            return ModelError(f"{message} (it was sent {key})")
+        return ModelError(message)
 
     def _connected(self, openai: Any) -> Any:
         with self._lock:
@@ -237,9 +224,9 @@ class OpenAILLM(MeteredLLM):
                 self._client = openai.OpenAI(
                     api_key=key or "none",
                     base_url=self.base_url,
-                    timeout=self._settings["timeout"],
-                    max_retries=int(self._settings["tries"] or 1) - 1,
-                    http_client=bounded_client(openai, cast("float", self._settings["timeout"])),
+                    timeout=self.timeout,
+                    max_retries=self.tries - 1,
+                    http_client=bounded_client(openai, self.timeout),
                 )
                 if urlsplit(self.base_url).hostname != _OPENAI:
                     # The package reads them from the environment and would send them to any endpoint.
@@ -253,8 +240,7 @@ class OpenAILLM(MeteredLLM):
 
     @property
     def _times(self) -> str:
-        tries = self._settings["tries"]
-        return f", {tries} times" if tries != 1 else ""
+        return f", {self.tries} times" if self.tries != 1 else ""
 
     def _clean(self, message: object) -> str:
         return self._redacted(" ".join(str(message).split()))[:_SHOWN]
@@ -263,9 +249,6 @@ class OpenAILLM(MeteredLLM):
         """An endpoint's text without the key, if the key has at least so many characters."""
         key = os.environ.get(self._key_name, "") if self._key_name else ""
         return text.replace(key, "[key]") if len(key) >= least else text
-
-
-_DEFAULTS = dict(OpenAILLM.__init__.__kwdefaults__ or {})
 
 
 def is_busy(status: int, code: str) -> bool:
@@ -317,14 +300,8 @@ _CACHED = ("cached_tokens", "cache_read", "cache_read_input_tokens", "cached_con
 _DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
-_REFUSED = (
-    "content_filter",
-    "refusal",
-    "safety",
-    "recitation",
-    "blocklist",
-    "prohibited_content",
-    "guardrail_intervened",
+_REFUSED = frozenset(
+    ["content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content", "guardrail_intervened"]
 )
 
 
@@ -339,9 +316,9 @@ def reply_of(text: object, *sources: Any) -> Reply:
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
     holders = [holder for holder in sources if holder is not None]
-    counts = [*(held for holder in holders for name in _USAGE if (held := _get(holder, name)) is not None), *holders]
-    details = [held for holder in counts for name in _DETAILS if (held := _get(holder, name)) is not None]
-    refusal = next((held for holder in holders if isinstance(held := _get(holder, "refusal"), str) and held), "")
+    counts = [*_values(holders, _USAGE), *holders]
+    details = list(_values(counts, _DETAILS))
+    refusal = next((value for value in _values(holders, ("refusal",)) if isinstance(value, str) and value), "")
     return Reply(
         text=str(text) or refusal,
         finish="refusal" if refusal else _finish(holders),
@@ -354,30 +331,25 @@ def reply_of(text: object, *sources: Any) -> Reply:
 def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
     for reason in _values(holders, _FINISH):
         word = str(getattr(reason, "value", reason)).lower()
-        if word in _CUT_OFF:
-            return "length"
-        if word in _REFUSED:
-            return "refusal"
+        if word in _CUT_OFF or word in _REFUSED:
+            return "length" if word in _CUT_OFF else "refusal"
     return "stop"
 
 
 def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
-    numbers = (value for value in _values(holders, names) if isinstance(value, int) and not isinstance(value, bool))
-    return next((value for value in numbers if value >= 0), None)
+    return next((value for value in _values(holders, names) if type(value) is int and value >= 0), None)
 
 
 def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
+    """What mappings or objects have under these names, but for None."""
     for holder in holders:
         for name in names:
-            if (value := _get(holder, name)) is not None:
+            value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+            if value is not None:
                 yield value
 
 
-def _get(holder: Any, name: str) -> Any:
-    if isinstance(holder, Mapping):
-        return holder.get(name)
-    return getattr(holder, name, None)
-
+# ---- From a string to a model
 
 Function = Callable[[Sequence[Message], Mapping[str, Any] | None], str | Reply | Awaitable[str | Reply]]
 
@@ -474,9 +446,7 @@ def _kind(spec: str) -> Callable[[str], LLM]:
     build = llms.find(kind) if colon else None
     if build is None:
         others = "".join(f", {name}:..." for name in llms.offered)
-        raise OptionError(
-            f"a language model is {_FORM}{others}, or an object that is one; got {echo(_without_options(spec))}"
-        )
+        raise OptionError(f"a language model is {_FORM}{others}, or an object that is one; got {_shown(spec)}")
     return build
 
 
@@ -490,30 +460,30 @@ def _openai(rest: str) -> LLM:
 def _parsed(rest: str) -> tuple[OpenAILLM, Path | None]:
     address, _, fragment = rest.partition("#")
     model, at, url = address.rpartition("@")
-    spec = f"openai:{_without_options(rest)}"
+    spec = _shown(f"openai:{rest}")
     if not at:
-        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {echo(spec)}")
+        raise OptionError(f"a language model is {_FORM}, or an object that is one; got {spec}")
     try:
         pairs = parse_qsl(fragment, keep_blank_values=True, strict_parsing=bool(fragment))
     except ValueError as error:
-        raise OptionError(f"expected option=value&option=value after {echo(spec)} and #") from error
+        raise OptionError(f"expected option=value&option=value after {spec} and #") from error
     options: dict[str, Any] = {}
     for name, text in pairs:
         if name not in _READERS:
             raise OptionError(f"a language model has no option {echo(name)}: expected some of {', '.join(_READERS)}")
         if name in options:
-            raise OptionError(f"the option {name} is given twice after {echo(spec)}; keep one")
+            raise OptionError(f"the option {name} is given twice after {spec}; keep one")
         try:
             options[name] = _READERS[name](text)
         except ValueError as error:
             raise OptionError(f"the option {name} of a language model is a number, got {echo(text)}") from error
-    cache = options.pop("cache", None)
-    return OpenAILLM(model, url, **options), cache
+    cache = options.pop("cache", "")
+    return OpenAILLM(model, url, **options), Path(cache).expanduser() if cache else None
 
 
-def _without_options(spec: str) -> str:
+def _shown(spec: str) -> str:
     """The part of a string that errors may repeat: a misspelt option may be a key."""
-    return spec.partition("#")[0].partition("?")[0]
+    return echo(spec.partition("#")[0].partition("?")[0])
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -523,5 +493,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "timeout": float,
     "tries": int,
     "concurrency": int,
-    "cache": lambda text: Path(text).expanduser() if text else None,
+    "cache": str,
 }
