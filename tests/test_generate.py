@@ -33,7 +33,6 @@ from chunkcore.questions import (
 )
 from chunkcore.questions.generate import BudgetError, CappedLLM
 from chunkcore.questions.prompts import (
-    MODES,
     NotVerbatimError,
     Sample,
     Schedule,
@@ -101,7 +100,7 @@ def test_every_document_has_its_turn_before_one_has_two_and_long_ones_get_more()
 # ---- prompts
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["factual", "realistic"])
 def test_the_prompt_shows_the_oath_the_passage_and_the_earlier_questions(mode):
     question = question_about("The fox naps.", ["Who sings?", "Who runs?"], mode, 5, 1)
     system, user = (each["content"] for each in question.messages)
@@ -664,7 +663,7 @@ def test_a_cap_is_told_with_how_to_go_on_and_is_exit_code_1(docs, model, tmp_pat
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--mode", "odd"], "mode is one of factual, realistic"),
+        (["--mode", "odd"], "mode is one of 'factual', 'realistic'"),
         (["--max-cost", "1"], "max_cost needs the prices"),
         (["--duplicate", "much"], "--duplicate is a cosine, propose, or none; got 'much'"),
         (["--relevance", "7"], "the relevance threshold is a cosine"),
@@ -713,10 +712,10 @@ write_generated(Path(output), generate_benchmark(documents, llm, options))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-@pytest.mark.parametrize("concurrency", [1, 3])
 def test_killed_again_and_again_the_result_is_the_same_and_what_was_answered_is_not_asked_again(
-    docs, tmp_path, concurrency
+    docs, tmp_path
 ):
+    concurrency = 3
     environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": str(Path(__file__).parents[1])}
 
     def run(folder: Path, kill_after: int | None = None) -> list[str]:
@@ -733,8 +732,7 @@ def test_killed_again_and_again_the_result_is_the_same_and_what_was_answered_is_
         return log.read_text().splitlines()
 
     once = run(tmp_path / "once")
-    for calls in (3, 7):
-        run(tmp_path / "killed", calls)
+    run(tmp_path / "killed", 7)
     killed = run(tmp_path / "killed")
     assert set(killed) == set(once)
     unreadable = len(once) - len(LLMCache(tmp_path / "once" / "kept.sqlite"))

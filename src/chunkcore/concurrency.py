@@ -1,4 +1,4 @@
-"""Work in batches; threads: results in order, work that is cancelled, work with a time limit."""
+"""Work in batches; threads: results in order, work that is cancelled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from itertools import islice
-from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 R = TypeVar("R")
@@ -88,40 +87,3 @@ class _Effort:
                 _thread.effort = None
 
         return begun
-
-
-LONGEST_WAIT = 31_536_000  # seconds: a year; threads cannot wait for some hundreds
-
-
-class TimeoutExpired(TimeoutError):  # noqa: N818
-    """The time limit of `with_timeout` passed. Distinct from a TimeoutError raised by the work."""
-
-
-def with_timeout(seconds: float | None, work: Callable[[], T]) -> T:
-    """The result of the work, or its error. None waits for ever.
-
-    Work over its time continues in a daemon thread, which does not keep the process alive.
-
-    Raises `TimeoutExpired`: no result in time.
-
-    >>> with_timeout(5, lambda: 2 + 2)
-    4
-    """
-    if seconds is None:
-        return work()
-    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            results.put((work(), None))
-        except BaseException as error:  # noqa: BLE001  # raised again by the waiting thread
-            results.put((None, error))
-
-    threading.Thread(target=run, name="chunkcore-model", daemon=True).start()
-    try:
-        value, error = results.get(timeout=seconds)
-    except Empty:
-        raise TimeoutExpired from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]

@@ -226,7 +226,7 @@ class Meter(CachedEmbedder):
     """
 
     def __init__(self, embedder: CachedEmbedder) -> None:
-        super().__init__(embedder.embedder, embedder.cache, batch_size=embedder.batch_size, timeout=embedder.timeout)
+        super().__init__(embedder.embedder, embedder.cache, batch_size=embedder.batch_size)
         self._seconds: dict[bytes, float] = {}
         self._tokens: dict[bytes, int] = {}
         self._work = Work()

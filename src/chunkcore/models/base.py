@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.columns import distinct
-from chunkcore.concurrency import TimeoutExpired, with_timeout
 from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo, shortened
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
@@ -144,11 +143,10 @@ def is_symmetric(embedder: Embedder) -> bool:
     return bool(getattr(embedder, "symmetric", False))
 
 
-def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, timeout: float | None = None) -> Vectors:
+def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
-    The model gets each distinct text once. It is asked a second time if it fails, takes over `timeout` seconds (None:
-    no limit), or gives invalid vectors.
+    The model gets each distinct text once. It is asked a second time if it fails or gives invalid vectors.
 
     Raises `ModelError`: the second try failed, too.
     """
@@ -157,15 +155,8 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False, ti
     unique, places = distinct(texts)
     method = embedder.embed_queries if queries else embedder.embed_documents
     name, count = embedder.name, len(unique)
-
-    def ask() -> Any:
-        try:
-            return with_timeout(timeout, lambda: method(unique))
-        except TimeoutExpired:
-            raise ModelError(f"the model {echo(name)} gave no answer to {count} texts in {timeout} s") from None
-
     failed = f"the model {echo(name)} failed on {count} texts"
-    vectors = ask_twice(ask, lambda answer: check_vectors(answer, count, model=name), failed)
+    vectors = ask_twice(lambda: method(unique), lambda answer: check_vectors(answer, count, model=name), failed)
     return vectors if len(unique) == len(texts) else vectors[places]
 
 

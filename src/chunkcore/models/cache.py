@@ -390,40 +390,24 @@ class CachedEmbedder:
         embedder: the model.
         cache: None for a new one in memory.
         batch_size: texts per call of the model.
-        progress: called after each batch with the number of texts embedded and the number to embed in this call.
-        timeout: seconds a batch may take; it is tried twice before a `ModelError`. None waits for ever, which suits a
-            model in this process.
 
     Attributes:
         embedded: how many texts the model embedded.
 
-    Raises `OptionError`: batch_size is under 1, or timeout is not a positive number of seconds.
+    Raises `OptionError`: batch_size is under 1.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        cache: EmbeddingCache | None = None,
-        *,
-        batch_size: int = 256,
-        progress: Callable[[int, int], None] | None = None,
-        timeout: float | None = None,
-    ) -> None:
+    def __init__(self, embedder: Embedder, cache: EmbeddingCache | None = None, *, batch_size: int = 256) -> None:
         check_number("batch_size", batch_size, 1)
-        if timeout is not None and not 0 < timeout < float("inf"):
-            raise OptionError(f"timeout is over 0 seconds, or None to wait for ever, got {timeout}")
         self.embedder = embedder
         self.cache = EmbeddingCache() if cache is None else cache
         self.batch_size = batch_size
-        self.progress = progress
-        self.timeout = timeout
         self.embedded = 0
         # Of two threads that need the same text, the second finds what the first stored.
         self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without the progress callback, which belongs to this process.
-        return partial(type(self), batch_size=self.batch_size, timeout=self.timeout), (self.embedder, self.cache)
+        return partial(type(self), batch_size=self.batch_size), (self.embedder, self.cache)
 
     # Properties: a model that is loaded when first used stays unloaded until then.
 
@@ -467,10 +451,9 @@ class CachedEmbedder:
         with self._lock:
             is_kept, vectors = self.cache.fetch(self.fingerprint, keys)
             missing = np.flatnonzero(~is_kept)
-            done = 0
             for batch in sorted_batches([len(unique[i]) for i in missing], size=self.batch_size):
                 rows = missing[batch]
-                answer = embed(self.embedder, [unique[i] for i in rows], queries=queries, timeout=self.timeout)
+                answer = embed(self.embedder, [unique[i] for i in rows], queries=queries)
                 if vectors.shape[1] == 0:
                     vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
                 if answer.shape[1] != vectors.shape[1]:
@@ -480,8 +463,5 @@ class CachedEmbedder:
                     )
                 self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
                 vectors[rows] = answer
-                done += len(rows)
                 self.embedded += len(rows)
-                if self.progress is not None:
-                    self.progress(done, len(missing))
         return vectors if len(unique) == len(texts) else vectors[places]

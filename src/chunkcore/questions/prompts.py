@@ -6,10 +6,11 @@ words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from chunkcore.errors import quote
 from chunkcore.evaluation.text_search import fold, squeeze
 from chunkcore.models.llm import BadAnswerError, Question
 from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
-from chunkcore.spans import union
+from chunkcore.spans import trim, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +44,23 @@ def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample
     'The fox naps.'
     """
     text = document.text
-    low, high = len(text) - len(text.lstrip()), len(text.rstrip())
+    low, high = trim(text, 0, len(text))
     if high - low > size:
         name = f"{number}:{document.id}".encode("utf-8", "surrogatepass")
         drawn = np.random.default_rng([seed, int.from_bytes(blake2b(name, digest_size=8).digest(), "little")])
-        end = high
-        low = int(drawn.integers(low, high - size + 1))
-        while text[low].isspace():
-            low += 1
-        low, high = _whole_words(text, low, min(low + size, end))
+        first = int(drawn.integers(low, high - size + 1))
+        while text[first].isspace():
+            first += 1
+        last = min(first + size, high)
+        head = _CUT_HEAD.match(text, first, last) if first > low and not text[first - 1].isspace() else None
+        tail = _CUT_TAIL.search(text[first:last]) if last < high and not text[last].isspace() else None
+        whole = trim(text, head.end() if head else first, first + tail.start() if tail else last)
+        low, high = whole if whole[0] < whole[1] else trim(text, first, last)
     return Sample(document, Span(low, high), number)
 
 
-def _whole_words(text: str, low: int, high: int) -> tuple[int, int]:
-    """The range without words cut at its ends, and without white space there."""
-    first, last = low, high
-    if low > 0 and not text[low - 1].isspace():
-        first += _until_space(text[low:high])
-    if high < len(text) and not text[high].isspace():
-        last -= _until_space(text[first:high][::-1])
-    inner = text[first:last]
-    if not inner.strip():  # blank without those words
-        return low, low + len(text[low:high].rstrip())
-    return first + len(inner) - len(inner.lstrip()), first + len(inner.rstrip())
-
-
-_NEAR = 100  # characters; scripts without spaces are cut anywhere
-
-
-def _until_space(text: str) -> int:
-    return next((place for place, character in enumerate(text[:_NEAR]) if character.isspace()), 0)
+# Words that a sample's ends may cut. Scripts without spaces are cut anywhere.
+_CUT_HEAD, _CUT_TAIL = re.compile(r"\S{0,100}\s"), re.compile(r"\s\S{0,100}\Z")
 
 
 @dataclass(slots=True)
@@ -178,7 +166,6 @@ def _only_place(text: str, sought: str, named: str) -> Span | None:
 
 
 Mode = Literal["factual", "realistic"]
-MODES: tuple[Mode, ...] = get_args(Mode)
 
 _LONGEST = 1_000  # characters of a question
 _ASSUMED_EXCERPTS = 600  # characters; with question and oath about the report's 200 tokens

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
-from chunkcore.concurrency import LONGEST_WAIT
 from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.cache import LLMCache
@@ -25,6 +24,7 @@ from chunkcore.models.llm.base import LLM, BadAnswerError, CachedLLM, Message, M
 from chunkcore.options import check_number
 from chunkcore.registry import Registry
 
+LONGEST_WAIT = 31_536_000  # seconds: a year
 LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
 
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
