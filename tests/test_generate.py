@@ -712,9 +712,7 @@ write_generated(Path(output), generate_benchmark(documents, llm, options))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_killed_again_and_again_the_result_is_the_same_and_what_was_answered_is_not_asked_again(
-    docs, tmp_path
-):
+def test_killed_again_and_again_the_result_is_the_same_and_what_was_answered_is_not_asked_again(docs, tmp_path):
     concurrency = 3
     environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": str(Path(__file__).parents[1])}
 

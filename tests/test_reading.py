@@ -422,7 +422,7 @@ TOLD = [
     "left out of {}: f.pdf: is no PDF, or is broken: mend it, or take it out",
     "left out of {}: g.png: is no text, and there is no reader for .png: convert it, or take it out",
     "left out of {}: h.txt: is empty: fill it or take it out",
-    "left out of {}: i.docx: is damaged, or no ZIP file: File is not a zip file",
+    "left out of {}: i.docx: is damaged or encrypted, or no ZIP file: File is not a zip file",
     "in {}, b.pdf: scanned: no text on page 2 of 2; recognise it first (OCR)",
     "in {}, d.eml: attachments are left out, save them as files: tee.png",
     "in {}, e.csv: is no UTF-8, and was read as cp1252",
