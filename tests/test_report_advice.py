@@ -24,7 +24,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
-from chunkcore.report.terminal import print_report
+from chunkcore.report.records import print_report
 from tests.report_data import NASTY, study, system
 
 RECALL, BUDGET = get_measure("Recall@5"), get_measure("Recall@1000tok")
@@ -74,12 +74,12 @@ def test_of_the_tied_the_one_that_retrieves_least_is_to_be_used() -> None:
     advice = advise(report("a", HARD, tokens=1500), report("b", jittered(0.005), tokens=400))
     told = lines(advice)
     assert advice.use == "b"
-    assert told["As good"].startswith("a: 90 questions show no sure difference of 2.0 points or more (the margin: ")
+    assert told["As good"].startswith("a: 90 questions show no significant difference. Less than 2.0 points, ")
     assert (
         "the fewest retrieved tokens of those within 2.0 points of the highest score: 400 a question"
         in (told["Why this one"])
     )
-    assert "a (3.8 times the retrieved tokens): for nothing that these questions show." in told["Avoid"]
+    assert "a (3.8 times the retrieved tokens): no gain that these questions show." in told["Avoid"]
 
 
 def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_reason() -> None:
@@ -121,7 +121,7 @@ def test_a_real_difference_that_does_not_matter_is_none_to_pay_for() -> None:
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
     scores = np.tile(HARD, 5)
     advice = advise(report("a", scores), report("b", scores))
-    assert lines(advice)["To settle it"] == "Nothing: all of these are surely within 2.0 points of each other."
+    assert lines(advice)["To settle it"] == "Nothing: all of these are within 2.0 points of each other (equivalent)."
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
@@ -138,9 +138,7 @@ def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
 
 def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its_retriever_and_model() -> None:
     assert advise(report("our search", near(0.3, 1))).pasted == {}
-    pasted = advise(
-        report("cluster_semantic:size=100 · bm25 · mine", near(0.3, 1)), embedders={"mine": "openvino:mine"}
-    ).pasted
+    pasted = advise(report("cluster_semantic:size=100 · bm25 · openvino:mine", near(0.3, 1))).pasted
     assert 'get_retriever("bm25")' in pasted["Python"]
     assert all("embedder=openvino:mine" in pasted[title] for title in ("LangChain", "LlamaIndex", "Haystack"))
 

@@ -14,9 +14,8 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.report import ReportPage, html_report, markdown_report, plots
-from chunkcore.report.rendering import WIDTHS
-from chunkcore.report.tables import Table, collection_score_tables, cost_axis, cost_table, cross_table, score_table
-from chunkcore.report.tuning import option_plot
+from chunkcore.report.html import WIDTHS, option_plot
+from chunkcore.report.tables import Table, cost_axis, cost_table, cross_table, score_table
 from chunkcore.tuning import TuneOptions, tune
 from tests.fakes import FakeEmbedder
 from tests.report_data import study
@@ -124,22 +123,6 @@ def test_what_was_not_tried_together_is_an_empty_cell():
         [False, True],
         [True, False],
     ]
-
-
-# ---- collections
-
-
-def test_every_measure_is_tabled_for_each_collection():
-    made = study(collections=("plays", "tales"))
-    plays, tales = collection_score_tables(made, 10, "token")
-    assert plays.title == "plays: 10 questions, k = 10"
-    titles = [column.title for column in tales.columns]
-    assert titles == ["Chunker", "Recall", "Precision", "IoU", "F1", "PrecisionΩ"]
-    mean, std, _ = made.reports[2].by_collection("IoU@10")["tales"]
-    cell = tales.rows[2][titles.index("IoU")]
-    assert (cell.text, cell.details) == (f"{100 * mean:.1f}", (f"± {100 * std:.1f}",))
-    assert collection_score_tables(study(), 10, "token") == []
-    assert "#### plays: 10 questions, k = 10, characters" in markdown_report(made)
 
 
 # ---- intervals

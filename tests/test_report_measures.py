@@ -14,9 +14,8 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report, read_reports, write_report
-from chunkcore.report.records import markdown_report
+from chunkcore.report.records import markdown_report, print_report
 from chunkcore.report.tables import score_table, warnings
-from chunkcore.report.terminal import print_report
 from chunkcore.run import Retrieved, Run
 
 DOCUMENTS = [Document(f"d{number}", "The valve is red. Filler follows. More of it. " * 3) for number in range(12)]

@@ -8,7 +8,7 @@ from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
-from chunkcore.report.missed import missed_questions
+from chunkcore.report.advice import missed_questions
 from chunkcore.report.page import ReportPage
 
 TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."

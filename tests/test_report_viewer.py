@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.report.rendering import Pack
-from chunkcore.report.viewer import HOWS, Place, answers, excerpts, viewer
+from chunkcore.report.viewer import HOWS, Pack, Place, answers, excerpts, viewer
 from chunkcore.run import Retrieved, Run
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text

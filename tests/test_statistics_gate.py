@@ -171,7 +171,7 @@ def given(tmp_path: Path, fake: FakeEmbedder) -> list[str]:
 
 def run(given: list[str], output: Path, *more: str) -> int:
     retriever = [] if "-r" in more else ["-r", "dense"]
-    return main([*given, *retriever, "--no-behind", "-o", str(output), *more])
+    return main([*given, *retriever, "--no-extras", "-o", str(output), *more])
 
 
 def test_the_exit_code_is_1_where_a_requirement_failed(given, tmp_path, capfd) -> None:

@@ -149,7 +149,7 @@ def questions(tmp_path) -> Path:
 
 
 def command(docs: Path, questions: Path, *more: str) -> list[str]:
-    given = ["--docs", str(docs), "--questions", str(questions), "--counter", "words", "--size", "12"]
+    given = ["--docs", str(docs), "--questions", str(questions), "--size", "9"]
     return ["questions", "check", *given, *more]
 
 
@@ -201,8 +201,6 @@ def test_without_a_model_the_rest_is_looked_for_and_that_is_told(docs, questions
     ("more", "message"),
     [
         (["--ignore", "odd"], "--ignore is one of malformed, repeated-id, not-found"),
-        (["--similarity", "2"], "similarity is at most 1"),
-        (["--counter", "odd"], "odd"),
         (["--questions", "none.jsonl"], "none.jsonl is no file"),
         (["--docs", "none"], "none does not exist"),
     ],

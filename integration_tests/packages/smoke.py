@@ -224,7 +224,7 @@ def structure() -> None:
 
 def report() -> None:
     """Writes a comparison as a page."""
-    from chunkcore.report.rendering import require_jinja2, template
+    from chunkcore.report.html import require_jinja2, template
 
     require_jinja2()
     assert template("page.html.jinja")

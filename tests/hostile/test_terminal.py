@@ -103,7 +103,7 @@ COMMANDS = {
     "validate": ["questions", "check", "{given}", "--embedder", "none"],
     "validate json": ["questions", "check", "{given}", "--embedder", "none", "--json"],
     "verify": ["datasets", "verify", "{docs}", "--questions", "{questions}"],
-    "no such data set": ["datasets", "path", STEER],
+    "no such data set": ["datasets", "verify", STEER],
     "stitch": ["datasets", "stitch", "{given}", "-o", "{out}/stitched"],
     "score": ["score", "{given}", "{docs}/none.jsonl", "-o", "{out}/scored"],
     "a model": ["compare", "-r", "dense", "{given}", "--embedder", STEER, "-o", "{out}/report"],

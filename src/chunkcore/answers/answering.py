@@ -29,9 +29,7 @@ from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
 from chunkcore.report.page import ReportPage
-from chunkcore.report.records import write_report
 from chunkcore.report.study import StudySettings, today
-from chunkcore.report.tables import warnings
 from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -328,11 +326,10 @@ class AnswerComparison:
     measures: Sequence[str]
     depth: Depth
 
-    def write(self, folder: Path) -> Path | None:
-        """Write the report and ``answers.jsonl``, a line for each chunker and question; return the page's path."""
+    def write_answers(self, folder: Path) -> None:
+        """Write ``answers.jsonl``, a line for each chunker and question, into a folder that is made."""
         # ASCII: a surrogate in a document is no UTF-8.
         write_parts(folder / ANSWERS, (f"{json.dumps(row)}\n".encode("ascii") for row in self.rows()))
-        return write_report(self.page, folder).html
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """For each chunker and question: the answer, the right ones, the scores, the passages shown."""
@@ -352,8 +349,7 @@ class AnswerComparison:
                 }
 
     def notes(self) -> Iterator[str]:
-        """Caveats to read before the numbers, one sentence each."""
-        yield from warnings(self.page)
+        """What to know of the answers, one sentence each."""
         for report, run in zip(self.page.comparison.reports, self.runs, strict=True):
             failures = [answer.failure for answer in run.answers.values() if answer.failure]
             if failures:

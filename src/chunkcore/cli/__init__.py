@@ -1,4 +1,4 @@
-"""The command ``chunkcore``, a file a command. Heavy modules are imported when a command runs.
+"""The command ``chunkcore``. Heavy modules are imported when a command runs.
 
 options.py has the options that commands share, running.py what they do around their work.
 """
@@ -15,7 +15,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from chunkcore.cli import answer, cache, chunk, compare, datasets, listing, questions, score, search, segments, tune
+from chunkcore.cli import chunk, questions, reports, search, segments, shelf
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import ChunkcoreError, shortened
 
@@ -50,15 +50,15 @@ app.command()(chunk.chunk)
 app.command()(search.search)
 app.command()(search.index)
 app.command()(search.serve)
-app.command()(compare.compare)
-app.command()(score.score)
-app.command()(tune.tune)
+app.command()(reports.compare)
+app.command()(reports.score)
+app.command()(reports.tune)
 app.add_typer(questions.app, name="questions")
-app.command()(answer.answer)
+app.command()(reports.answer)
 app.add_typer(segments.app, name="segments")
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(cache.app, name="cache")
-app.command(name="list")(listing.list_names)
+app.add_typer(shelf.datasets, name="datasets")
+app.add_typer(shelf.cache, name="cache")
+app.command(name="list")(shelf.list_names)
 
 # What other tools call an option.
 OTHER_NAMES = {
@@ -133,7 +133,7 @@ def _usage(error: Exception) -> str:
     message = shortened(str(getattr(error, "format_message", lambda: error)()), 300)
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
-    options = {name for each in getattr(getattr(context, "command", None), "params", ()) for name in each.opts}
+    options = {name for option in getattr(getattr(context, "command", None), "params", ()) for name in option.opts}
     wrong = next((name for name in OTHER_NAMES if name in message and OTHER_NAMES[name] in options), "")
     if wrong:
         message = f"No such option: {wrong}. Did you mean {OTHER_NAMES[wrong]}?"

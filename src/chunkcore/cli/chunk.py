@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,29 +15,37 @@ from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from chunkcore.scale import Stream, Tally
+    from chunkcore.scale import Stream, StreamOptions, Tally
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How files are read and cut."""
+
+    processes: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that cut.")] = 1
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Threads of each.")] = 1
+    part_size: Annotated[float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")] = 8.0
+    errors: Annotated[Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")] = (
+        "stop"
+    )
+    follow_links: options.FollowLinks = False
+
+    def settings(self) -> StreamOptions:
+        from chunkcore.scale import StreamOptions
+
+        return StreamOptions(**{**vars(self), "part_size": round(self.part_size * 1_000_000)})
 
 
 @options.grouped
 def chunk(
     files: Annotated[list[Path], typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES")],
-    costs: Annotated[options.Models, options.OmittedOptions("cache")],
-    strategy: Annotated[
-        str | None,
-        options.strategy(help="Default: recursive:size=200."),
-    ] = None,
+    costs: options.Models,
+    streaming: Streaming,
+    strategy: Annotated[str | None, options.strategy(help="Default: recursive:size=200.")] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False)
     ] = Path("-"),
-    processes: Annotated[int, typer.Option(min=1, metavar="N", help="Processes that cut.")] = 1,
-    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Threads of each.")] = 1,
-    part_size: Annotated[float, typer.Option(min=0.0001, max=1e6, metavar="MB", help="Larger texts are parted.")] = 8.0,
-    errors: Annotated[
-        Literal["stop", "skip"], typer.Option(help="Stop at a bad document?", metavar="stop|skip")
-    ] = "stop",
-    follow_links: Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Discard what a stopped run left.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> int:
     """Cut files into chunks and write them as JSON lines.
 
@@ -45,33 +54,27 @@ def chunk(
 
     A run that was stopped resumes with the same command. With --errors skip the errors are in OUTPUT.errors.jsonl.
 
-      chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
+    Example: chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
 
-      cat manual.md | chunkcore chunk -
+    Example: cat manual.md | chunkcore chunk -
     """
     from chunkcore.chunkers import get_chunker
-    from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.scale import Stream, StreamOptions, stream_documents
+    from chunkcore.scale import Stream, stream_documents
 
     _keep_inputs(files, output)
-    prices = costs.prices()
+    prices, settings, kept = costs.prices(), streaming.settings(), running.KeptAnswers(costs.kept)
     chunker = get_chunker(strategy or "recursive:size=200")
-    part_bytes = round(part_size * 1_000_000)
-    streaming = StreamOptions(
-        processes=processes, workers=workers, part_size=part_bytes, errors=errors, follow_links=follow_links
-    )
+    named = {strategy or chunker.name: chunker}
     if costs.dry_run:
-        spec = strategy or chunker.name
-        running.say(*running.estimates({spec: chunker}, stream_documents(files, streaming.part_size), prices))
+        running.say(*running.estimates(named, stream_documents(files, settings.part_size), prices))
         return 0
-    if processes > 1 and isinstance(chunker, LLMChunker):
+    if settings.processes > 1 and running.asking(named):
         raise OptionError(f"{chunker.name} waits for a language model: ask it more at a time with --workers")
-    chunker = running.keeping(chunker, costs.answers)
-    stream = Stream(files, chunker, streaming)
-    # The lines themselves show progress in a terminal.
-    running.quiet.set(quiet or (str(output) == "-" and sys.stdout.isatty()))
+    stream = Stream(files, kept(chunker), settings)
+    if str(output) == "-" and sys.stdout.isatty():
+        running.quiet.set(True)  # the lines themselves show progress
     _write(stream, output, fresh=fresh)
-    running.say(*running.used([chunker], prices), err=True)
+    running.say(*kept.used(prices), err=True)
     return 1 if stream.tally.skipped or stream.tally.unread else 0
 
 

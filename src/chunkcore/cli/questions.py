@@ -8,9 +8,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,109 +18,98 @@ from chunkcore.cli import options, running
 from chunkcore.errors import DataError, MissingExtraError, OptionError, echo
 
 if TYPE_CHECKING:
-    from chunkcore.questions import Generated
-    from chunkcore.questions.prompts import Mode
+    from chunkcore.questions import Generated, GenerationOptions
     from chunkcore.questions.validate import Finding, Threshold
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Write questions with evidence, and check them.")
 
 
+@dataclass(frozen=True)
+class Generation:
+    """What is asked of the model, and which of its questions are kept."""
+
+    llm: options.Llm
+    questions: Annotated[
+        int, typer.Option("--questions", "-n", min=1, metavar="N", help="How many, before the filters.")
+    ] = 100
+    mode: Annotated[str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")] = "factual"
+    seed: options.Seed = 0
+    sample_size: Annotated[int, typer.Option(min=100, metavar="N", help="Characters of a passage.")] = 4_000
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions at once.")] = 4
+    duplicate: Annotated[str, typer.Option(metavar="COSINE", help="Drop the later of two above; or none.")] = "propose"
+    relevance: Annotated[
+        str, typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none.")
+    ] = "propose"
+    embedder: Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")] = (
+        "all-MiniLM-L6-v2"
+    )
+    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most, in this run.")] = None
+    max_cost: Annotated[float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")] = None
+
+    def settings(self) -> GenerationOptions:
+        from chunkcore.questions import GenerationOptions
+
+        names = ("questions", "mode", "seed", "sample_size", "concurrency")
+        return GenerationOptions(**{name: getattr(self, name) for name in names})
+
+
 @app.command()
 @options.grouped
 def generate(
-    llm: options.Llm,
-    costs: Annotated[options.Models, options.OmittedOptions("cache")],
-    docs: options.Docs = None,
-    docs_option: options.DocsOption = None,
+    generation: Generation,
+    documents: options.Documents,
+    costs: options.Models,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The questions; names the other files.")
     ] = Path("questions.jsonl"),
-    questions: Annotated[
-        int, typer.Option("--questions", "-n", min=1, metavar="N", help="How many, before the filters.")
-    ] = 100,
-    mode: Annotated[str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")] = "factual",
-    seed: options.Seed = 0,
-    sample_size: Annotated[int, typer.Option(min=100, metavar="N", help="Characters of a passage.")] = 4_000,
-    earlier: Annotated[int, typer.Option(min=0, metavar="N", help="Earlier questions shown.")] = 50,
-    excerpts: Annotated[int, typer.Option(min=1, metavar="N", help="At most, of a question.")] = 5,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions at once.")] = 4,
-    duplicate: Annotated[str, typer.Option(metavar="COSINE", help="Drop the later of two above; or none.")] = "propose",
-    relevance: Annotated[
-        str, typer.Option(metavar="COSINE", help="Drop a question with an excerpt under it; or none.")
-    ] = "propose",
-    embedder: Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="Of the filters; or none.")] = (
-        "all-MiniLM-L6-v2"
-    ),
-    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most, in this run.")] = None,
-    max_cost: Annotated[float | None, typer.Option(metavar="COST", help="At most, likewise; needs prices.")] = None,
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.
 
     A question whose excerpts are not in its passage word for word is rejected. Answers are kept in the user's cache:
-    the same command resumes. The exit code is 1 if there are fewer questions than wanted
-    (docs/guides/questions.md).
+    the same command resumes. The exit code is 1 if there are fewer questions than wanted (docs/guides/questions.md).
 
-      chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
+    Example: chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
-    from chunkcore.evaluation.benchmarks.layout import read_own
-    from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
-    from chunkcore.questions import (
-        CallBudget,
-        FilterThresholds,
-        GenerationOptions,
-        estimate_generation,
-        generate_benchmark,
-    )
+    from chunkcore.models.llm import get_llm
+    from chunkcore.questions import CallBudget, FilterThresholds, estimate_generation, generate_benchmark
     from chunkcore.questions.generate import INTERRUPTED, write_generated
 
-    folder = options.required(docs, docs_option)
-    prices = costs.prices()
-    budget = CallBudget(max_calls=max_calls, max_cost=max_cost, prices=prices)
+    prices, settings, kept = costs.prices(), generation.settings(), running.KeptAnswers(costs.kept)
+    budget = CallBudget(max_calls=generation.max_calls, max_cost=generation.max_cost, prices=prices)
     thresholds = FilterThresholds(
-        duplicate=_threshold("--duplicate", duplicate), relevance=_threshold("--relevance", relevance)
+        duplicate=_threshold("--duplicate", generation.duplicate),
+        relevance=_threshold("--relevance", generation.relevance),
     )
-    generation = GenerationOptions(
-        questions=questions,
-        mode=cast("Mode", mode),
-        sample_size=sample_size,
-        earlier=earlier,
-        excerpts=excerpts,
-        seed=seed,
-        concurrency=concurrency,
-    )
-    model = get_llm(llm)
-    _check_output(folder, output)
-    documents = read_own(folder, []).documents
+    model = get_llm(generation.llm)
+    _check_output(documents.place, output)
+    texts = documents.read()
     if costs.dry_run:
-        running.say(f"{model.name}: {running.spent(estimate_generation(documents, generation), prices)}")
-        running.say(
-            "Tokens are counted as cl100k_base. Each question is assumed to be kept at once, with an answer of about "
-            "200 tokens; rejections and answers that the cache holds are not foreseen. Nothing was asked."
-        )
+        running.say(f"{model.name}: {running.spent(estimate_generation(texts, settings), prices)}", _ASSUMED)
         return
-    vectors = None if embedder == "none" else options.cached_embedder(embedder)
-    if costs.answers is None:
-        how_on = "with --no-cache nothing is kept"
-    else:
-        how_on = "what was answered is in the cache: the same command goes on with it"
-        model = model if isinstance(model, CachedLLM) else CachedLLM(model, LLMCache(costs.answers))
-    with running.reporting(sys.stderr) as progress, running.stoppable(how_on):
-        made = generate_benchmark(
-            documents,
-            model,
-            generation,
+    vectors = None if generation.embedder == "none" else options.cached_embedder(generation.embedder)
+    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+        generated = generate_benchmark(
+            texts,
+            model if kept.path is None else kept.model(model),
+            settings,
             budget=budget,
             embedder=vectors,
             thresholds=thresholds,
             progress=progress,
         )
-        write_generated(output, made)
-    used = f"{model.name}: {running.spent(made.usage, prices)}"
-    running.say(*_summary(made, len(documents), used, output))
-    if made.stopped == INTERRUPTED:
-        raise running.StoppedError(f"stopped before the end, with {len(made.rows):,} questions; {how_on}")
-    if made.stopped:
+        write_generated(output, generated)
+    running.say(*_summary(generated, f"{model.name}: {running.spent(generated.usage, prices)}", output))
+    if generated.stopped == INTERRUPTED:
+        count = running.several(len(generated.rows), "question")
+        raise running.StoppedError(f"stopped before the end, with {count}; {kept.resume()}")
+    if generated.stopped:
         raise typer.Exit(1)
+
+
+_ASSUMED = (
+    "Tokens are counted as cl100k_base. Each question is assumed to be kept at once, with an answer of about 200 "
+    "tokens; rejections and answers that the cache holds are not foreseen. Nothing was asked."
+)
 
 
 def _threshold(name: str, text: str) -> Threshold:
@@ -147,25 +136,23 @@ def _folder(docs: Path) -> Path:
     return docs / "documents" if (docs / "documents").is_dir() and (docs / "questions.jsonl").is_file() else docs
 
 
-def _summary(made: Generated, documents: int, used: str, output: Path) -> Iterator[str]:
+def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
     from chunkcore.questions.generate import INTERRUPTED
 
-    represented = {row["document_id"] for row in made.rows}
+    about = {row["document_id"] for row in generated.rows}
     yield (
-        f"{len(made.rows):,} questions about {len(represented):,} of {documents:,} documents; "
-        f"{len(made.rejections):,} rejected"
+        f"{len(generated.rows):,} questions about {len(about):,} of {len(generated.documents):,} documents; "
+        f"{len(generated.rejections):,} rejected"
     )
-    for stage, what in _STAGES.items():
-        count = sum(each.stage == stage for each in made.rejections)
-        if count:
-            yield f"rejected {count:,}: {what}"
-    if made.filtered is not None:
-        yield f"Thresholds: relevance {_cosine(made.filtered.relevance)}, duplicate {_cosine(made.filtered.duplicate)}"
+    counts = Counter(rejection.stage for rejection in generated.rejections)
+    yield from (f"rejected {counts[stage]:,}: {reason}" for stage, reason in _STAGES.items() if counts[stage])
+    if (filtered := generated.filtered) is not None:
+        yield f"Thresholds: relevance {_cosine(filtered.relevance)}, duplicate {_cosine(filtered.duplicate)}"
     yield used
-    if made.unfinished and made.stopped != INTERRUPTED:
-        yield f"Stopped: {made.stopped}. The same command goes on, as what was answered is in the cache"
-    elif made.stopped and not made.unfinished:
-        yield f"Fewer questions than wanted: {made.stopped}. {output.with_suffix('.rejected.jsonl')} says why"
+    if generated.unfinished and generated.stopped != INTERRUPTED:
+        yield f"Stopped: {generated.stopped}. The same command goes on, as what was answered is in the cache"
+    elif generated.stopped and not generated.unfinished:
+        yield f"Fewer questions than wanted: {generated.stopped}. {output.with_suffix('.rejected.jsonl')} says why"
     yield str(output)
 
 
@@ -185,8 +172,7 @@ def _cosine(threshold: float | None) -> str:
 @app.command()
 @options.grouped
 def label(
-    docs: options.Docs = None,
-    docs_option: options.DocsOption = None,
+    source: options.Documents,
     questions: Annotated[
         Path | None,
         typer.Option("--questions", metavar="FILE", help="Questions: one a line, or a CSV, TSV or JSON lines."),
@@ -196,7 +182,6 @@ def label(
         "questions.jsonl"
     ),
     retriever: options.Retriever = "passages:lexical",
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
@@ -206,32 +191,29 @@ def label(
     click the sentences that answer it, or select any text. All of it works by keyboard. Every click is saved in
     --output at once, and the same command resumes.
 
-      chunkcore questions label docs/ --questions asked.txt
+    Example: chunkcore questions label docs/ --questions asked.txt
     """
-    from chunkcore.chunkers import get_chunker
-    from chunkcore.evaluation.benchmarks.layout import read_own
+    from chunkcore.models.loading import DEFAULT_MODEL
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
     from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
 
-    folder = options.required(docs, docs_option)
     method = get_retriever(retriever)
+    options.check_outside(_folder(source.place), output)
     listed = [] if questions is None else read_listed(questions, column)
-    options.check_outside(_folder(folder), output)
-    documents = read_own(folder, []).documents
+    documents = source.read()
     if not documents:
-        raise DataError(f"{folder} has no document to mark evidence in")
-    vectors = TextVectors(options.cached_embedder(embedder)) if method.embeds else None
-    index = method.index(chunk_corpus(documents, get_chunker("sentence:size=25")), vectors)
-    kept = LabelledQuestions(documents, output, listed)
-    with LabelServer(kept, index, port) as server:
-        running.say(f"Mark evidence at {server.address}")
-        running.say(f"Every click is saved in {output}. Ctrl-C ends.")
+        raise DataError(f"{source.place} has no document to mark evidence in")
+    vectors = TextVectors(options.cached_embedder(DEFAULT_MODEL)) if method.embeds else None
+    index = method.index(chunk_corpus(documents, "sentence:size=25"), vectors)
+    labelled = LabelledQuestions(documents, output, listed)
+    with LabelServer(labelled, index, port) as server:
+        running.say(f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends.")
         running.stop_at_once()
         try:
             with _opened(server.address) if browser else nullcontext():
                 server.serve_forever()
         except KeyboardInterrupt:
-            running.say(f"{kept.done:,} of {len(kept):,} questions are done: {output}")
+            running.say(f"{labelled.done:,} of {len(labelled):,} questions are done: {output}")
 
 
 @contextmanager
@@ -250,15 +232,9 @@ def _opened(address: str) -> Iterator[None]:
 @app.command()
 @options.grouped
 def check(
-    docs: options.Docs = None,
-    docs_option: options.DocsOption = None,
+    source: options.Documents,
     questions: options.Questions = None,
     size: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")] = 200,
-    least: Annotated[int, typer.Option(min=1, metavar="N", help="The fewest tokens of evidence.")] = 3,
-    similarity: Annotated[
-        float, typer.Option(metavar="COSINE", help="Over which questions are nearly the same.")
-    ] = 0.9,
-    counter: options.Counter = "cl100k_base",
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
     limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many of a kind to list; 0 for all.")] = 20,
@@ -269,46 +245,41 @@ def check(
     Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak
     their answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
 
-      chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
+    Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore unanswered --json
     """
     from chunkcore.questions.validate import KINDS, ValidationOptions, validate_benchmark
 
-    folder = options.required(docs, docs_option)
-    for each in ignore or ():
-        if each not in KINDS:
-            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(each)}")
-    validation = ValidationOptions(size=size, least=least, similarity=similarity, counter=counter)
+    for kind in ignore or ():
+        if kind not in KINDS:
+            raise OptionError(f"--ignore is one of {', '.join(KINDS)}; got {echo(kind)}")
     model = None
     try:
         model = None if embedder == "none" else options.cached_embedder(embedder)
     except MissingExtraError as error:
-        sys.stderr.write(f"questions in nearly the same words are not looked for: {error}\n")
-    found = validate_benchmark(folder, questions, options=validation, embedder=model)
-    found = [each for each in found if each.kind not in (ignore or ())]
+        running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
+    findings = validate_benchmark(source.place, questions, options=ValidationOptions(size=size), embedder=model)
+    findings = [finding for finding in findings if finding.kind not in (ignore or ())]
     if as_json:
-        lines = [re.search(r"line (\d+)$", each.place) if each.query_id else None for each in found]
-        rows = [{**asdict(each), "line": line and int(line[1])} for each, line in zip(found, lines, strict=True)]
+        lines = [re.search(r"line (\d+)$", finding.place) if finding.query_id else None for finding in findings]
+        rows = [{**asdict(row), "line": line and int(line[1])} for row, line in zip(findings, lines, strict=True)]
         typer.echo(json.dumps({"findings": rows}, indent=2))
     else:
-        running.say(*_lines(found, limit))
-    if any(each.kind != "respelled" for each in found):
+        running.say(*_lines(findings, limit))
+    if any(finding.kind != "respelled" for finding in findings):
         raise typer.Exit(1)
 
 
-def _lines(found: Sequence[Finding], limit: int) -> Iterator[str]:
+def _lines(findings: Sequence[Finding], limit: int) -> Iterator[str]:
     from chunkcore.questions.validate import KINDS
 
-    counts = Counter(each.kind for each in found)
-    if not counts:
+    by_kind = {kind: [finding for finding in findings if finding.kind == kind] for kind in KINDS}
+    by_kind = {kind: listed for kind, listed in by_kind.items() if listed}
+    if not by_kind:
         yield "nothing is wrong"
-        return
-    for kind, count in sorted(counts.items(), key=lambda item: list(KINDS).index(item[0])):
-        yield f"{count:,} {kind}: {KINDS[kind]}"
-    for kind in KINDS:
-        listed = [each for each in found if each.kind == kind]
-        shown = listed[: limit or None]
-        for each in shown:
-            named = f", {each.query_id!r}" if each.query_id else ""
-            yield f"{each.place}{named}: {kind}: {each.message}"
-        if len(shown) < len(listed):
-            yield f"and {len(listed) - len(shown):,} more of {kind}: --limit 0 lists all"
+    yield from (f"{len(listed):,} {kind}: {KINDS[kind]}" for kind, listed in by_kind.items())
+    for kind, listed in by_kind.items():
+        for finding in listed[: limit or None]:
+            named = f", {finding.query_id!r}" if finding.query_id else ""
+            yield f"{finding.place}{named}: {kind}: {finding.message}"
+        if 0 < limit < len(listed):
+            yield f"and {len(listed) - limit:,} more of {kind}: --limit 0 lists all"

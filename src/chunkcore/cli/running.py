@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -20,15 +20,15 @@ from chunkcore.escaping import terminal_text
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
-    from rich.table import Table
 
     from chunkcore.chunkers.base import Chunker
+    from chunkcore.cli.options import Data
     from chunkcore.concurrency import Progress
     from chunkcore.document import Document
     from chunkcore.evaluation.gate import Check
-    from chunkcore.models.llm import Prices, Usage
+    from chunkcore.evaluation.results import Report
+    from chunkcore.models.llm import LLM, CachedLLM, Prices, Usage
     from chunkcore.report import ReportPage
-    from chunkcore.scale import Tally
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -37,28 +37,10 @@ def say(*lines: str, err: bool = False) -> None:
         typer.echo(terminal_text(line), err=err)
 
 
-def strategy_table(title: str | None, headings: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Table:
-    """A table for a terminal: strategies on the left, numbers on the right."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.add_column("Strategy", overflow="fold")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, cells in rows:
-        table.add_row(Text(terminal_text(name)), *cells)
-    return table
-
-
 # ---- progress
 
 
 _STEP_PAUSE = 5.0  # seconds between two lines of a log about one step
-_MB = 1_000_000
-
-
 quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # set by the option of every command
 
 
@@ -67,44 +49,32 @@ def reporting(stream: TextIO) -> Iterator[Progress]:
     """Show the steps of the block: bars in a terminal; in a log a line as one begins and ends, and now and then."""
     if quiet.get():
         yield lambda step, done, total: None
-        return
-    if not stream.isatty():
+    elif not stream.isatty():
         written: dict[str, float] = {}
 
         def log(step: str, done: int, total: int) -> None:
             now = time.monotonic()
             if step not in written or done >= total or now - written[step] >= _STEP_PAUSE:
                 written[step] = now
-                _write(stream, f"{terminal_text(step)}: {done:,} of {total:,}")
+                stream.write(f"{terminal_text(step)}: {done:,} of {total:,}\n")
+                stream.flush()
 
         yield log
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    name = TextColumn("{task.description:<10}", markup=False)
-    columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=stream), transient=False) as progress:
-        tasks: dict[str, TaskID] = {}
+        name = TextColumn("{task.description:<10}", markup=False)
+        columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(file=stream), transient=False) as progress:
+            tasks: dict[str, TaskID] = {}
 
-        def show(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = progress.add_task(terminal_text(step), total=total)
-            progress.update(tasks[step], completed=done, total=total)
+            def show(step: str, done: int, total: int) -> None:
+                if step not in tasks:
+                    tasks[step] = progress.add_task(terminal_text(step), total=total)
+                progress.update(tasks[step], completed=done, total=total)
 
-        yield show
-
-
-def _write(stream: TextIO, line: str) -> None:
-    stream.write(f"{line}\n")
-    stream.flush()
-
-
-def done_so_far(tally: Tally) -> str:
-    """The documents, chunks and bytes of a tally, in words."""
-    skipped = [f"{tally.skipped:,} skipped"] if tally.skipped else []
-    counts = [several(tally.documents, "document"), *skipped, several(tally.chunks, "chunk")]
-    return ", ".join([*counts, f"{tally.read / _MB:,.1f} MB read"])
+            yield show
 
 
 def several(number: int, name: str) -> str:
@@ -141,14 +111,14 @@ class StopSignals:
         # Handlers that somebody else has set stay: shells ignore SIGINT for what runs in the background.
         usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         if threading.current_thread() is threading.main_thread():
-            self._before = {each: usual[each] for each in usual if signal.getsignal(each) == usual[each]}
-        for each in self._before:
-            signal.signal(each, self._stop)
+            self._before = {number: usual[number] for number in usual if signal.getsignal(number) == usual[number]}
+        for number in self._before:
+            signal.signal(number, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)  # type: ignore[arg-type]
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self.code = 128 + number
@@ -164,14 +134,6 @@ def stop_at_once() -> None:
     """Ctrl-C says nothing of calls under way: a server has none."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def resume(*kept: Path | None) -> str:
-    """How to resume after a stop, given the files that keep models' answers."""
-    files = " and ".join(str(each) for each in dict.fromkeys(kept) if each is not None)
-    if not files:
-        return "nothing was kept, and the same command begins anew"
-    return f"what models answered is kept in {files}: the same command goes on with it"
 
 
 @contextmanager
@@ -192,24 +154,58 @@ _ASSUMED = (
 )
 
 
-def keeping(chunker: Chunker, path: Path | None) -> Chunker:
-    """The strategy, and the one that it wraps, with language models' answers kept in a file; None keeps none."""
+class KeptAnswers:
+    """Puts a file of answers before the language models of chunkers; `used` says what they were asked.
+
+    `path` is None where nothing is kept.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._chunkers: list[Chunker] = []
+
+    def __call__(self, chunker: Chunker) -> Chunker:
+        """The chunker over the file, and so the one that it wraps."""
+        self._chunkers.append(self._kept(chunker))
+        return self._chunkers[-1]
+
+    def _kept(self, chunker: Chunker) -> Chunker:
+        from chunkcore.chunkers.llm import LLMChunker
+        from chunkcore.chunkers.writing import Contextual
+
+        if self.path is None or not isinstance(chunker, LLMChunker):
+            return chunker
+        if isinstance(chunker, Contextual):
+            chunker = replace(chunker, chunker=self._kept(chunker.inner))
+        return replace(chunker, llm=self.model(chunker.llm))
+
+    def model(self, llm: LLM | str) -> CachedLLM:
+        """A language model over the file."""
+        from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
+
+        model = get_llm(llm)
+        return model if isinstance(model, CachedLLM) else CachedLLM(model, LLMCache(self.path))
+
+    def used(self, prices: Prices | None) -> list[str]:
+        """What each language model of the chunkers was asked, a line each."""
+        from chunkcore.chunkers.llm import llms_of
+        from chunkcore.models.llm import Usage
+
+        usages = {llm.name: getattr(llm, "usage", Usage()) for chunker in self._chunkers for llm in llms_of(chunker)}
+        return [f"{name}: {spent(usage, prices)}" for name, usage in usages.items()]
+
+    def resume(self) -> str:
+        """How to resume after a stop."""
+        if self.path is None:
+            return "nothing was kept, and the same command begins anew"
+        return f"what models answered is kept in {self.path}: the same command goes on with it"
+
+
+def asking(chunkers: Mapping[str, Chunker]) -> bool:
+    """Whether a language model is asked by one of them."""
     from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.chunkers.writing import Contextual
-    from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
 
-    if path is None or not isinstance(chunker, LLMChunker):
-        return chunker
-    if isinstance(chunker, Contextual):
-        chunker = replace(chunker, chunker=keeping(chunker.inner, path))
-    llm = get_llm(chunker.llm)
-    return chunker if isinstance(llm, CachedLLM) else replace(chunker, llm=CachedLLM(llm, LLMCache(path)))
-
-
-def kept_chunker(kept: list[Chunker], path: Path | None, chunker: Chunker) -> Chunker:
-    """`keeping`, and the chunker is added to a list, for `used`."""
-    kept.append(keeping(chunker, path))
-    return kept[-1]
+    return any(isinstance(chunker, LLMChunker) for chunker in chunkers.values())
 
 
 def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None) -> Iterator[str]:
@@ -223,19 +219,10 @@ def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], pr
     yield _ASSUMED
 
 
-def used(chunkers: Iterable[Chunker], prices: Prices | None) -> list[str]:
-    """What each language model of the strategies was asked, a line each."""
-    from chunkcore.chunkers.llm import llms_of
-    from chunkcore.models.llm import Usage
-
-    found = {llm.name: getattr(llm, "usage", Usage()) for chunker in chunkers for llm in llms_of(chunker)}
-    return [f"{name}: {spent(usage, prices)}" for name, usage in found.items()]
-
-
 def spent(usage: Usage, prices: Prices | None) -> str:
     """Calls, tokens and, with prices, their cost."""
     parts = [
-        f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}",
+        several(usage.calls, "call"),
         f"{usage.input_tokens:,} tokens in"
         + (f" ({usage.cached_tokens:,} of them read before)" if usage.cached_tokens else ""),
         f"{usage.output_tokens:,} tokens out",
@@ -250,15 +237,30 @@ def spent(usage: Usage, prices: Prices | None) -> str:
 # ---- the report
 
 
-def finish(page: ReportPage, html: Path | None, checks: Sequence[Check], lines: Iterable[str] = ()) -> None:
-    """Print the report, the lines, the checks, and last the path of the page; exit with 1 if a check failed."""
+def finish(
+    page: ReportPage,
+    data: Data,
+    output: Path,
+    checks: Callable[[Sequence[Report]], Sequence[Check]] = lambda reports: (),
+    lines: Iterable[str] = (),
+    resume: str = "",
+) -> None:
+    """Write the report and print it, the lines, the checks, and last the path of the page.
+
+    Raises `StoppedError` after a page of a stopped run, and exits with 1 if a check failed.
+    """
     from rich.console import Console
 
-    from chunkcore.report.terminal import print_report
+    from chunkcore.report.records import print_report, write_report
 
+    page = replace(page, settings={**data.facts(page.benchmark), **page.settings}, more_questions=data.more_questions)
+    html = write_report(page, output).html
+    results = [] if page.stopped else checks(page.comparison.reports)
     print_report(page, Console(highlight=False))
-    for line in (*lines, *(check.sentence for check in checks)):
+    for line in (*lines, *(check.sentence for check in results)):
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{html}")
-    if any(check.failed for check in checks):
+    if page.stopped:
+        raise StoppedError(f"{page.stopped.lower().rstrip('.')}; {resume}")
+    if any(check.failed for check in results):
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,27 +31,55 @@ Source = Annotated[
     Path,
     typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index.", show_default=False),
 ]
-Dense = Annotated[bool, typer.Option("--dense", help="Search with the model, too.")]
-Where = Annotated[
-    list[str] | None, typer.Option("--where", metavar="KEY=VALUE", help="Only documents with this in their metadata.")
-]
-Links = Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")]
 Verify = Annotated[bool, typer.Option("--verify", help="Read every file again, whatever its time.")]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What is searched, and how its index is kept."""
+
+    docs: Source
+    dense: Annotated[bool, typer.Option("--dense", help="Search with the model, too.")] = False
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2"
+    verify: Verify = False
+    follow_links: options.FollowLinks = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False
+
+    def open(self) -> FolderIndex:
+        """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
+        from chunkcore.scale.folder_index import index_files, is_index, open_index
+
+        _check_source(self.docs)
+        model = options.cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
+        if is_index(self.docs):
+            return open_index(self.docs, embedder=model)
+        folder = None
+        if not self.no_cache:
+            name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
+            digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+            folder = options.default_cache().parent / "search" / digest
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
+        return index_files(
+            self.docs,
+            folder,
+            retriever="passages:lexical" if model is None else "passages",
+            embedder=model,
+            reread=self.verify,
+            follow_links=self.follow_links,
+        )
 
 
 @options.grouped
 def search(
-    docs: Source,
+    opening: Opening,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
     max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")] = 500,
     k: Annotated[int | None, typer.Option("-k", min=1, metavar="N", help="Passages at most.")] = None,
-    where: Where = None,
-    dense: Dense = False,
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="KEY=VALUE", help="Only documents with this in their metadata."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write a passage a line.")] = False,
-    verify: Verify = False,
-    follow_links: Links = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no index and no embeddings.")] = False,
 ) -> None:
     """Print the passages of files that answer a question best, with file, lines and offsets.
 
@@ -60,15 +89,18 @@ def search(
 
     --json writes a passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
-      chunkcore search docs/ "how is a pump primed?" --max-tokens 500
+    Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """
+    from rich.console import Console
+
     from chunkcore.retrieval.lexicon import word_keys
 
+    docs = opening.docs
     if not question.strip():
         raise OptionError("the question is empty: write what to look for")
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
         raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
-    searched = _opened(docs, embedder if dense else None, keep=not no_cache, reread=verify, follow_links=follow_links)
+    searched = opening.open()
     passages = searched.index.retrieve(question, k, max_tokens, where=_conditions(where))
     documents = running.several(len(searched.index.corpus.documents), "document")
     if not passages:
@@ -79,8 +111,6 @@ def search(
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
         return
-    from rich.console import Console
-
     console = Console(highlight=False, soft_wrap=True)
     words = set(word_keys(question, _FORM))
     for number, (row, passage) in enumerate(zip(rows, passages, strict=True), start=1):
@@ -96,14 +126,14 @@ def index(
     retriever: options.Retriever = "passages:lexical",
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     verify: Verify = False,
-    follow_links: Links = False,
+    follow_links: options.FollowLinks = False,
 ) -> None:
     """Save an index of files, or bring it up to date: only what changed is read, cut and embedded again.
 
     With -r passages vectors are saved, too. `search`, `serve` and the adapters open the folder; so does
     chunkcore.load_index.
 
-      chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
+    Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
     from chunkcore.retrieval import get_retriever
     from chunkcore.scale.folder_index import index_files
@@ -120,11 +150,7 @@ def index(
 
 
 @options.grouped
-def serve(
-    docs: Source,
-    dense: Dense = False,
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-) -> None:
+def serve(opening: Opening) -> None:
     """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
 
     The tool `search` takes question, max_tokens and where; the resource span://... reads a span with its surroundings.
@@ -133,26 +159,7 @@ def serve(
     """
     from chunkcore.scale.folder_index import tool_server
 
-    tool_server(_opened(docs, embedder if dense else None)).run("stdio")
-
-
-def _opened(
-    docs: Path, embedder: str | None, *, keep: bool = True, reread: bool = False, follow_links: bool = False
-) -> FolderIndex:
-    """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
-    from chunkcore.scale.folder_index import index_files, is_index, open_index
-
-    _check_source(docs)
-    model = None if embedder is None else options.cached_embedder(embedder, keep=keep)
-    if is_index(docs):
-        return open_index(docs, embedder=model)
-    name = os.path.realpath(docs) + ("" if model is None else f" {model.fingerprint}")
-    digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-    folder = options.default_cache().parent / "search" / digest if keep else None
-    if folder is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
-    retriever = "passages:lexical" if model is None else "passages"
-    return index_files(docs, folder, retriever=retriever, embedder=model, reread=reread, follow_links=follow_links)
+    tool_server(opening.open()).run("stdio")
 
 
 def _check_source(docs: Path) -> None:
@@ -169,7 +176,7 @@ def _conditions(where: list[str] | None) -> dict[str, str] | None:
     return {key: value for key, _, value in pairs}
 
 
-def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Set[str]) -> Text:
+def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set[str]) -> Text:
     """The passage under its place: words of the question are bold, the parts below the passage's mean score dim."""
     from rich.text import Text
 
@@ -191,18 +198,17 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, wanted: Se
     for part in sorted(passage.parts, key=lambda part: part.spans):
         begin = max(end, passage.text.find(part.text, end))
         close = min(len(passage.text), begin + len(part.text))
-        _append(shown, text[end:begin], wanted, "dim")
-        _append(shown, text[begin:close], wanted, "" if part.score >= mean else "dim")
+        _append(shown, text[end:begin], words, "dim")
+        _append(shown, text[begin:close], words, "" if part.score >= mean else "dim")
         end = close
-    _append(shown, text[end:], wanted, "dim")
-    shown.append("\n")
-    return shown
+    _append(shown, text[end:], words, "dim")
+    return shown.append("\n")
 
 
-def _append(shown: Text, text: str, wanted: Set[str], style: str) -> None:
+def _append(shown: Text, text: str, words: Set[str], style: str) -> None:
     from chunkcore.retrieval.lexicon import word_keys
 
     for piece in _WORDS.split(text):
-        emphasis = "bold" if piece and not wanted.isdisjoint(word_keys(piece, _FORM)) else style
+        emphasis = "bold" if piece and not words.isdisjoint(word_keys(piece, _FORM)) else style
         parts = (part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part) for part in _SPACE.split(piece))
         shown.append("".join(parts), style=emphasis)

@@ -8,19 +8,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import DataError
-from chunkcore.escaping import plain_json
+from chunkcore.escaping import plain_json, terminal_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from chunkcore.document import Document
     from chunkcore.evaluation.segmentation import SegmentReport
+    from chunkcore.models import CachedEmbedder
     from chunkcore.training import Parts
 
 DEFAULT_STRATEGIES = ("recursive:size=200", "breakpoint", "cluster_semantic:size=200")
@@ -36,8 +37,6 @@ def score(
     strategy: options.Strategies = None,
     tolerance: Annotated[int, typer.Option(min=0, metavar="N", help="Sentences that a boundary may be off.")] = 0,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    seed: options.Seed = 0,
-    resamples: options.Resamples = 10_000,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores.")
     ] = None,
@@ -46,72 +45,75 @@ def score(
 
     A line of --texts is {"id", "text", "boundaries"}: the offsets, in characters, at which sections begin, without the
     first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is
-    better.
+    better. docs/guides/segments.md explains the measures.
 
-    docs/guides/segments.md explains the measures.
-
-      chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
+    Example: chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
     """
     from rich.console import Console
 
+    from chunkcore.evaluation.experiment import with_run_embedder
     from chunkcore.evaluation.segmentation import load_segmented, score_baselines, score_segments
-    from chunkcore.files import write_text
     from chunkcore.models import CachedEmbedder, get_embedder
-    from chunkcore.models.loading import EmbedderCounter
     from chunkcore.report.study import build_chunkers
 
-    prices = costs.prices()
+    prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
     if output is not None:
         options.check_file(output)
     documents = load_segmented(texts)
-    specs = strategy or DEFAULT_STRATEGIES
     model = CachedEmbedder(get_embedder(embedder), costs.embeddings())
-    chunkers = build_chunkers(specs, model)
-    for spec, chunker in chunkers.items():
-        if chunker.token_counter == EmbedderCounter():
-            chunkers[spec] = replace(chunker, counter=EmbedderCounter(model))
+    chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, model)
+    chunkers = {spec: with_run_embedder(chunker, model) for spec, chunker in chunkers.items()}
     if costs.dry_run:
         running.say(*running.estimates(chunkers, documents, prices))
         return
-    chunkers = {spec: running.keeping(chunker, costs.answers) for spec, chunker in chunkers.items()}
     reports = []
     with running.reporting(sys.stderr) as progress:
-        for number, (spec, chunker) in enumerate(chunkers.items()):
-            progress("strategies", number, len(specs))
-            reports.append(replace(score_segments(documents, [chunker], tolerance=tolerance)[0], name=spec))
-        progress("strategies", len(specs), len(specs))
+        for number, (spec, chunker) in enumerate(chunkers.items(), 1):
+            reports.append(replace(score_segments(documents, [kept(chunker)], tolerance=tolerance)[0], name=spec))
+            progress("strategies", number, len(chunkers))
     reports += score_baselines(documents, tolerance=tolerance)
-    Console(highlight=False).print(_score_table(documents, reports, resamples, seed))
-    running.say(*running.used(chunkers.values(), prices))
+    Console(highlight=False).print(_score_table(documents, reports))
+    running.say(*kept.used(prices))
     if output is not None:
-        rows = [
-            {
-                "strategy": report.name,
-                "text": text,
-                "segments": float(report.segments[number]),
-                **{name: float(values[number]) for name, values in report.scores.items()},
-            }
-            for report in reports
-            for number, text in enumerate(report.text_ids)
-        ]
-        write_text(output, "".join(f"{json.dumps(plain_json(row))}\n" for row in rows))
+        _write(reports, output)
 
 
-def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport], resamples: int, seed: int) -> Table:
+def _write(reports: Sequence[SegmentReport], output: Path) -> None:
+    from chunkcore.files import write_text
+
+    rows = [
+        {
+            "strategy": report.name,
+            "text": text,
+            "segments": float(report.segments[number]),
+            **{name: float(values[number]) for name, values in report.scores.items()},
+        }
+        for report in reports
+        for number, text in enumerate(report.text_ids)
+    ]
+    write_text(output, "".join(f"{json.dumps(plain_json(row))}\n" for row in rows))
+
+
+def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
     from chunkcore.evaluation.segmentation import SEGMENT_MEASURES
 
-    def cells(report: SegmentReport) -> list[str]:
-        bounds = report.intervals(resamples=resamples, seed=seed)
+    gold = sum(len(document.metadata["boundaries"]) + 1 for document in documents) / len(documents)
+    title = f"{len(documents):,} texts of {gold:.1f} segments, in sentences: means in %, 95 % intervals"
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.add_column("Strategy", overflow="fold")
+    for heading in ("Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for report in reports:
         means = [
             "–" if math.isnan(mean := report.mean(name)) else f"{100 * mean:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
-            for name, (low, high) in bounds.items()
+            for name, (low, high) in report.intervals().items()
         ]
-        return [f"{report.segments.mean():.1f}", *means]
-
-    gold = sum(len(each.metadata["boundaries"]) + 1 for each in documents) / len(documents)
-    title = f"{len(documents):,} texts of {gold:.1f} segments, in sentences: means in %, 95 % intervals"
-    headings = ["Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)]
-    return running.strategy_table(title, headings, [(report.name, cells(report)) for report in reports])
+        table.add_row(Text(terminal_text(report.name)), f"{report.segments.mean():.1f}", *means)
+    return table
 
 
 _HEADINGS = {"WindowDiff": "Window-\nDiff", "Precision": "Preci-\nsion"}
@@ -123,37 +125,34 @@ def train(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="JSON lines of texts.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the weights are written.")],
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    cache: Annotated[Path | None, typer.Option(metavar="FILE", help="Keeps the sentence vectors.")] = None,
     seed: options.Seed = 0,
-    epochs: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most epochs of a network.")] = None,
-    members: Annotated[int | None, typer.Option(min=1, metavar="N", help="Networks that are averaged.")] = None,
-    hidden: Annotated[int | None, typer.Option(min=1, metavar="N", help="Width of a network's layers.")] = None,
+    epochs: Annotated[int, typer.Option(min=0, metavar="N", help="The most epochs of a network; 0: usual.")] = 0,
+    members: Annotated[int, typer.Option(min=0, metavar="N", help="Networks that are averaged; 0: usual.")] = 0,
+    hidden: Annotated[int, typer.Option(min=0, metavar="N", help="Width of a network's layers; 0: usual.")] = 0,
 ) -> None:
     """Train the segmenter of the strategy hierarchical on texts whose sections are known.
 
     A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their
     ids six tenths of the texts train, two choose the epoch and the threshold, and two test. The table is of the last.
 
-      chunkcore segments train articles.jsonl --output sections.safetensors
+    Example: chunkcore segments train articles.jsonl --output sections.safetensors
     """
     from rich.console import Console
     from rich.table import Table
 
-    from chunkcore.models.loading import get_embedder
     from chunkcore.training import Training, compare_on, save_tagger, train_tagger
 
-    given: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
-    training = Training(seed=seed, **{name: value for name, value in given.items() if value is not None})
+    sizes = {"epochs": epochs, "members": members, "hidden": hidden}
+    training = Training(seed=seed, **{name: value for name, value in sizes.items() if value})
     console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
-    named = get_embedder(embedder).name.rpartition(":")[2]
-    collections = _collections(files, embedder, cache, seed)
-    count = sum(len(parts.train) for parts in collections.values())
-    log.print(f"{count} {'text' if count == 1 else 'texts'} to train on")
+    model = options.cached_embedder(embedder)
+    collections = _collections(files, model, seed)
+    log.print(f"{running.several(sum(len(parts.train) for parts in collections.values()), 'text')} to train on")
     tagger = train_tagger(
         [text for parts in collections.values() for text in parts.train],
         [text for parts in collections.values() for text in parts.dev],
         training,
-        embedder=named,
+        embedder=model.name.rpartition(":")[2],
         progress=lambda member, epoch, loss, dev: log.print(
             f"network {member + 1}, epoch {epoch}: loss {loss:.4f}, on development texts {dev:.4f}"
         ),
@@ -161,22 +160,19 @@ def train(
     save_tagger(tagger, output)
     table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
     for name, parts in collections.items():
-        for segmenter, scores in compare_on(parts.test, tagger).items():
+        for segmenter, scores in compare_on(parts, tagger, seed).items():
             table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
         table.add_section()
     console.print(table)
 
 
-def _collections(files: Sequence[Path], embedder: str, cache: Path | None, seed: int) -> dict[str, Parts]:
+def _collections(files: Sequence[Path], model: CachedEmbedder, seed: int) -> dict[str, Parts]:
     from chunkcore.evaluation.segmentation import load_labelled
-    from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
-    from chunkcore.models.loading import get_embedder
     from chunkcore.training import embed_texts, split_texts
 
     names = [file.parent.name if file.stem == "documents" else file.stem for file in files]
     if len(set(names)) < len(names):
         raise DataError(f"two files have one name ({', '.join(names)}): give each file once, under a name of its own")
-    model = CachedEmbedder(get_embedder(embedder), EmbeddingCache(cache))
     return {
         name: split_texts(embed_texts(load_labelled(file), model), seed)
         for name, file in zip(names, files, strict=True)

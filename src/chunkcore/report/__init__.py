@@ -1,7 +1,7 @@
 """Reports of a comparison or a tuning search: HTML, Markdown, CSV, JSON, terminal.
 
-page.py: `ReportPage`, the input of every report. tables.py, plots.py, viewer.py: its parts. html.py, rendering.py,
-records.py, terminal.py: its formats. tuning.py: the parts that a search adds. snippets.py: code to paste.
+page.py: `ReportPage`, the input of every report. tables.py, plots.py, viewer.py: its parts. html.py,
+records.py: its formats. advice.py: what it says first. pasting.py: code to paste.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`Advice`: what to use, why, and what to avoid, first on the terminal, in Markdown and on the page."""
+"""`Advice`: what to use, why, and what to avoid; `missed_by`: the questions of which the advised system found least."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import numpy as np
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import ChunkcoreError
 from chunkcore.escaping import markdown_cell
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import Comparison
-from chunkcore.evaluation.measures import Measure, budget_of, describe_depth
+from chunkcore.evaluation.measures import Depth, Measure, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.pasting import snippets
-from chunkcore.report.tables import FEW, cost_axis, listed
+from chunkcore.report.tables import FEW, Column, Table, cost_axis, listed, percent
+from chunkcore.retrieval.lexicon import word_keys
+from chunkcore.run import Retrieved
+from chunkcore.tokens import get_counter
 from chunkcore.tuning import CHOICE, Tuning
 
 _ALIKE = 1.05  # costs within 5 % count as equal
@@ -47,71 +51,56 @@ class Advice:
         """Of the tied: the cheapest whose mean is within the comparison's margin of the highest."""
         if page.tuning is not None:
             return cls._of_tuning(page, page.tuning)
-        found, measure = page.comparison, page.comparison.measure
-        standing = {report.name: report for report in found.standing}
+        comparison, measure = page.comparison, page.comparison.measure
+        standing = {report.name: report for report in comparison.standing}
         if not standing:
             return cls("", (("Use", f"Nothing can be advised: {measure} is not defined for any of them."),))
-        asked = int(np.count_nonzero(~np.isnan(standing[found.tied[0]].values(measure))))
+        questions = int(np.count_nonzero(~np.isnan(standing[comparison.tied[0]].values(measure))))
         costs = _Costs.on(page)
-        first = found.tied[0]
-        best = mean(standing[first], measure)
-        # Being tied is no chain: one of the tied may still be surely worse than another.
-        beaten = {name for name in standing for each in found.tied if name != each and _worse(found, name, each)}
-        near = [
-            name
-            for name, report in standing.items()
-            if name not in beaten and abs(best - mean(report, measure)) <= found.margin
-        ]
+        near = _near(comparison, standing)
         least = min(costs.of[name] for name in near)
         use = next(name for name in near if not costs.of[name] > _ALIKE * least)
-        few = asked < FEW
+        few = questions < FEW
         lines = [("For now" if few else "Use", f"{use}: {_quality(page, use)}")]
         tied = [
-            name for name in standing if name != use and not _worse(found, name, use) and not _worse(found, use, name)
+            name
+            for name in standing
+            if name != use and not _worse(comparison, name, use) and not _worse(comparison, use, name)
         ]
-        within = f"{measure.show(found.margin)}{measure.points}"
         if tied:
-            margin = " (the margin: smaller differences count as none)" if found.margin else ""
-            shown = f"{listed(tied)}: {asked:,} questions show no sure difference of {within} or more{margin}."
+            within = f"{measure.show(comparison.margin)}{measure.points}"
+            margin = f" Less than {within}, the margin (--margin), would not matter." if comparison.margin else ""
+            shown = f"{listed(tied)}: {questions:,} questions show no significant difference.{margin}"
             lines.append(("As good", shown))
-            lines.append(("Why this one", _reason(use, near, costs, found.margin, measure)))
+            lines.append(("Why this one", _reason(use, near, costs, comparison.margin, measure)))
         if avoid := _avoided(page, use, tied, costs):
             lines.append(("Avoid", avoid))
+        if page.balances is not None:
+            lines.append(("Balance", _balance(page.balances)))
         if few:
-            more = f"{asked} questions settle little: label {FEW - asked} more at least, and compare again."
-            lines.append(("Next", more))
-        elif settled := _settled(page, use, tied, asked):
+            lines.append(("Next", f"{_few(questions)}, and compare again."))
+        elif settled := _settled(page, use, tied, questions):
             lines.append(("To settle it", settled))
-        return cls(use, tuple(lines), _pasted(page, standing[use]), page.more_questions if few else "")
+        return cls(use, tuple(lines), _pasted(standing[use]), page.more_questions if few else "")
 
     @classmethod
     def _of_tuning(cls, page: ReportPage, tuning: Tuning) -> Advice:
         """The winner if held-out questions show a gain over the default, else the default."""
-        measure, change = tuning.measure, tuning.difference
-        low, high = map(measure.show, tuning.comparison.intervals[CHOICE])
+        measure = tuning.measure
         report = tuning.held_out if tuning.gain else tuning.comparison.reports[1]
-        asked = len(report.query_ids)
+        few = len(report.query_ids) < FEW
         expected = f"expect a {measure} of {measure.show(report.mean(measure))}{measure.suffix} on other questions"
-        ends = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
-        lead = f"{measure.show(change.mean, signed=True)}{measure.points} (95 % interval {ends})"
         if tuning.gain:
-            lines = [
-                ("For now" if asked < FEW else "Use", f"{tuning.use}: {expected} ({low} to {high})."),
-                ("Why", f"On questions that did not choose it, it is {lead} from the default, {tuning.default}."),
-            ]
+            low, high = map(measure.show, tuning.comparison.intervals[CHOICE])
+            why = f"On questions that did not choose it, it is {_lead(tuning)} from the default, {tuning.default}."
+            lines = [("For now" if few else "Use", f"{tuning.use}: {expected} ({low} to {high})."), ("Why", why)]
         else:
-            lines = [
-                ("Keep the default", f"{tuning.use}: {expected}."),
-                ("Why", f"The choice of the others is {lead} from it on questions that did not choose: no sure gain."),
-            ]
-        if asked < FEW:
-            lines.append(("Next", f"{asked} questions settle little: label {FEW - asked} more at least, tune again."))
-        return cls(
-            tuning.use,
-            tuple(lines),
-            _pasted(page, tuning.report(tuning.use)),
-            page.more_questions if asked < FEW else "",
-        )
+            why = f"On questions that did not choose, the choice is {_lead(tuning)} from it: no significant gain."
+            lines = [("Keep the default", f"{tuning.use}: {expected}."), ("Why", why)]
+        if few:
+            lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
+        command = page.more_questions if few else ""
+        return cls(tuning.use, tuple(lines), _pasted(tuning.report(tuning.use)), command)
 
     def markdown(self) -> str:
         """The lines as a list, then the first block of code to paste, folded."""
@@ -125,14 +114,47 @@ class Advice:
         return "\n\n".join(parts)
 
 
-def _pasted(page: ReportPage, use: Report) -> Mapping[str, str]:
+def _pasted(use: Report) -> Mapping[str, str]:
     """The code that builds a system; none for a deployed system, which is no chunker."""
     chunker, retriever, embedder = use.system
-    models = [page.embedders[embedder]] if embedder in page.embedders else list(page.embedders.values())
+    usual = not embedder or embedder.rpartition(":")[2] == DEFAULT_MODEL
     with suppress(ChunkcoreError):
         get_chunker(chunker)
-        return snippets(chunker, retriever, models[0] if len(models) == 1 else DEFAULT_MODEL)
+        return snippets(chunker, retriever, DEFAULT_MODEL if usual else embedder)
     return {}
+
+
+def _few(questions: int) -> str:
+    return f"{questions} questions settle little: label {FEW - questions} more at least"
+
+
+def _lead(tuning: Tuning) -> str:
+    """The difference of the held-out scores from the default's, with its interval."""
+    measure, change = tuning.measure, tuning.difference
+    low, high = measure.show(change.low, signed=True), measure.show(change.high, signed=True)
+    return f"{measure.show(change.mean, signed=True)}{measure.points} (95 % interval {low} to {high})"
+
+
+def _balance(tuning: Tuning) -> str:
+    """Whether passages at another balance of vectors and words do better on questions that did not choose it."""
+    chunker, retriever = tuning.configurations[tuning.winner]
+    if tuning.gain:
+        return f"{retriever} over {chunker}: on questions that did not choose it, {_lead(tuning)} from the default."
+    others = len(tuning.reports) - 1
+    return f"Keep the default of passages: the choice of {others} others is {_lead(tuning)} on held-out questions."
+
+
+def _near(comparison: Comparison, standing: Mapping[str, Report]) -> list[str]:
+    """The systems within the margin of the highest mean that none of the tied beats."""
+    measure, tied = comparison.measure, comparison.tied
+    # Being tied is no chain: one of the tied may still be significantly worse than another.
+    beaten = {name for name in standing for other in tied if other != name and _worse(comparison, name, other)}
+    best = mean(standing[tied[0]], measure)
+    return [
+        name
+        for name, report in standing.items()
+        if name not in beaten and abs(best - mean(report, measure)) <= comparison.margin
+    ]
 
 
 def _fenced(text: str) -> str:
@@ -142,29 +164,28 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _worse(found: Comparison, name: str, other: str) -> bool:
-    """Whether one is worse than the other by more than chance explains, and not surely by less than the margin."""
-    gap = found.between(other, name)
-    ahead = gap.mean > 0 if found.measure.higher_is_better else gap.mean < 0
+def _worse(comparison: Comparison, name: str, other: str) -> bool:
+    """Whether one is worse than the other by more than chance explains, and not equivalent to it."""
+    gap = comparison.between(other, name)
+    ahead = gap.mean > 0 if comparison.measure.higher_is_better else gap.mean < 0
     return gap.distinct and not gap.equivalent and ahead
 
 
 def _quality(page: ReportPage, name: str) -> str:
     measure = page.comparison.measure
-    report = next(each for each in page.reports if each.name == name)
+    report = next(report for report in page.reports if report.name == name)
     low, high = map(measure.show, page.comparison.intervals[name])
     score = f"{measure.show(mean(report, measure))}{measure.suffix}"
+    sentence = f"its {measure} is {score}"
     if measure.kind == "Recall" and measure.unit == "token" and measure.k is not None:
         budget = budget_of(measure.k)
-        where = f"{describe_depth(measure.k)}" if budget is None else f"{budget:,} retrieved tokens"
-        told = f"it finds {score} of the evidence in {where}"
-    else:
-        told = f"its {measure} is {score}"
-    return f"{told} ({page.level} interval {low} to {high})."
+        where = describe_depth(measure.k) if budget is None else f"{budget:,} retrieved tokens"
+        sentence = f"it finds {score} of the evidence in {where}"
+    return f"{sentence} ({page.level} interval {low} to {high})."
 
 
 class _Costs(NamedTuple):
-    """What is to be kept low: retrieved tokens; where all retrieve a budget, what indexing takes. NaN if unknown."""
+    """What should be low: retrieved tokens; where all retrieve a budget, the cost of indexing. NaN if unknown."""
 
     of: Mapping[str, float]
     noun: str
@@ -174,7 +195,7 @@ class _Costs(NamedTuple):
     def on(cls, page: ReportPage) -> _Costs:
         k = page.comparison.measure.k
         names = [report.name for report in page.reports]
-        retrieved = {each.name: math.nan if k is None else each.mean_tokens(k) for each in page.reports}
+        retrieved = {report.name: math.nan if k is None else report.mean_tokens(k) for report in page.reports}
         if k is not None and budget_of(k) is None and all(map(math.isfinite, retrieved.values())):
             return cls(retrieved, "retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}")
         axis = cost_axis(page)
@@ -198,29 +219,161 @@ def _reason(use: str, near: Sequence[str], costs: _Costs, margin: float, measure
 
 
 def _avoided(page: ReportPage, use: str, tied: Sequence[str], costs: _Costs) -> str:
-    found, measure = page.comparison, page.comparison.measure
+    comparison, measure = page.comparison, page.comparison.measure
     word = "lower" if measure.higher_is_better else "higher"
-    gaps = [found.between(use, each.name) for each in page.reports if each.name != use]
-    worse = sorted((each for each in gaps if _worse(found, each.b, use)), key=lambda each: -abs(each.mean))
+    gaps = [comparison.between(use, report.name) for report in page.reports if report.name != use]
+    worse = sorted((gap for gap in gaps if _worse(comparison, gap.b, use)), key=lambda gap: -abs(gap.mean))
     sentences = []
     if worse:
-        told = [f"{each.b} ({measure.show(abs(each.mean))}{measure.points} {word})" for each in worse]
-        sentences.append(f"{listed(told)}: more than chance explains.")
+        names = [f"{gap.b} ({measure.show(abs(gap.mean))}{measure.points} {word})" for gap in worse]
+        sentences.append(f"{listed(names)}: more than chance explains.")
     ratios = {name: costs.of[name] / costs.of[use] for name in tied if costs.of[name] > _DEAR * costs.of[use] > 0}
     if ratios:
-        told = [f"{name} ({ratio:.1f} times the {costs.noun})" for name, ratio in ratios.items()]
-        sentences.append(f"{listed(told)}: for nothing that these questions show.")
+        names = [f"{name} ({ratio:.1f} times the {costs.noun})" for name, ratio in ratios.items()]
+        sentences.append(f"{listed(names)}: no gain that these questions show.")
     return " ".join(sentences)
 
 
-def _settled(page: ReportPage, use: str, tied: Sequence[str], asked: int) -> str:
-    found, measure = page.comparison, page.comparison.measure
-    within = f"{measure.show(found.margin)}{measure.points}"
+def _settled(page: ReportPage, use: str, tied: Sequence[str], questions: int) -> str:
+    comparison, measure = page.comparison, page.comparison.measure
+    within = f"{measure.show(comparison.margin)}{measure.points}"
     if not tied:
         return ""
-    if all(found.between(use, name).equivalent for name in tied):
-        return f"Nothing: all of these are surely within {within} of each other."
-    if found.questions_needed is None:
+    if all(comparison.between(use, name).equivalent for name in tied):
+        return f"Nothing: all of these are within {within} of each other (equivalent)."
+    if comparison.questions_needed is None:
         return ""
-    low, high = (f"{max(0, int(float(f'{each:.1e}')) - asked):,}" for each in found.questions_needed)
+    low, high = (f"{max(0, int(float(f'{needed:.1e}')) - questions):,}" for needed in comparison.questions_needed)
     return f"{low} to {high} more questions; so many show a difference of {within} in 8 of 10 cases."
+
+
+# ---- what it missed
+
+MOST = 10  # questions
+_EXCERPT = 300  # characters
+_MATCHING = "first5"  # words are compared as the passages' lexical search does
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A question of which a system found little.
+
+    Attributes:
+        recall: the share of its evidence that was found, 0 to 1.
+        evidence: the piece of which least was found, as text.
+        passage: the best passage for that piece: the first that overlaps it, else the first retrieved; "" for none.
+        reason: why, in one sentence, from the ranking.
+    """
+
+    question_id: str
+    question: str
+    recall: float
+    evidence: str
+    passage: str
+    reason: str
+
+
+def missed_questions(report: Report, benchmark: Benchmark, k: Depth) -> list[Missed]:
+    """The ten questions of which the system found least at `k`; none if it has no run, or found everything."""
+    if report.run is None or k not in report.found:
+        return []
+    queries = {query.id: query for query in benchmark.queries}
+    texts = {document.id: document.text for document in benchmark.documents}
+    rows = [
+        (float(np.nanmean(shares)), query, shares)
+        for query, shares in zip(report.query_ids, report.found[k], strict=True)
+        if query in queries and len(shares) and not np.isnan(shares).all()
+    ]
+    worst = sorted((row for row in rows if row[0] < 1), key=lambda row: row[0])[:MOST]
+    return [_missed(queries[query], recall, shares, report, texts, k) for recall, query, shares in worst]
+
+
+def missed_by(page: ReportPage, name: str) -> list[Missed]:
+    """`missed_questions` of a system of a page, at the verdict's depth; none without the benchmark."""
+    reports = [report for report in page.reports if report.name == name]
+    return missed_questions(reports[0], page.benchmark, page.chosen_k) if reports and page.benchmark else []
+
+
+def _missed(
+    query: Query, recall: float, shares: Sequence[float], report: Report, texts: dict[str, str], k: Depth
+) -> Missed:
+    assert report.run is not None
+    piece = query.evidence[int(np.nanargmin(shares))]
+    hits = report.run.results.get(query.id, ())
+    ranks = [rank for rank, hit in enumerate(hits) if _overlap(hit, piece)]
+    best = hits[ranks[0] if ranks else 0] if len(hits) else None
+    return Missed(
+        query.id,
+        query.text,
+        recall,
+        _excerpt(texts[piece.document_id][piece.span.start : piece.span.end]),
+        _excerpt(_text(best, texts)) if best else "",
+        _cause(query, piece, hits, ranks, report, texts, k),
+    )
+
+
+def _cause(
+    query: Query,
+    piece: Evidence,
+    hits: Sequence[Retrieved],
+    ranks: Sequence[int],
+    report: Report,
+    texts: dict[str, str],
+    k: Depth,
+) -> str:
+    """The first reason that holds: cut by the budget, outranked, split by a boundary, no shared word, not retrieved."""
+    budget = budget_of(k)
+    before = [0, *np.cumsum(get_counter("cl100k_base").count_many([_text(hit, texts) for hit in hits])).tolist()]
+    if ranks:
+        inside = [rank for rank in ranks if (before[rank] < budget if budget else rank < _pieces(k))]
+        if not inside:
+            over = before[ranks[0]] - budget if budget else before[ranks[0]] - before[min(_pieces(k), len(hits))]
+            return f"Outranked: its passage is number {ranks[0] + 1:,}, {max(1, over):,} tokens too deep."
+        if budget and before[inside[-1] + 1] > budget:
+            return f"Cut by the budget: the passage with it ends {before[inside[-1] + 1] - budget:,} tokens past it."
+        if _covered(hits, inside, piece) < len(piece.span):
+            return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
+        return "Found in part: other evidence of the question was retrieved, this piece not whole."
+    words = set(word_keys(query.text, _MATCHING))
+    if not words & set(word_keys(texts[piece.document_id][piece.span.start : piece.span.end], _MATCHING)):
+        return "No shared word: question and evidence have none in common."
+    same = any(hit.document_id == piece.document_id for hit in hits)
+    place = "another part of its document was preferred" if same else "other documents were preferred"
+    return f"Outranked: it is not among the {len(hits):,} passages retrieved; {place}."
+
+
+def _pieces(k: Depth) -> int:
+    return k if isinstance(k, int) else 1
+
+
+def _overlap(hit: Retrieved, piece: Evidence) -> int:
+    if hit.document_id != piece.document_id:
+        return 0
+    return sum(max(0, min(span.end, piece.span.end) - max(span.start, piece.span.start)) for span in hit.spans)
+
+
+def _covered(hits: Sequence[Retrieved], ranks: Sequence[int], piece: Evidence) -> int:
+    return sum(_overlap(hits[rank], piece) for rank in ranks)
+
+
+def _text(hit: Retrieved, texts: dict[str, str]) -> str:
+    if hit.document_id not in texts or not hit.spans:
+        return hit.text
+    return "".join(texts[hit.document_id][span.start : span.end] for span in hit.spans)
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT].rstrip()} […]"
+
+
+def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:
+    """A row a question; None without one."""
+    columns = (
+        Column[Missed]("Question", lambda row: row.question, kind="text"),
+        Column[Missed]("Found, %", lambda row: percent(row.recall, 0)),
+        Column[Missed]("Why", lambda row: row.reason, kind="text"),
+        Column[Missed]("Evidence", lambda row: row.evidence, kind="text"),
+        Column[Missed]("Best passage", lambda row: row.passage or "none was retrieved", kind="text"),
+    )
+    return Table("What it missed", columns, tuple(missed)) if missed else None

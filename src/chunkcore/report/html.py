@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
-from collections.abc import Mapping
-from functools import singledispatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, singledispatch
+from html import escape
+from importlib.resources import files
+from itertools import count, groupby
 from typing import Any
 
 from chunkcore.document import Chunks
@@ -16,16 +21,85 @@ from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
+from chunkcore.lazy import needed
 from chunkcore.report import plots, tables
-from chunkcore.report.advice import Advice
-from chunkcore.report.missed import missed_by
+from chunkcore.report.advice import Advice, missed_by
 from chunkcore.report.page import ReportPage, mean
-from chunkcore.report.rendering import assets, both_widths, markup, policy, template
-from chunkcore.report.tuning import option_plot, tuning_tables
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
-from chunkcore.tuning import Tuning
+from chunkcore.specs import split_spec
+from chunkcore.tuning import Tuning, varied_options
+
+# Widths in pixels of a plot's two drawings; the page shows the one that fits.
+WIDTHS = (("wide", 860), ("narrow", 326))
+
+
+def both_widths(draw: Callable[[int], str]) -> dict[str, Any]:
+    """A plot's two drawings, by the name of their width."""
+    return {kind: markup(draw(width)) for kind, width in WIDTHS}
+
+
+def policy(style: str, script: str = "") -> str:
+    """The page's content security policy: no connection; only this style and script, by SHA-256."""
+
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+    scripts = f"script-src 'sha256-{digest(script)}'; " if script else ""
+    return f"default-src 'none'; style-src 'sha256-{digest(style)}'; {scripts}base-uri 'none'; form-action 'none'"
+
+
+def assets(*names: str) -> str:
+    """Files of this folder, concatenated."""
+    return "\n".join(files("chunkcore.report").joinpath(name).read_text("utf-8") for name in names)
+
+
+def require_jinja2() -> None:
+    """Call before expensive work that ends in a page. Raises `MissingExtraError` if jinja2 is not installed."""
+    needed("jinja2", "report", "write the HTML report")
+
+
+def template(name: str) -> Any:
+    """The template of this name. Raises `MissingExtraError` if jinja2 is not installed."""
+    require_jinja2()
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Any:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    def headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
+        """Groups of neighbouring columns, each with the number it spans."""
+        return [(group, len(list(members))) for group, members in groupby(columns, key=lambda column: column.group)]
+
+    def breakable(name: str) -> Any:
+        """A name with line breaks allowed after colons and commas."""
+        return markup("<wbr>".join(escape(part) for part in re.split(r"(?<=[:,])", page_text(name))))
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Every value that enters the page is escaped, except our own markup.
+        finalize=lambda value: page_text(value) if type(value) is str else value,
+        loader=FunctionLoader(assets),
+    )
+    environment.filters["headings"] = headings
+    environment.filters["breakable"] = breakable
+    return environment
+
+
+def markup(text: str) -> Any:
+    """Mark text as HTML that is escaped already."""
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704
+
+
+# ---- the page
 
 STYLES = ("page.css", "viewer.css")
 SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each file uses the ones before it
@@ -74,7 +148,6 @@ def html_report(page: ReportPage) -> str:
             forest=both_widths(lambda width: _forest(page, width)),
             differences=tables.difference_table(page),
             pairs_note=tables.pairs_note(page),
-            measures=tables.measure_table(page),
             meanings=_meanings(page, views),
             chunks=tables.chunk_table(page),
             histograms=_histograms(page),
@@ -87,7 +160,7 @@ def html_report(page: ReportPage) -> str:
 
 def _tuning(tuning: Tuning) -> dict[str, Any]:
     plot = both_widths(lambda width: option_plot(tuning, width=width))
-    return {"verdict": tuning.verdict, "tables": tuning_tables(tuning), "plot": plot}
+    return {"verdict": tuning.verdict, "tables": tables.tuning_tables(tuning), "plot": plot}
 
 
 def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
@@ -168,7 +241,6 @@ def _view(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis | None) 
         "shown": k == page.chosen_k and unit == page.comparison.measure.unit,
         "scores": tables.score_table(page, k, unit),
         "collections": tables.collection_table(page, k, unit),
-        "collection_scores": tables.collection_score_tables(page, k, unit),
         "plot": both_widths(lambda width: _scatter(page, k, unit, retrieved, width)),
         "cost_plot": axis and both_widths(lambda width: _scatter(page, k, unit, axis, width)),
     }
@@ -326,4 +398,39 @@ def _histograms(page: ReportPage) -> list[dict[str, Any]]:
             ),
         }
         for number, name, chunks in known
+    ]
+
+
+def option_plot(tuning: Tuning, *, width: int) -> str:
+    """The measure against each option of a chunker that varies, a line a retriever; "" if none varies."""
+    groups = [
+        (f"{option} of {chunker}", _panels(tuning, chunker, option, tuple(values)))
+        for chunker, options in varied_options(list(tuning.configurations.values())).items()
+        for option, values in options.items()
+    ]
+    title = f"{tuning.measure} in percent against each option that was varied"
+    return plots.panels(groups, width=width, title=title)
+
+
+def _panels(tuning: Tuning, chunker: str, option: str, values: tuple[str, ...]) -> list[plots.Panel]:
+    """One panel for each combination of the chunker's other options."""
+    means: dict[str, dict[str, dict[str, float]]] = {}  # by the other options, retriever and value
+    for report in tuning.reports:
+        spec, retriever = tuning.configurations[report.name]
+        name, options = split_spec(spec)
+        if name == chunker and option in options:
+            others = ", ".join(f"{key}={value}" for key, value in options.items() if key != option)
+            line = means.setdefault(others, {}).setdefault(retriever, {})
+            line[str(options[option])] = 100 * report.mean(tuning.measure)
+    return [
+        plots.Panel(
+            option,
+            values,
+            others,
+            tuple(
+                plots.Line(str(number), retriever, tuple(line.get(value, float("nan")) for value in values))
+                for number, (retriever, line) in zip(count(1), lines.items(), strict=False)
+            ),
+        )
+        for others, lines in means.items()
     ]

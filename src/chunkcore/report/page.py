@@ -33,7 +33,7 @@ class ReportPage:
         written: the date to show; "" for none.
         tuning: a search, to show its folds, configurations and plots.
         stopped: one sentence on what is missing because work was stopped; "" for nothing.
-        embedders: by a model's name in the reports, its name for `get_embedder`, for the code to paste.
+        balances: passages at other balances than the default, on held-out questions; None if none were tried.
         more_questions: the command to run where there are too few questions.
     """
 
@@ -43,7 +43,7 @@ class ReportPage:
     written: str = ""
     tuning: Tuning | None = None
     stopped: str = ""
-    embedders: Mapping[str, str] = field(default_factory=dict)
+    balances: Tuning | None = None
     more_questions: str = "chunkcore questions label docs/"
 
     @property

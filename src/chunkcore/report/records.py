@@ -1,4 +1,4 @@
-"""`write_report`: the report as a page, Markdown, two CSV tables, and JSON that can be read back."""
+"""`write_report`: the report as a page, Markdown, two CSV tables, and JSON that can be read back; `print_report`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from chunkcore.document import Span, pages_of_all
 from chunkcore.errors import DataError
-from chunkcore.escaping import csv_cell, markdown_cell, plain_json
+from chunkcore.escaping import csv_cell, markdown_cell, plain_json, terminal_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.files import write_files, write_text
 from chunkcore.report import tables
-from chunkcore.report.advice import Advice
+from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
-from chunkcore.report.missed import missed_by, missed_table
 from chunkcore.report.page import ReportPage
-from chunkcore.report.tuning import tuning_tables
+from chunkcore.report.tables import Cell, Column, Table
 
 
 def markdown_report(page: ReportPage) -> str:
@@ -46,13 +51,10 @@ def markdown_report(page: ReportPage) -> str:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
             parts += [title, tables.markdown_table(tables.score_table(page, k, unit))]
             parts += _titled(tables.collection_table(page, k, unit), level=3)
-            for each in tables.collection_score_tables(page, k, unit):
-                parts += _titled(replace(each, title=f"{each.title}, {unit}s"), level=4)
     parts += _titled(tables.cost_table(page), "For one strategy, as if it were alone. Seconds are this run's.")
     parts += _titled(tables.cross_table(page), "Bold are the highest and those that are statistically tied with it.")
     parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
-    parts += _titled(tables.measure_table(page))
-    for table in tuning_tables(page.tuning) if page.tuning else ():
+    for table in tables.tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
     for found in (tables.chunk_table(page), tables.problem_table(page), tables.located_table(page)):
         parts += _titled(found)
@@ -68,7 +70,7 @@ def markdown_report(page: ReportPage) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _titled(table: tables.Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
+def _titled(table: Table[Any] | None, note: str = "", *, level: int = 2) -> list[str]:
     if table is None:
         return []
     return [f"{'#' * level} {markdown_cell(table.title)}", *([note] if note else []), tables.markdown_table(table)]
@@ -164,54 +166,14 @@ def json_report(page: ReportPage) -> str:
             ],
         },
         "tuning": page.tuning and page.tuning.to_dict(),
-        "evidence": _evidence(page),
         "problems": [
             {"question": problem.query_id, "reason": problem.reason}
             for problem in (page.benchmark.problems if page.benchmark else ())
         ],
     }
-    reports = [report.to_dict() | _hits(page, report) for report in page.reports]
+    reports = [report.to_dict() for report in page.reports]
     checked = {"checksum": reports_checksum(reports), "reports": reports}
     return json.dumps(plain_json(data) | checked, ensure_ascii=True, allow_nan=False) + "\n"
-
-
-def _evidence(page: ReportPage) -> dict[str, list[dict[str, Any]]]:
-    """Each question's evidence, in the order of a report's ``found``; with pages where the document has them."""
-    if page.benchmark is None:
-        return {}
-    places = [(each.document_id, (each.span,)) for query in page.benchmark.queries for each in query.evidence]
-    rows = iter(_placed(page.benchmark, places))
-    return {query.id: [next(rows) for _ in query.evidence] for query in page.benchmark.queries}
-
-
-_HITS = 10
-
-
-def _hits(page: ReportPage, report: Report) -> dict[str, Any]:
-    """The first hits of each question with their pages, if a document has some."""
-    if page.benchmark is None or report.run is None or not any(each.marks for each in page.benchmark.documents):
-        return {}
-    found = {
-        query: [(each.document_id, each.spans) for each in hits[:_HITS]] for query, hits in report.run.results.items()
-    }
-    rows = iter(_placed(page.benchmark, [place for places in found.values() for place in places]))
-    return {"hits": {query: [next(rows) for _ in places] for query, places in found.items()}}
-
-
-def _placed(benchmark: Benchmark, places: Sequence[tuple[str, tuple[Span, ...]]]) -> list[dict[str, Any]]:
-    """Each place's document, start and end; with pages where the document has them. A hit not located has no span."""
-    marks = {document.id: document.marks for document in benchmark.documents if document.marks}
-    rows: list[dict[str, Any]] = []
-    within: dict[str, list[int]] = {}
-    for at, (document, spans) in enumerate(places):
-        ends = {"start": min(each.start for each in spans), "end": max(each.end for each in spans)} if spans else {}
-        rows.append({"document": document, **ends})
-        if document in marks:
-            within.setdefault(document, []).append(at)
-    for document, listed in within.items():
-        for at, pages in zip(listed, pages_of_all(marks[document], [places[at][1] for at in listed]), strict=True):
-            rows[at] |= {"pages": list(pages)} if pages else {}
-    return rows
 
 
 def read_reports(path: Path | str) -> list[Report]:
@@ -300,3 +262,104 @@ def write_report(
     }
     write_files({place / name: [text.encode("utf-8")] for name, text in texts.values()})
     return ReportFiles(**{kind: place / name for kind, (name, _) in texts.items()})
+
+
+# ---- the terminal
+
+_NAME = 27  # columns for a strategy's name
+
+
+def print_report(page: ReportPage, console: Console) -> None:
+    """Print what to do, the scores at the verdict's k, the warnings and the verdict."""
+    measure = page.comparison.measure
+    print_advice(Advice.of(page), console)
+    table = tables.score_table(page, page.chosen_k, measure.unit)
+    console.print(_laid_out(table, _fitting(table, console.width), fold=False))
+    console.print(
+        Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"),
+        style="dim",
+    )
+    for warning in tables.warnings(page):
+        console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
+    console.print()
+    verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
+    console.print(Text(terminal_text(verdict)), style="dim")
+
+
+def print_advice(advice: Advice, console: Console) -> None:
+    """Print the lines, the next command, and the code to paste."""
+    block = RichTable.grid(padding=(0, 2))
+    for number, (label, text) in enumerate(advice.lines):
+        block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
+    console.print(block)
+    first = dict(list(advice.pasted.items())[:1])  # the page has the others
+    for title, text in {"": advice.command, **first}.items():
+        if text:
+            console.print(Text(f"\n{title}:\n" if title else ""))
+            # White space stays, what could steer a terminal does not.
+            code = "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+            console.print(Text(indent(code, "    ")), soft_wrap=True)
+    console.print()
+
+
+def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
+    """The columns that fit; the highest priority is dropped first."""
+
+    def width_of(column: Column[Any]) -> int:
+        cells = [column.cell(row) for row in table.items]
+        lines = [*column.short.split("\n"), *(line for cell in cells for line in (cell.text, *cell.details))]
+        return max(map(len, lines))
+
+    kept = [column for column in table.columns if column.short]
+    lines = [line for row in table.items for line in _named(kept[0].cell(row)).plain.split("\n")]
+    names = max([_NAME, *map(cell_len, lines)])
+    for column in sorted(kept, key=lambda column: -column.priority):
+        if names + 4 + sum(width_of(each) + 2 for each in kept[1:]) <= width or not column.priority:
+            break
+        kept.remove(column)
+    return kept
+
+
+def _laid_out(table: Table[Any], columns: list[Column[Any]], width: int = _NAME, *, fold: bool = True) -> RichTable:
+    """The table with some of its columns; the first has names in lines of at most this width."""
+    made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for column in columns:
+        right = column.kind == "number"
+        made.add_column(
+            Text(column.short or column.title),
+            justify="right" if right else "left",
+            no_wrap=right or not fold,
+            overflow="fold" if fold else "ellipsis",
+        )
+    for row in table.items:
+        first, *others = (column.cell(row) for column in columns)
+        made.add_row(_named(first, width), *map(_text, others))
+    return made
+
+
+def _text(cell: Cell) -> Text:
+    made = Text(terminal_text(cell.text), style="bold" if cell.strong else "")
+    for detail in cell.details:
+        made.append(f"\n{terminal_text(detail)}", style="dim not bold")
+    return made
+
+
+def _named(cell: Cell, width: int = _NAME) -> Text:
+    """A name on lines below each other, after its number."""
+    number = f"{cell.number:<3}" if cell.number else ""
+    lines = f"\n{' ' * len(number)}".join(_wrapped(terminal_text(cell.text), width - len(number)))
+    return Text(number + lines, style="bold" if cell.strong else "")
+
+
+def _wrapped(name: str, width: int) -> list[str]:
+    """A strategy's name in lines of at most `width`, broken after a colon or a comma if possible.
+
+    >>> _wrapped("cluster_semantic:size=400,overlap=0", 17)
+    ['cluster_semantic:', 'size=400,', 'overlap=0']
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[:,])", name):
+        if len(lines[-1]) + len(part) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return [line[at : at + width] for line in lines for at in range(0, max(len(line), 1), width)]

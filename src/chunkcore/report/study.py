@@ -8,29 +8,39 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import Literal, cast, get_args
 
-import chunkcore.models
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.costs import ModelPrices
-from chunkcore.evaluation.experiment import run_experiment, with_run_embedder
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
-from chunkcore.evaluation.measures import DEFAULT_DEPTHS, Depth, Measure, budget_of, get_measure, measures_at
+from chunkcore.evaluation.measures import (
+    DEFAULT_DEPTHS,
+    Depth,
+    Measure,
+    RetrievalMeasure,
+    budget_of,
+    get_measure,
+    measures_at,
+)
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import MinRule, Scorer
-from chunkcore.models.base import Embedder, Vectors
+from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL
+from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
 from chunkcore.report.page import ReportPage
 from chunkcore.report.pasting import BEHIND, UNITS
+from chunkcore.report.tables import FEW
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Run
 from chunkcore.specs import split_spec
 from chunkcore.tokens import TokenCounter
+from chunkcore.tuning import DEFAULT_RETRIEVERS as TUNED_RETRIEVERS
+from chunkcore.tuning import TuneOptions, Tuning, tune
 
 # Small units, three plain sizes, of which the last is more than the default model reads, and a semantic chunker.
 DEFAULT_CHUNKERS = (
@@ -42,6 +52,7 @@ DEFAULT_CHUNKERS = (
 )
 By = Literal["auto", "question", "document"]
 DEFAULT_RETRIEVERS = ("hybrid", "passages")
+PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +68,8 @@ class StudySettings:
         by: what is resampled, "question", "document" or "auto"; see `compare`.
         prices: of the embedder and of the chunkers' language models.
         requirements: such as "HitRate@5>=0.70".
-        earlier: reports that no system may surely fall behind; None for no baseline.
+        earlier: reports that no system may fall behind significantly; None for no baseline.
+        extras: also a row of passages behind a retriever, and other balances of passages on held-out questions.
     """
 
     depths: tuple[Depth, ...] = DEFAULT_DEPTHS
@@ -71,6 +83,7 @@ class StudySettings:
     prices: ModelPrices = field(default_factory=ModelPrices)
     requirements: tuple[str, ...] = ()
     earlier: Sequence[Report] | None = None
+    extras: bool = True
 
     def __post_init__(self) -> None:
         if self.by not in get_args(By):
@@ -107,7 +120,7 @@ class StudySettings:
         return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=self.margin, by=by)
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
-        """Whether the reports pass the requirements, and are not surely worse than the earlier ones."""
+        """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
         reports = [report for report in reports if not report.name.endswith(BEHIND)]  # a row of our own
         return self.gate.checks(reports, self.verdict_by, resamples=self.resamples, seed=self.seed)
 
@@ -143,28 +156,23 @@ def compare_systems(
     embedders: Sequence[Embedder | str] = (DEFAULT_MODEL,),
     *,
     settings: StudySettings | None = None,
-    cache: EmbeddingCache | None = None,
+    runs: Sequence[Run] = (),
     prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
     progress: Progress | None = None,
-    runs: Sequence[Run] = (),
-    behind: bool = True,
 ) -> ReportPage:
     """Score every chunker with every retriever and embedder, and compare them.
 
-    The runs of retrievers that are used elsewhere are scored alone and with passages behind them, as `PassageRetriever`
-    deploys them. Without runs, the best of several systems whose retriever makes no
-    passages has a row with passages behind it.
-    Stopped by Ctrl-C, it compares the systems that were scored, and the page says so.
+    Runs of your own retrievers are scored alone and with passages behind them, as `PassageRetriever` deploys them.
+    Without runs, the best of several systems that makes no passages has such a row. Other balances of `passages` are
+    tried on held-out questions. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
         chunkers: specs; a report's name has the chunker's size even if it is the default.
         retrievers: specs.
-        embedders: models or their names. No model is loaded if nothing embeds.
-        cache: of embeddings.
+        embedders: models or their names; a `CachedEmbedder` keeps vectors. Nothing is loaded unless something embeds.
+        runs: what your retrievers found.
         prepare: called with each chunker before it is used, for example to cache its language model.
         progress: called with a step, the count done and the total.
-        runs: what your retrievers found.
-        behind: whether passages are put behind them.
 
     Raises:
         OptionError: a spec or a setting is wrong, or a system is named twice.
@@ -177,20 +185,18 @@ def compare_systems(
     """
     settings = settings or StudySettings()
     methods = [get_retriever(spec).name for spec in retrievers]
-    models = load_needed(embedders, chunkers, methods)
+    models = [model if isinstance(model, CachedEmbedder) else _cached(model) for model in embedders]
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
     settings.check(benchmark)  # raises before the work
-    reports: list[Report] = []
-    stopped = ""
-    store = EmbeddingCache(None) if cache is None else cache
-    cached = [model if isinstance(model, CachedEmbedder) else CachedEmbedder(model, store) for model in models]
     scorer = settings.scorer(benchmark)
+    reports: list[Report] = []
+    stopped, balances = "", None
     try:
         run_experiment(
             scorer,
             lambda model: {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()},
-            cached,
+            models,
             measures=settings.measures,
             retrievers=methods,
             progress=progress,
@@ -198,35 +204,72 @@ def compare_systems(
                 replace(report, cost=report.cost and report.cost.priced(settings.prices))
             ),
         )
+        balances = _balances(reports, models, scorer, settings, prepare, progress)
+        reports += _behind_retrievers(reports, runs, scorer, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
         stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
-    if not stopped and runs:
-        alone = [scorer.score(run, settings.measures_of(run)) for run in runs]
-        reports += [*alone, *(_behind(report, settings, scorer) for report in alone if behind)]
-    elif not stopped and behind and len(reports) > 1:
-        reports += _best_behind(reports, settings, scorer)
+    embedding = {report.embedder for report in reports} - {""}
     facts = {
-        "Embedder": "; ".join(map(described, models)),
+        "Embedder": "; ".join(described(model) for model in models if model.name in embedding),
         "Retrievers": ", ".join(methods),
-        "Scores count tokens of": getattr(settings.counter, "name", settings.counter),
+        "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
         **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
     }
-    return ReportPage(
-        settings.compare(reports),
-        benchmark,
-        {name: str(value) for name, value in facts.items() if value},
-        today(),
-        stopped=stopped,
-        embedders={model.name: _spec(embedder, model) for model, embedder in zip(models, embedders, strict=False)},
+    shown = {name: value for name, value in facts.items() if value}
+    comparison = settings.compare(reports)
+    return ReportPage(comparison, benchmark, shown, today(), stopped=stopped, balances=balances)
+
+
+def _cached(embedder: Embedder | str) -> CachedEmbedder:
+    return CachedEmbedder(lazy_embedder(embedder), EmbeddingCache(None))
+
+
+def _balances(
+    reports: Sequence[Report],
+    models: Sequence[CachedEmbedder],
+    scorer: Scorer,
+    settings: StudySettings,
+    prepare: Callable[[Chunker], Chunker],
+    progress: Progress | None,
+) -> Tuning | None:
+    """Other balances of vectors and words, held out, for the best passages of default balance; None without these."""
+    measure, asked = settings.verdict_by, len(scorer.benchmark.queries)
+    passages = [report for report in reports if report.retriever == PASSAGES]
+    if not settings.extras or not passages or asked < FEW or not isinstance(measure, RetrievalMeasure):
+        return None
+    best = settings.compare(passages).ranked[0]
+    options = TuneOptions(
+        measure=str(measure),
+        default=system_name(best.chunker, PASSAGES),
+        counter=settings.counter,
+        seed=settings.seed,
+        resamples=settings.resamples,
+    )
+    model = next(model for model in models if model.name == best.embedder)
+    retrievers = [PASSAGES, OTHER_BALANCES]
+    return tune(
+        scorer.benchmark,
+        best.chunker,
+        model,
+        retrievers=retrievers,
+        options=options,
+        prepare=prepare,
+        progress=progress,
     )
 
 
-def _best_behind(reports: Sequence[Report], settings: StudySettings, scorer: Scorer) -> list[Report]:
-    """The best system whose retriever makes no passages, with passages behind its first ten hits."""
-    best = [report for report in settings.compare(reports).standing if not report.retriever.startswith("passages")]
-    return [_behind(report, settings, scorer) for report in best[:1]]
+def _behind_retrievers(
+    reports: Sequence[Report], runs: Sequence[Run], scorer: Scorer, settings: StudySettings
+) -> list[Report]:
+    """The rows of runs, alone and with passages behind them; without runs, of the best that makes no passages."""
+    alone = [scorer.score(run, settings.measures_of(run)) for run in runs]
+    plain = alone
+    if not runs and len(reports) > 1:
+        ranked = settings.compare(reports).standing
+        plain = [report for report in ranked if not report.retriever.startswith(PASSAGES)][:1]
+    return [*alone, *(_behind(report, settings, scorer) for report in plain if settings.extras)]
 
 
 def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
@@ -262,6 +305,17 @@ def passages_behind(run: Run, benchmark: Benchmark, name: str, *, hits: int = 10
     return Run(name, results)
 
 
+def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
+    """A search as a page: its choice, and its best configurations compared with the default in pairs."""
+    options, by = tuning.options, tuning.comparison.by
+    comparison = compare(tuning.shown, options.goal, resamples=options.resamples, seed=options.seed, by=by)
+    facts = {
+        "Embedder": ", ".join(sorted({report.embedder for report in tuning.reports} - {""})),
+        "Held out": f"{len(tuning.folds)} parts, by {by}",
+    }
+    return ReportPage(comparison, benchmark, facts, today(), tuning=tuning)
+
+
 def today() -> str:
     """Today's date, for a report."""
     return datetime.now(timezone.utc).date().isoformat()
@@ -273,56 +327,26 @@ def described(model: Embedder) -> str:
     return f"{model.name}, which reads {reads}" if model.name else ""
 
 
-def _spec(embedder: Embedder | str, model: Embedder) -> str:
-    return embedder if isinstance(embedder, str) else model.name
-
-
-def load_needed(
-    embedders: Sequence[Embedder | str], chunkers: Sequence[str], retrievers: Sequence[str]
-) -> list[Embedder]:
-    """The embedders; where nothing embeds, one stand-in that is never called, so that no model is needed."""
-    stand_in = CachedEmbedder(NoEmbedder(), EmbeddingCache(None))
-    built = map(get_chunker, chunkers)
-    if any(get_retriever(spec).embeds for spec in retrievers) or any(
-        with_run_embedder(chunker, stand_in) is not chunker for chunker in built
-    ):
-        return [chunkcore.models.get_embedder(embedder) for embedder in embedders]
-    return [NoEmbedder()]
-
-
-class NoEmbedder:
-    """Stands for the embedder where nothing embeds."""
-
-    name = ""
-    fingerprint = "none"
-    max_tokens: int | None = None
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        raise OptionError("an embedder is needed after all: name it with embedder")
-
-    embed_queries = embed_documents
-
-
 def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
     """The chunkers by their specs; those that embed use this model unless they name another.
 
     A name has the chunker's size even if it is the default. Raises `OptionError`: two chunkers are the same.
 
-    >>> list(build_chunkers(["recursive"], NoEmbedder()))
+    >>> list(build_chunkers(["recursive"], lazy_embedder(DEFAULT_MODEL)))
     ['recursive:size=200']
     """
     built: dict[str, Chunker] = {}
+    plain: list[tuple[Chunker, bool]] = []
     for spec in map(str.strip, specs):
-        chunker = get_chunker(spec)
-        options = split_spec(spec)[1]
-        if "embedder" in chunker.option_names():
-            # A named model is loaded here: as a name it could not be distinguished from the default, which runs share.
-            named = chunkcore.models.get_embedder(chunker.embedder) if "embedder" in options else model  # type: ignore[attr-defined]
-            chunker = replace(chunker, embedder=named)  # type: ignore[call-arg]
-        for other, known in built.items():
-            if known == chunker:
-                raise OptionError(f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once")
+        chunker, options = get_chunker(spec), split_spec(spec)[1]
+        named = "embedder" in options  # the default model by its name is not the run's
+        if (chunker, named) in plain:
+            other = list(built)[plain.index((chunker, named))]
+            raise OptionError(f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once")
+        plain.append((chunker, named))
         size = getattr(chunker, "size", None)
         sized = "size" not in options and type(size) is int
+        if "embedder" in chunker.option_names():
+            chunker = replace(chunker, embedder=lazy_embedder(chunker.embedder) if named else model)  # type: ignore
         built[f"{spec}{',' if options else ':'}size={size}" if sized else spec] = chunker
     return built

@@ -23,6 +23,7 @@ from chunkcore.evaluation.results import Report, system_name
 from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
+from chunkcore.tuning import Fold, Tuning
 
 Row = TypeVar("Row")
 
@@ -308,28 +309,6 @@ def _in_collection(found: Mapping[str, Mapping[str, tuple[float, float, int]]], 
     return _spread(*found[row.report.name].get(name, (math.nan, math.nan, 0))[:2])
 
 
-def collection_score_tables(page: ReportPage, k: Depth, unit: Unit) -> list[Table[System]]:
-    """A table of all measures per document collection; none for a single collection."""
-    if len(page.collections) < 2:
-        return []
-    measures = [*page.measures(k, unit), *page.measures(None, unit)]
-    found = {
-        each: {report.name: report.by_collection(each) if each in report.scores else {} for report in page.reports}
-        for each in measures
-    }
-    return [
-        Table(
-            f"{name or '(none)'}: {page.reports[0].collections.count(name):,} questions, {describe_depth(k)}",
-            (
-                *_system_columns(page),
-                *(Column(heading(each), partial(_in_collection, scores, name)) for each, scores in found.items()),
-            ),
-            page.systems,
-        )
-        for name in page.collections
-    ]
-
-
 def difference_table(page: ReportPage) -> Table[System]:
     """Row minus column, in points, with its interval; `pairs_note` explains the signs."""
 
@@ -355,32 +334,7 @@ def pairs_note(page: ReportPage) -> str:
     """Explains the signs of `difference_table`."""
     margin = page.comparison.margin
     within = f"{100 * margin:g} points" if page.comparison.measure.is_share else f"{margin:g}"
-    return f"bold where the difference is significant, ≈ where it is surely less than {within}"
-
-
-def measure_table(page: ReportPage) -> Table[str]:
-    """The system with the highest mean by each measure at each k, and those statistically tied with it."""
-    unit = page.comparison.measure.unit
-    shown = {k: {measure.kind: measure for measure in page.measures(k, unit)} for k in page.ks}
-    columns = (
-        Column[str]("Highest mean by", lambda name: name, kind="text"),
-        *(Column[str](describe_depth(k), partial(_highest, page, shown[k]), kind="text") for k in page.ks),
-    )
-    return Table("The first by each measure", columns, tuple(dict.fromkeys(name for k in page.ks for name in shown[k])))
-
-
-def _highest(page: ReportPage, shown: Mapping[str, Measure], name: str) -> Cell:
-    found = page.comparison.with_measure(shown[name]) if name in shown else None
-    if found is None or not found.tied:
-        return Cell(MISSING)
-    number, *others = (page.numbers[each] for each in found.tied)
-    tied = ", ".join(map(str, sorted(others)))
-    return Cell(
-        percent(mean(page.reports[number - 1], found.measure)),
-        (f"tied with {tied}" if tied else "no tie",),
-        strong=found is page.comparison,
-        number=number,
-    )
+    return f"bold where the difference is significant, ≈ where it is less than {within}, by an equivalence test"
 
 
 def chunk_table(page: ReportPage) -> Table[System] | None:
@@ -597,3 +551,50 @@ def cross_table(page: ReportPage) -> Table[str] | None:
         *(Column[str](way or "(not named)", partial(cell, way), "Searched by", "text") for way in ways),
     )
     return Table(f"{page.comparison.measure} by chunker and search", columns, strategies)
+
+
+# ---- a search
+
+
+def fold_table(tuning: Tuning) -> Table[Fold]:
+    """The choice made without each fold."""
+    show = tuning.measure.show
+    columns = (
+        Column[Fold]("Chosen by the other questions", lambda fold: fold.configuration, kind="text"),
+        Column[Fold]("Mean where chosen", lambda fold: show(fold.training)),
+        Column[Fold]("Held out", lambda fold: Cell(show(fold.held_out), strong=True)),
+        Column[Fold]("Questions held out", lambda fold: amount(fold.questions)),
+    )
+    return Table("Chosen without each part of the questions", columns, tuning.folds)
+
+
+def configuration_table(tuning: Tuning) -> Table[Report]:
+    """One row a configuration: its mean over all questions, which is too high for the best."""
+
+    def chunker(report: Report) -> Cell:
+        names = [label for name, label in ((tuning.use, "use"), (tuning.default, "default")) if name == report.name]
+        return Cell(tuning.configurations[report.name].chunker, tuple(names), strong=report.name == tuning.use)
+
+    columns = (
+        Column[Report]("Chunker", chunker, kind="text"),
+        Column[Report]("Retriever", lambda report: tuning.configurations[report.name].retriever, kind="text"),
+        Column[Report](str(tuning.measure), lambda report: tuning.measure.show(report.mean(tuning.measure))),
+        Column[Report]("Chunks", lambda report: amount(report.chunks.count if report.chunks else None)),
+        Column[Report]("Seconds", lambda report: duration(total_seconds(report))),
+    )
+    return Table("Every configuration, on all questions", columns, tuning.reports)
+
+
+def failure_table(tuning: Tuning) -> Table[str] | None:
+    """The configurations that could not run, with the reason; None if all could."""
+    columns = (
+        Column[str]("Configuration", lambda name: name, kind="text"),
+        Column[str]("Why it could not run", lambda name: tuning.failures[name], kind="text"),
+    )
+    return Table("Not scored", columns, tuple(tuning.failures)) if tuning.failures else None
+
+
+def tuning_tables(tuning: Tuning) -> list[Table]:  # type: ignore[type-arg]
+    """The tables, in the order of the page."""
+    tables = (fold_table(tuning), configuration_table(tuning), failure_table(tuning))
+    return [table for table in tables if table is not None]

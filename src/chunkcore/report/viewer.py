@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +20,29 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.report.page import ReportPage
-from chunkcore.report.rendering import Pack, packed
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A data element of the page: its id, and base64 text, which is inert in HTML."""
+
+    name: str
+    text: str
+
+
+def packed(name: str, value: Any) -> Pack:
+    """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError.
+
+    >>> pack = packed("numbers", [1, 2, 3])
+    >>> zlib.decompress(base64.b64decode(pack.text))
+    b'[1,2,3]'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Pack(name, base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii"))
+
 
 TEXT_ROOM = 13_000_000  # characters of the page
 SHELF = 200_000  # characters of text unpacked together

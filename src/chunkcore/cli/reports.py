@@ -1,0 +1,352 @@
+"""The commands that end in a report: ``chunkcore compare``, ``score``, ``tune`` and ``answer``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chunkcore.cli import options, running
+from chunkcore.errors import OptionError, echo
+from chunkcore.evaluation.benchmarks.documents import ANSWERS
+
+if TYPE_CHECKING:
+    from chunkcore.answers.answering import AnswerStudy
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.measures import Depth
+    from chunkcore.models.llm import CachedLLM, Prices
+    from chunkcore.run import Run
+    from chunkcore.tuning import TuneOptions
+
+
+@dataclass(frozen=True)
+class Systems:
+    """What is compared."""
+
+    strategy: options.Strategies = None
+    retriever: Annotated[
+        list[str] | None,
+        options.retriever(help="dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages."),
+    ] = None
+    embedder: Annotated[
+        list[str] | None,
+        typer.Option("--embedder", "-e", metavar="NAME", help="A model; repeatable. Default: all-MiniLM-L6-v2."),
+    ] = None
+    embed_price: Annotated[
+        float | None, typer.Option(metavar="PRICE", help="Of a million tokens that the embedder reads.")
+    ] = None
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="What your retriever found: scored alone, and with passages behind it."),
+    ] = None
+    extras: Annotated[
+        bool, typer.Option("--extras/--no-extras", help="Try passages behind a retriever, and other balances.")
+    ] = True
+
+
+@options.grouped
+def compare(
+    data: options.Data,
+    systems: Systems,
+    scoring: options.Scoring,
+    statistics: options.Statistics,
+    costs: options.Models,
+    save_runs: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write what was retrieved, as run files.")
+    ] = None,
+    output: options.Output = Path("chunkcore-report"),
+) -> None:
+    """Compare chunkers, retrievers and embedders: which finds the evidence, and at what cost?
+
+    A line of --questions is {"question": "...", "evidence": ["a verbatim excerpt"]}. Prints what to use, the table and
+    the verdict, and writes the report. The last line is the path of report.html.
+
+    With --require or --baseline the exit code is 1 if the whole 95 % interval of a score is below what is required.
+
+    Example: chunkcore compare docs/ --questions questions.jsonl -s recursive:size=200 -s sentence:size=50 -r passages
+
+    Example: chunkcore compare docs/ --questions questions.jsonl --require "HitRate@5>=0.70" --baseline report.json
+    """
+    from chunkcore.evaluation.costs import ModelPrices
+    from chunkcore.evaluation.run_files import read_run, write_runs
+    from chunkcore.models import CachedEmbedder
+    from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
+    from chunkcore.report.study import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, build_chunkers, compare_systems
+
+    prices = costs.prices()
+    priced = ModelPrices(embedding=systems.embed_price, llm=prices)
+    settings = options.study_settings(statistics, scoring, prices=priced, extras=systems.extras)
+    chunkers = systems.strategy or DEFAULT_CHUNKERS
+    options.check_output(output)
+    if save_runs is not None:
+        options.check_folder(save_runs)
+    benchmark = data.benchmark(output)
+    if costs.dry_run:
+        built = build_chunkers(chunkers, lazy_embedder(DEFAULT_MODEL))
+        running.say(*running.estimates(built, benchmark.documents, prices))
+        return
+    kept, store = running.KeptAnswers(costs.kept), costs.embeddings()
+    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+        page = compare_systems(
+            benchmark,
+            chunkers,
+            systems.retriever or DEFAULT_RETRIEVERS,
+            [CachedEmbedder(lazy_embedder(name), store) for name in systems.embedder or [DEFAULT_MODEL]],
+            settings=settings,
+            runs=[read_run(path, benchmark, name=path.stem) for path in systems.run or []],
+            prepare=kept,
+            progress=progress,
+        )
+    if save_runs is not None:
+        write_runs(page.comparison.reports, benchmark, save_runs)
+    running.finish(page, data, output, settings.checks, [*kept.used(prices)], kept.resume())
+
+
+@options.grouped
+def score(
+    runs: Annotated[
+        list[Path], typer.Option("--run", metavar="FILE", help="A run: JSON lines (.jsonl), else TREC; repeatable.")
+    ],
+    data: options.Data,
+    scoring: options.Scoring,
+    statistics: options.Statistics,
+    chunks: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="The runs' chunks: one file for all, or one a run.")
+    ] = None,
+    output: options.Output = Path("chunkcore-report"),
+) -> None:
+    """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
+
+    Example: chunkcore score docs/ --questions questions.jsonl --run bm25.trec --run ours.trec --chunks chunks.jsonl
+    """
+    settings = options.study_settings(statistics, scoring)
+    options.check_output(output)
+    names = _names(runs)
+    settings.gate.check_names(names)
+    benchmark = data.benchmark(output)
+    settings.check(benchmark)  # raises before the work
+    facts = {"Scores count tokens of": scoring.counter, **dict(zip(names, map(str, runs), strict=True))}
+    with running.reporting(sys.stderr) as progress:
+        page = settings.score_runs(_read(runs, names, chunks or [], benchmark), benchmark, facts, progress)
+    running.finish(page, data, output, settings.checks)
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    if len(set(runs)) < len(runs):
+        repeated = next(path for number, path in enumerate(runs) if path in runs[:number])
+        raise OptionError(f"--run {repeated} is given twice: give each run once")
+    stems = [path.name.removesuffix(path.suffix) for path in runs]
+    return stems if len(set(stems)) == len(stems) else [path.as_posix() for path in runs]
+
+
+def _read(paths: Sequence[Path], names: Sequence[str], chunks: Sequence[Path], benchmark: Benchmark) -> list[Run]:
+    from chunkcore.evaluation.alignment import Aligner
+    from chunkcore.evaluation.run_files import read_run
+
+    if len(chunks) not in (0, 1, len(paths)):
+        raise OptionError(f"there are {len(paths)} runs and {len(chunks)} --chunks: give one for all, or one a run")
+    pools = list(chunks) if len(chunks) == len(paths) else [*chunks, None][:1] * len(paths)
+    aligner = Aligner(benchmark.documents)
+    return [
+        read_run(path, benchmark, chunks=pool, name=name, aligner=aligner)
+        for path, name, pool in zip(paths, names, pools, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How a grid is searched: the options of `TuneOptions`."""
+
+    measure: Annotated[str, typer.Option(metavar="NAME", help="What is maximised.")] = "Recall@1000tok"
+    counter: options.Counter = "cl100k_base"
+    draws: Annotated[int, typer.Option(min=0, metavar="N", help="Random configurations of the grid; 0: all.")] = 0
+    folds: Annotated[int, typer.Option(min=2, metavar="N", help="Parts held out in turn.")] = 5
+    by: Annotated[str, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")] = "auto"
+    default: Annotated[str, typer.Option(metavar="SPEC", help="To keep unless another is better.")] = ""
+    seed: options.Seed = 0
+    resamples: options.Resamples = 10_000
+    limit: options.Limit = 0
+
+    def settings(self) -> TuneOptions:
+        from chunkcore.tuning import TuneOptions
+
+        return TuneOptions(**{name: value for name, value in vars(self).items() if name != "limit"})
+
+
+@options.grouped
+def tune(
+    data: options.Data,
+    costs: options.Models,
+    grid: Grid,
+    strategy: options.Strategies = None,
+    retriever: Annotated[
+        list[str] | None,
+        options.retriever(help="Repeatable, or with {a,b}. Default: passages with four balances, and hybrid."),
+    ] = None,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    output: options.Output = Path("chunkcore-report"),
+) -> None:
+    """Search chunkers, options and retrievers; score the choice on questions that did not choose it.
+
+    Values in braces make a grid. The choice of each part of the questions is made by the others. The default is kept
+    unless that shows a gain.
+
+    Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
+    """
+    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
+    from chunkcore.models import CachedEmbedder
+    from chunkcore.models.loading import lazy_embedder
+    from chunkcore.report.study import tuning_page
+    from chunkcore.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
+    from chunkcore.tuning import tune as search
+
+    settings, prices = grid.settings(), costs.prices()
+    chunkers, retrievers = strategy or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
+    plan(chunkers, retrievers, settings)  # raises before the documents are read
+    benchmark = data.benchmark(output)
+    benchmark = sample_queries(benchmark, grid.limit, seed=grid.seed) if grid.limit else benchmark
+    if costs.dry_run:
+        running.say(*_planned(chunkers, retrievers, settings, benchmark, prices))
+        return
+    options.check_output(output)
+    kept = running.KeptAnswers(costs.kept)
+    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+        tuning = search(
+            benchmark,
+            chunkers,
+            CachedEmbedder(lazy_embedder(embedder), costs.embeddings()),
+            retrievers=retrievers,
+            options=settings,
+            prepare=kept,
+            progress=progress,
+        )
+    running.finish(tuning_page(tuning, benchmark), data, output, lines=kept.used(prices))
+
+
+def _planned(
+    chunkers: Sequence[str],
+    retrievers: Sequence[str],
+    settings: TuneOptions,
+    benchmark: Benchmark,
+    prices: Prices | None,
+) -> Iterator[str]:
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.chunkers.llm import LLMChunker
+    from chunkcore.tuning import plan
+
+    _, configurations = plan(chunkers, retrievers, settings)
+    yield from (configuration.name for configuration in configurations)
+    built = {spec: get_chunker(spec) for spec in dict.fromkeys(pair.chunker for pair in configurations)}
+    asking = {spec: chunker for spec, chunker in built.items() if isinstance(chunker, LLMChunker)}
+    if asking:
+        yield from running.estimates(asking, benchmark.documents, prices)
+    count = running.several(len(configurations), "configuration")
+    yield f"{count}, {running.several(len(benchmark.queries), 'question')}"
+
+
+DEFAULT_STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Who answers what from what, and how answers are scored."""
+
+    llm: options.Llm
+    k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5, or 4096tok.")] = "5"
+    measure: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch.")
+    ] = None
+    judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = ""
+    bert_model: Annotated[str, typer.Option(metavar="NAME", help="Of BertScore. Default: --embedder.")] = ""
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2
+    limit: options.Limit = 0
+    retriever: options.Retriever = "dense"
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2"
+
+
+@options.grouped
+def answer(
+    answering: Answering,
+    data: options.Data,
+    statistics: options.Statistics,
+    costs: options.Models,
+    strategy: options.Strategies = None,
+    output: options.Output = Path("chunkcore-answers"),
+) -> None:
+    """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
+    from chunkcore.answers.answering import (
+        AnswerSettings,
+        AnswerStudy,
+        check_answer_settings,
+        checked_measures,
+        limited,
+    )
+    from chunkcore.models import CachedEmbedder
+    from chunkcore.models.loading import lazy_embedder
+    from chunkcore.report.study import build_chunkers
+
+    options.check_output(output)
+    prices, kept, embedder = costs.prices(), running.KeptAnswers(costs.kept), lazy_embedder(answering.embedder)
+    model = kept.model(answering.llm)
+    judge = kept.model(answering.judge) if answering.judge else model
+    settings = AnswerSettings(
+        measures=checked_measures(answering.measure or []),
+        depth=_depth(answering.k),
+        judge=judge,
+        bert_model=answering.bert_model,
+        retries=answering.retries,
+        study=options.study_settings(statistics),
+    )
+    benchmark = limited(data.benchmark(output, [ANSWERS]), answering.limit, statistics.seed)
+    check_answer_settings(benchmark, settings, embedder, model)
+    chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, embedder)
+    if costs.dry_run and running.asking(chunkers):
+        running.say(*running.estimates(chunkers, benchmark.documents, prices), _UNKNOWN)
+        return
+    chunkers = {spec: kept(chunker) for spec, chunker in chunkers.items()}
+    with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
+        cached = CachedEmbedder(embedder, costs.embeddings())
+        study = AnswerStudy(benchmark, chunkers, cached, answering.retriever, settings, progress)
+        if costs.dry_run:
+            running.say(*_estimated(study, model, judge, prices))
+            return
+        facts = {"Answers by": model.name, "Embedder": answering.embedder, "Retriever": answering.retriever}
+        comparison = study.compare(model, facts)
+    comparison.write_answers(output)
+    spent = {llm.name: f"{llm.name}: {running.spent(llm.usage, prices)}" for llm in (model, judge)}
+    lines = [*comparison.notes(), *kept.used(prices), *spent.values(), str(output / ANSWERS)]
+    running.finish(comparison.page, data, output, lines=lines, resume=kept.resume())
+
+
+_UNKNOWN = "What answers take is known once these have cut the documents: leave them out to see the others'."
+_ASSUMED = (
+    "Tokens are counted as cl100k_base. Answers of 20 words are assumed, and verdicts on two statements; questions "
+    "that must be repeated and answers that are kept already are not foreseen. Nothing was asked."
+)
+
+
+def _estimated(study: AnswerStudy, model: CachedLLM, judge: CachedLLM, prices: Prices | None) -> Iterator[str]:
+    from chunkcore.answers.answering import judged
+
+    answers, verdicts = study.estimate()
+    yield f"answers by {model.name}: {running.spent(answers, prices)}"
+    if judged(study.measures):
+        yield f"verdicts by {judge.name}: {running.spent(verdicts, prices)}"
+    yield _ASSUMED
+
+
+def _depth(text: str) -> Depth:
+    """How many pieces, or tokens, a model is shown; "min" depends on the evidence, which no model knows."""
+    try:
+        (depth,) = options.read_depths([text])
+    except OptionError:
+        depth = "min"
+    if depth == "min":
+        raise OptionError(
+            f"--k: expected a number of pieces from 1, or a budget of tokens like 4096tok, got {echo(text)}"
+        )
+    return depth

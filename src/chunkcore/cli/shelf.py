@@ -1,0 +1,211 @@
+"""What is there: ``chunkcore list`` of names, ``chunkcore datasets`` and ``chunkcore cache``."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chunkcore.cli import options, running
+from chunkcore.errors import DataError, OptionError, echo, suggestion
+
+if TYPE_CHECKING:
+    from chunkcore.models.cache import Cache
+
+# The module of each registry.
+_REGISTRIES = {
+    "strategies": "chunkcore.chunkers",
+    "retrievers": "chunkcore.retrieval.base",
+    "stages": "chunkcore.retrieval.stage",
+    "measures": "chunkcore.evaluation.measures.base",
+    "counters": "chunkcore.tokens.counters",
+    "embedders": "chunkcore.models.loading",
+    "llms": "chunkcore.models.llm.endpoint",
+    "segmenters": "chunkcore.segmenters.base",
+    "layouts": "chunkcore.evaluation.benchmarks.layout",
+}
+
+
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in _REGISTRIES if kind.startswith(incomplete)]
+
+
+@options.grouped
+def list_names(
+    kind: Annotated[str, typer.Argument(metavar="KIND", autocompletion=_kinds, help=f"{', '.join(_REGISTRIES)}.")] = "",
+) -> None:
+    """List what has a name, with its options and defaults.
+
+    A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
+
+    Example: chunkcore list strategies
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    if not kind:
+        running.say(*(f"chunkcore list {name}" for name in _REGISTRIES))
+        return
+    kind = {"chunkers": "strategies", "models": "embedders"}.get(kind, kind)
+    if kind not in _REGISTRIES:
+        known = ", ".join(_REGISTRIES)
+        raise OptionError(f"unknown kind {echo(kind)}: expected one of {known}{suggestion(kind, _REGISTRIES)}")
+    import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
+    console = Console(soft_wrap=True)
+    for entry in getattr(import_module(_REGISTRIES[kind]), kind).describe():
+        console.print(Text(entry.name, style="bold"), Text(entry.title))
+        for option in entry.options:
+            console.print(Text(f"  {option.name} = {option.shown_default}"))
+
+
+# ---- collections
+
+datasets = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List, verify and stitch collections of documents and questions.",
+)
+
+
+@datasets.command(name="list")
+@options.grouped
+def list_shipped() -> None:
+    """List the collections that ship with the package, and their folders."""
+    from chunkcore.datasets import dataset_path, list_datasets
+
+    for info in list_datasets():
+        running.say(f"{info.name}  {info.description}", f"  {dataset_path(info.name)}")
+
+
+@datasets.command()
+@options.grouped
+def verify(
+    collection: Annotated[
+        str, typer.Argument(help="A shipped collection's name, or a folder or file of documents.", metavar="NAME|PATH")
+    ] = "lochmere",
+    questions: options.Questions = None,
+    layout: options.Layout = "auto",
+) -> None:
+    """Check every question's evidence against the documents.
+
+    Takes a shipped collection, a folder with documents and a questions.jsonl, or a public collection in its own layout.
+    Lists each question that would be left out, with the reason; then the exit code is 1.
+
+    Example: chunkcore datasets verify docs/ --questions questions.jsonl
+    """
+    from chunkcore.datasets import dataset_path, list_datasets
+    from chunkcore.evaluation.benchmarks import load_benchmark
+
+    names = [info.name for info in list_datasets()]
+    if collection in names and questions is None:
+        benchmark = load_benchmark(dataset_path(collection), name=collection)
+    elif Path(collection).exists():
+        benchmark = load_benchmark(collection, questions, layout=layout, require_evidence=False)
+    else:
+        known = ", ".join(names)
+        raise DataError(f"{echo(collection)} is neither a shipped collection ({known}) nor a file or folder")
+    running.say(*(f"{problem.query_id}: {problem.reason}" for problem in benchmark.problems))
+    pieces = sum(len(query.evidence) for query in benchmark.queries)
+    counts = [(len(benchmark.documents), "document"), (len(benchmark.queries), "question")]
+    sentence = f"{benchmark.name}: {', '.join(running.several(*count) for count in counts)}, "
+    sentence += f"{pieces:,} pieces of evidence where they say"
+    if benchmark.without_evidence:
+        count = running.several(len(benchmark.without_evidence), "question")
+        sentence += f"; {count} that only answers can be scored on"
+    if benchmark.problems:
+        sentence += f"; {running.several(len(benchmark.problems), 'question')} with a problem"
+    running.say(sentence)
+    if benchmark.problems:
+        raise typer.Exit(1)
+
+
+@datasets.command()
+@options.grouped
+def stitch(
+    data: options.Data,
+    sentences: Annotated[int, typer.Option(min=1, metavar="N", help="About how many a document gets.")] = 100,
+    seed: options.Seed = 0,
+    output: options.Output = Path("stitched"),
+) -> None:
+    """Join short documents, shuffled, into long ones, so that there is something to cut.
+
+    Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
+    originals, which measures in parts count. Qu et al. (2024), appendix C; see docs/evidence/protocols.md.
+
+    Example: chunkcore datasets stitch abstracts/ --questions questions.jsonl --sentences 100 -o stitched
+    """
+    from chunkcore.evaluation.benchmarks.benchmark import parts_of, write_benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import stitch as stitched
+    from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
+
+    sources = [path.resolve() for path in (data.folder, data.questions) if path is not None]
+    for file in ((output / name).resolve() for name in BENCHMARK_NAMES):
+        if any(file == path or path in file.parents for path in sources):
+            raise OptionError(f"--output {output} is where the documents or questions are: name another folder")
+    options.check_folder(output)
+    benchmark = data.benchmark(output)
+    long = stitched(benchmark, sentences=sentences, seed=seed)
+    write_benchmark(long, output)
+    for problem in benchmark.problems:
+        running.say(f"left out: {problem.query_id}: {problem.reason}", err=True)
+    parts = sum(len(parts_of(document)) for document in long.documents)
+    summary = f"{parts:,} documents in {len(long.documents):,}, {len(long.queries):,} questions"
+    if long.without_evidence:
+        summary += f", {len(long.without_evidence):,} without evidence"
+    if benchmark.problems:
+        summary += f"; {len(benchmark.problems):,} left out"
+    running.say(summary, str(output))
+
+
+# ---- the cache of vectors and of language models' answers
+
+cache = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Measure, prune or clear the cache of models.")
+File = Annotated[Path | None, typer.Option("--cache", metavar="FILE", help="Default: the user's cache.")]
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+
+
+@cache.command()
+@options.grouped
+def size(file: File = None) -> None:
+    """Say what the cache holds."""
+    running.say(_described(_opened(file)))
+
+
+@cache.command()
+@options.grouped
+def prune(
+    to: Annotated[str, typer.Argument(metavar="SIZE", help="Such as 500MB or 2GB.")],
+    file: File = None,
+) -> None:
+    """Remove the entries that were not used for the longest time, until the file has about this size.
+
+    Example: chunkcore cache prune 500MB
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", to.strip(), re.IGNORECASE)
+    if match is None:
+        raise OptionError(f"SIZE is a number and B, KB, MB or GB, such as 500MB; got {echo(to)}")
+    opened = _opened(file)
+    removed = opened.prune(int(float(match[1]) * _UNITS[match[2].upper()]))
+    running.say(f"{removed:,} entries removed", _described(opened))
+
+
+@cache.command()
+@options.grouped
+def clear(file: File = None) -> None:
+    """Remove every entry."""
+    opened = _opened(file)
+    running.say(f"{opened.clear():,} entries removed", _described(opened))
+
+
+def _opened(path: Path | None) -> Cache:
+    from chunkcore.models.cache import Cache
+
+    return Cache(path or options.default_cache())
+
+
+def _described(opened: Cache) -> str:
+    contents = opened.size()
+    return f"{opened.path}: {contents.bytes / 1e6:,.1f} MB, {contents.vectors:,} vectors, {contents.answers:,} answers"
