@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from chunkcore import datasets as module
-from chunkcore.datasets import dataset_path, list_datasets, load_dataset
+from chunkcore.datasets import DATASETS, dataset_path, load_dataset
 from chunkcore.errors import DataError, OptionError
 
 
@@ -66,11 +66,11 @@ def test_each_question_is_tabled_under_the_kind_of_its_document():
 
 
 def test_every_listed_collection_loads_by_its_name():
-    for info in list_datasets():
-        loaded = load_dataset(info.name)
-        assert loaded.name == info.name
-        assert f"{len(loaded.documents)} invented documents" in info.description
-        assert f"{len(loaded.queries)} questions" in info.description
+    for name, description in DATASETS.items():
+        loaded = load_dataset(name)
+        assert loaded.name == name
+        assert f"{len(loaded.documents)} invented documents" in description
+        assert f"{len(loaded.queries)} questions" in description
 
 
 @pytest.mark.parametrize("call", [dataset_path, load_dataset])
@@ -85,6 +85,6 @@ def test_a_damaged_collection_names_the_first_question_that_no_longer_fits(tmp_p
     shutil.copytree(dataset_path("lochmere"), tmp_path / "lochmere")
     faq = tmp_path / "lochmere" / "documents" / "faq.md"
     faq.write_text("!" + faq.read_text("utf-8"), "utf-8")
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "shipped.py"))
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "__init__.py"))
     with pytest.raises(DataError, match=r"not as it was shipped: \d+ of its questions .*'faq-01' first.*install"):
         load_dataset("lochmere")

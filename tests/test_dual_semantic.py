@@ -205,7 +205,7 @@ def test_by_default_sizes_are_those_of_the_papers_code():
         ({"d": 0}, "d is at least 1, got 0"),
         ({"minimum": -1}, "minimum is at least 0"),
         ({"size": 0}, "size is at least 1"),
-        ({"minimum": 30}, r"minimum \(30\), got 20"),
+        ({"minimum": 30}, r"size \(20\), got 30"),
         ({"embedder": ""}, "embedder is the name of a model"),
     ],
 )

@@ -81,7 +81,7 @@ def test_text_without_any_token_is_kept_unless_it_is_white_space() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 0}, "size is at least 1 token, got 0"),
+        ({"size": 0}, "size is at least 1, got 0"),
         ({"size": 5, "overlap": 5}, r"overlap is at least 0 and less than size \(5\).*got 5"),
         ({"size": 5, "overlap": -1}, "got -1"),
         ({"size": "5"}, "fixed_token: size is a whole number; got '5'"),

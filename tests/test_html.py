@@ -265,7 +265,7 @@ def test_tags_inside_tags_by_the_thousand_neither_crash_nor_lose(mark: str) -> N
 
 
 def test_options_out_of_range_are_refused() -> None:
-    with pytest.raises(OptionError, match="heading_level is 0 to 6"):
+    with pytest.raises(OptionError, match="heading_level is at least 0 and at most 6"):
         Html(heading_level=-1)
     with pytest.raises(OptionError, match="content is one of"):
         Html(content="markdown")  # type: ignore[arg-type]

@@ -703,7 +703,7 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
         ({"strategy": "agentic", "piece_size": 0}, "piece_size is at least 1"),
         ({"strategy": "lumber", "minimum": 900}, r"minimum is at least 0 and at most size \(800\), got 900"),
         ({"strategy": "agentic", "minimum": -1}, "minimum is at least 0"),
-        ({"strategy": "propositions", "passage_minimum": 151}, r"at most a passage's size \(150\), got 151"),
+        ({"strategy": "propositions", "passage_minimum": 151}, r"passage_size \(150\), got 151"),
         ({"strategy": "propositions", "passage_size": 0}, "passage_size is at least 1, got 0"),
         ({"strategy": "propositions", "size": 0}, "size is at least 1, got 0"),
         ({"strategy": "contextual", "context_size": 0}, "context_size is at least 1"),

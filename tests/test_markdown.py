@@ -271,7 +271,7 @@ def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(text: str) ->
         ({"size": 0}, "size is at least 1"),
         ({"size": 5, "minimum": 6}, "minimum is at least 0 and at most size"),
         ({"size": 5, "maximum": 4}, "maximum is at least size"),
-        ({"heading_level": 7}, "heading_level is 0 to 6"),
+        ({"heading_level": 7}, "heading_level is at least 0 and at most 6"),
         ({"splitter": "none"}, "unknown sentence splitter"),
     ],
     ids=str,

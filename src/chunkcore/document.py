@@ -323,8 +323,8 @@ class ContiguousChunks(Sequence[Chunk]):
         fingerprint: of the chunker and its options.
 
     >>> chunks = ContiguousChunks(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
-    >>> chunks[1].text, list(chunks.ids()) == [chunk.id for chunk in chunks]
-    ('Hot.', True)
+    >>> chunks[1].text, len(chunks)
+    ('Hot.', 2)
     """
 
     __slots__ = ("counts", "document", "fingerprint", "ranges")
@@ -353,14 +353,6 @@ class ContiguousChunks(Sequence[Chunk]):
         name, text, fingerprint = self.document.id, self.document.text, self.fingerprint
         for index, ((start, end), count) in enumerate(zip(self.ranges, self.counts, strict=True)):
             yield Chunk(name, index, (Span(start, end),), text[start:end], count, fingerprint=fingerprint)
-
-    def ids(self) -> Iterator[str]:
-        """Each `Chunk.id`."""
-        begun = _begun(self.document.id, self.fingerprint)
-        for start, end in self.ranges:
-            digest, places = begun.copy(), f"{start}-{end}".encode()
-            digest.update(len(places).to_bytes(8, "little") + places)
-            yield digest.hexdigest()
 
 
 @lru_cache(maxsize=64)  # the chunks of a document share them

@@ -171,32 +171,28 @@ def check_number(name: str, value: Any, least: float = 0, most: float = LARGEST,
         raise OptionError(f"{name} is at {bound}, got {echo(value)}")
 
 
-def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, float | str]) -> None:
+def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) -> None:
     """Raise `OptionError` for options outside their bounds: a minimum, or (minimum, maximum). None passes, NaN fails.
 
-    A bound is a number or the name of an option that holds it.
+    A bound is a number or the name of an option that holds it; an option that is None is no bound.
 
     >>> from types import SimpleNamespace
     >>> check_ranges(SimpleNamespace(size=5, minimum=6), size=1, minimum=(0, "size"))
     Traceback (most recent call last):
     chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
     """
-    cls: Any = type(thing)
     for name, bounds in ranges.items():
-        value = getattr(thing, name)
-        limits = bounds if isinstance(bounds, tuple) else (bounds,)
-        numbers = [getattr(thing, limit) if isinstance(limit, str) else limit for limit in limits]
-        if value is None or numbers[0] <= value <= [*numbers, float("inf")][1]:
-            continue
-        shown = [
-            f"{limit} ({n})" if isinstance(limit, str) else f"{limit:.15g}"
-            for limit, n in zip(limits, numbers, strict=True)
-        ]
-        if len(shown) > 1:
-            shown[0] += f" and at most {shown[1]}"
-        elif type(None) in get_args(_hints(cls).get(name)):
-            shown[0] += ", or null for none"
-        raise OptionError(f"{name} is at least {shown[0]}, got {value}")
+        value, shown, is_within = getattr(thing, name), [], True
+        for bound, word in zip(bounds if isinstance(bounds, tuple) else (bounds,), ("least", "most"), strict=False):
+            limit = getattr(thing, bound) if isinstance(bound, str) else bound
+            if value is None or limit is None:
+                continue
+            is_within = is_within and (value >= limit if word == "least" else value <= limit)
+            shown.append(f"at {word} {bound} ({limit})" if isinstance(bound, str) else f"at {word} {limit:.15g}")
+        if not is_within:
+            optional = len(shown) == 1 and type(None) in get_args(_hints(type(thing)).get(name))
+            null = ", or null for none" if optional else ""
+            raise OptionError(f"{name} is {' and '.join(shown)}{null}, got {value}")
 
 
 @lru_cache(maxsize=256)

@@ -205,6 +205,22 @@ def split_to_maximum(
     return parts
 
 
+def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
+    """The items `first` to ``after - 1`` in ranges that fit, each halved until it does; one item may not fit.
+
+    >>> list(halves(0, 5, lambda first, after: after - first <= 2))
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    waiting = [(first, after)]
+    while waiting:
+        first, after = waiting.pop()
+        if after - first == 1 or fits(first, after):
+            yield first, after
+        else:
+            middle = (first + after) // 2
+            waiting += [(middle, after), (first, middle)]
+
+
 def grapheme_parts(source: TokenizedText, ranges: Ranges) -> set[tuple[int, int]]:
     """Those of the ranges that hold a part of one grapheme and nothing else.
 

@@ -1,4 +1,4 @@
-"""The span algebra: union, intersection, difference and length of sets of half-open ranges.
+"""The span algebra: union and intersection of sets of half-open ranges.
 
 Functions on ``(n, 2)`` int64 arrays serve thousands of queries at once; functions on `Span` wrap them.
 """
@@ -85,31 +85,6 @@ def intersect(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
     [Span(start=2, end=3)]
     """
     return _spans(intersect_ranges(as_ranges(left), as_ranges(right)))
-
-
-def subtract(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
-    """The positions in `left` and not in `right`, as sorted disjoint spans.
-
-    >>> subtract([Span(0, 9)], [Span(2, 5)])
-    [Span(start=0, end=2), Span(start=5, end=9)]
-    """
-    kept, gone = union_ranges(as_ranges(left)), union_ranges(as_ranges(right))
-    if not len(kept):
-        return []
-    limit = int(kept[-1, 1])
-    starts = np.concatenate(([0], gone[:, 1]))
-    ends = np.concatenate((gone[:, 0], [limit]))
-    return _spans(intersect_ranges(kept, np.column_stack((starts, np.minimum(ends, limit)))))
-
-
-def length(spans: Iterable[Span]) -> int:
-    """The number of positions covered; overlaps count once.
-
-    >>> length([Span(0, 3), Span(2, 5)])
-    5
-    """
-    starts, ends = union_ranges(as_ranges(spans)).T
-    return int((ends - starts).sum())
 
 
 def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:

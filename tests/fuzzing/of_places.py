@@ -88,9 +88,9 @@ def pieces_in_order_are_each_found(cases: list[str]) -> None:
 
 @target(share=0.5, left=test_spans.groups, right=test_spans.groups)
 def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
-    """Union, intersection, difference and length, as sets have them, in normal form."""
+    """Union and intersection, as sets have them, in normal form."""
     test_spans.test_the_algebra_is_that_of_sets_of_positions.hypothesis.inner_test(left, right)
-    test_spans.test_union_and_difference_are_sorted_and_do_not_touch.hypothesis.inner_test(left, right)
+    test_spans.test_union_and_intersection_are_sorted_and_do_not_touch.hypothesis.inner_test(left, right)
     test_spans.test_merging_joins_only_neighbours_that_touch_in_their_order.hypothesis.inner_test(left)
 
 

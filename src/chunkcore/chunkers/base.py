@@ -23,7 +23,7 @@ from chunkcore.models.loading import get_counter, tokenizing
 from chunkcore.options import check_number, check_option_names, check_options
 from chunkcore.packing import grapheme_parts
 from chunkcore.registry import Registry
-from chunkcore.spans import merge_touching
+from chunkcore.spans import Numbers, Ranges, merge_touching
 from chunkcore.specs import format_spec, plain_option, plain_options, split_spec
 from chunkcore.tokens import TokenCounter, TokenizedText
 
@@ -199,53 +199,46 @@ class Chunker:
         again = [i for i, spans in enumerate(merged) if len(spans) > 1 or drafts[i].derived is not None]
         if again:
             counts[again] = self.token_counter.count_many([texts[i] for i in again])
-        edges = [(spans[0].start, spans[-1].end) for spans in merged]
-        parts = grapheme_parts(source, np.array(edges, dtype=np.int64).reshape(-1, 2))
-        odd = parts or counts.max(initial=0) > (self.hard_maximum or inf)
+        reach = np.array([(spans[0].start, spans[-1].end) for spans in merged], dtype=np.int64).reshape(-1, 2)
+        oddities = self._oddities(source, reach, counts) or [_NOTHING] * len(drafts)
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
         offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
-        rows = zip(owners, drafts, merged, edges, texts, counts.tolist(), strict=True)
-        for owner, draft, spans, edge, text, count in rows:
-            chunks, offset = built[owner], offsets[owner]
-            metadata = dict(draft.metadata)
-            if odd:
-                metadata |= self._oddity(parts, edge, count)
+        rows = zip(owners, drafts, merged, texts, counts.tolist(), oddities, strict=True)
+        for owner, draft, spans, text, count, oddity in rows:
+            chunks, offset, name = built[owner], offsets[owner], documents[owner].id
             placed = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
             last = fingerprint, draft.segments, draft.derived is not None
-            name = documents[owner].id
+            metadata = {**draft.metadata, **oddity}
             chunks.append(Chunk(name, len(chunks), placed, text, count, draft.context, metadata, *last))
         return list(map(_with_pages, documents, built))
 
     def _build_ranges(self, documents: list[Document], source: TokenizedText) -> list[Sequence[Chunk]]:
         """What `_build` gives, for chunks of one span each."""
-        ranges, fingerprint = self.ranges(source), self.fingerprint
-        rows = np.array(ranges, dtype=np.int64).reshape(-1, 2)
+        rows = np.array(self.ranges(source), dtype=np.int64).reshape(-1, 2)
         for start, end in rows[(rows[:, 0] < 0) | (rows[:, 0] >= rows[:, 1])].tolist():
             Span(start, end)  # raises
-        counts = source.counts(rows[:, 0], rows[:, 1]).tolist()
+        counts = source.counts(rows[:, 0], rows[:, 1])
+        oddities, sizes = self._oddities(source, rows, counts), counts.tolist()
         edges = rows[:, 0].searchsorted(source.parts).tolist()
-        chunks: list[Sequence[Chunk]] = [
-            ContiguousChunks(document, (rows[first:last] - offset).tolist(), counts[first:last], fingerprint)
-            for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True)
-        ]
-        parts = grapheme_parts(source, rows)
-        if parts or max(counts, default=0) > (self.hard_maximum or inf):
-            oddities = [self._oddity(parts, edge, count) for edge, count in zip(ranges, counts, strict=True)]
-            for place, (first, last) in enumerate(edges):
-                if any(oddities[first:last]):
-                    pairs = zip(chunks[place], oddities[first:last], strict=True)
-                    chunks[place] = [replace(chunk, metadata=dict(more)) if more else chunk for chunk, more in pairs]
-        return list(map(_with_pages, documents, chunks))
+        built: list[Sequence[Chunk]] = []
+        for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True):
+            places = (rows[first:last] - offset).tolist()
+            chunks: Sequence[Chunk] = ContiguousChunks(document, places, sizes[first:last], self.fingerprint)
+            if any(oddities[first:last]):
+                pairs = zip(chunks, oddities[first:last], strict=True)
+                chunks = [replace(chunk, metadata=dict(oddity)) if oddity else chunk for chunk, oddity in pairs]
+            built.append(_with_pages(document, chunks))
+        return built
 
-    def _oddity(self, parts: set[tuple[int, int]], edge: tuple[int, int], count: int) -> Mapping[str, Any]:
-        """What the metadata say of a chunk that no good cut could be had for."""
-        maximum = self.hard_maximum
-        if maximum is not None and count > maximum:
-            return {"over_maximum": True}
-        if tuple(edge) in parts:
-            return {"cut_inside": "grapheme"}
-        return _NOTHING
+    def _oddities(self, source: TokenizedText, rows: Ranges, counts: Numbers) -> list[Mapping[str, Any]]:
+        """For each chunk, what its metadata say if no good cut could be had; [] if all cuts are good."""
+        parts, most = grapheme_parts(source, rows), self.hard_maximum or inf
+        if not parts and counts.max(initial=0) <= most:
+            return []
+        inside = [{"cut_inside": "grapheme"} if (start, end) in parts else _NOTHING for start, end in rows.tolist()]
+        over = (counts > most).tolist()
+        return [{"over_maximum": True} if is_over else part for is_over, part in zip(over, inside, strict=True)]
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:

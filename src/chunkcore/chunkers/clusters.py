@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +20,12 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.options import check_ranges
-from chunkcore.packing import pack, running_sizes, split_ranges_to_maximum
+from chunkcore.packing import halves, pack, running_sizes, split_ranges_to_maximum
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
 _BLOCK_BYTES = 2 * 2**20
 _MOST_SENTENCES = 100_000
-
-
-class Sentences(NamedTuple):
-    """Sentences to cluster: ranges, shape (n, 2); sizes; unit vectors, shape (n, d)."""
-
-    ranges: Ranges
-    sizes: Numbers
-    unit: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +57,8 @@ class SentenceClusters(SentenceChunker, ABC):
         return self.size
 
     @abstractmethod
-    def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
-        """The number of each sentence's cluster, for at least two sentences."""
+    def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
+        """The number of each sentence's cluster, from unit vectors and sizes of at least two sentences."""
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self.size)
@@ -79,35 +72,28 @@ class SentenceClusters(SentenceChunker, ABC):
             )
         unit = unit_rows(self._embed([source.text[start:end] for start, end in ranges.tolist()]))
         clusters = defaultdict(list)
-        for sentence, cluster in enumerate(self.clusters(Sentences(ranges, sizes, unit)).tolist()):
+        for sentence, cluster in enumerate(self.clusters(unit, sizes).tolist()):
             clusters[cluster].append(sentence)
         members = self._bounded(source, ranges, sizes, list(clusters.values()))
-        return [_spans(ranges, each) for each in sorted(members)]
+        return [_spans(ranges, sentences) for sentences in sorted(members)]
 
     def _bounded(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, clusters: list[list[int]]
     ) -> list[list[int]]:
-        if self.size is None:
+        size, gap = self.size, self._gap
+        if size is None:
             return clusters
-        gap = self._gap
-        waiting = [
-            cluster[begin:end]
-            for cluster in clusters
-            for begin, end in pack(running_sizes(sizes[cluster], gap), self.size, gap=gap)
-        ]
-        members: list[list[int]] = []
-        while waiting:
+
+        def fits(sentences: list[int], first: int, after: int) -> bool:
             # The sum over sentences nearly always equals the size of the own text.
-            counts = self.token_counter.count_many([self._text(source.text, _spans(ranges, each)) for each in waiting])
-            halves: list[list[int]] = []
-            for cluster, count in zip(waiting, counts.tolist(), strict=True):
-                if count <= self.size or len(cluster) == 1:  # one code point may be over the maximum
-                    members.append(cluster)
-                else:
-                    middle = len(cluster) // 2
-                    halves += [cluster[:middle], cluster[middle:]]
-            waiting = halves
-        return members
+            return self.token_counter.count(self._text(source.text, _spans(ranges, sentences[first:after]))) <= size
+
+        return [
+            sentences[first:after]
+            for sentences in clusters
+            for begin, end in pack(running_sizes(sizes[sentences], gap), size, gap=gap)
+            for first, after in halves(begin, end, partial(fits, sentences))
+        ]
 
     @property
     def _gap(self) -> int:
@@ -202,11 +188,11 @@ class Dbscan(SentenceClusters):
             raise OptionError(f"eps is over 0, got {self.eps}")
         check_ranges(self, min_samples=1)
 
-    def clusters(self, sentences: Sentences) -> NDArray[np.int64]:
+    def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         cluster = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
-        graph = _neighbours(sentences.unit, self.position_weight, self.eps)
+        graph = _neighbours(unit, self.position_weight, self.eps)
         fitted = cluster.DBSCAN(eps=self.eps, min_samples=self.min_samples, metric="precomputed").fit(graph).labels_
-        labels: NDArray[np.int64] = np.array(fitted, dtype=np.int64)
+        labels: Numbers = np.array(fitted, dtype=np.int64)
         noise = np.flatnonzero(labels < 0)
         labels[noise] = len(labels) + noise
         return labels
@@ -270,14 +256,14 @@ class SingleLinkage(SentenceClusters):
         super().validate()
         check_ranges(self, stop=0, chunks=1)
 
-    def clusters(self, sentences: Sentences) -> Numbers:
-        count = len(sentences.ranges)
+    def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
+        count = len(unit)
         limits = [count if self.chunks is None else -(-count // self.chunks)]
         weights = [np.ones(count, dtype=np.int64)]
         if self.size is not None:
             limits.append(self.size + self._gap)
-            weights.append(sentences.sizes + self._gap)
-        return link(sentences.unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop)
+            weights.append(sizes + self._gap)
+        return link(unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop)
 
 
 def link(

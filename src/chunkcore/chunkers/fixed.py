@@ -47,15 +47,13 @@ class FixedToken(Chunker):
     minimum: int = 0
 
     def validate(self) -> None:
-        if self.size < 1:
-            raise OptionError(f"size is at least 1 token, got {self.size}")
+        check_ranges(self, size=1, minimum=(0, "size"))
         object.__setattr__(self, "overlap", read_overlap(self.overlap))
         if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
             raise OptionError(
                 f"overlap is at least 0 and less than size ({self.size}), else windows would not advance; "
                 f"got {self.overlap}"
             )
-        check_ranges(self, minimum=(0, "size"))
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows: list[tuple[int, int]] = []

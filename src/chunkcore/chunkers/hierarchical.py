@@ -17,7 +17,7 @@ from chunkcore.chunkers.similarity import Floats, unit_rows
 from chunkcore.document import Document, Span
 from chunkcore.models.loading import get_embedder
 from chunkcore.options import check_ranges
-from chunkcore.packing import split_ranges_to_maximum
+from chunkcore.packing import halves, split_ranges_to_maximum
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -93,31 +93,20 @@ class Hierarchical(SentenceChunker):
         return drafts
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
-        ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), self._most)
+        """The segments' ranges, none over its maximum, and how many sentences each has."""
+        most = min((limit for limit in (self.max_segment, self.size) if limit is not None), default=None)
+        ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
         texts = [source.text[start:end] for start, end in ranges.tolist()]
         edges = [0, len(ranges)] if len(ranges) else []
         if len(ranges) > 1:
             edges[1:1] = segment_starts(get_segmenter(self.segmenter), texts, get_embedder(self.embedder)).tolist()
-        parts = [part for first, end in pairwise(edges) for part in self._bounded(source, ranges, first, end)]
-        rows = [(ranges[first, 0], ranges[end - 1, 1]) for first, end in parts]
-        return np.array(rows, dtype=np.int64).reshape(-1, 2), [end - first for first, end in parts]
 
-    @property
-    def _most(self) -> int | None:
-        return min((most for most in (self.max_segment, self.size) if most is not None), default=None)
+        def fits(first: int, after: int) -> bool:
+            return most is None or source.count(int(ranges[first, 0]), int(ranges[after - 1, 1])) <= most
 
-    def _bounded(self, source: TokenizedText, ranges: Ranges, first: int, end: int) -> list[tuple[int, int]]:
-        """A segment's sentences, halved until each part fits."""
-        waiting, parts = [(first, end)], []
-        while waiting:
-            low, high = waiting.pop()
-            start, stop = int(ranges[low, 0]), int(ranges[high - 1, 1])
-            if high - low > 1 and self._most is not None and source.count(start, stop) > self._most:
-                middle = (low + high) // 2
-                waiting += [(middle, high), (low, middle)]
-            else:
-                parts.append((low, high))
-        return parts
+        parts = [part for first, after in pairwise(edges) for part in halves(first, after, fits)]
+        rows = [(ranges[first, 0], ranges[after - 1, 1]) for first, after in parts]
+        return np.array(rows, dtype=np.int64).reshape(-1, 2), [after - first for first, after in parts]
 
     def _clusters(self, source: TokenizedText, segments: Ranges, sentences: list[int]) -> list[Cluster]:
         if len(segments) < 2:

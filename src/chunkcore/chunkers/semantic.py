@@ -17,7 +17,6 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.similarity import Floats, check_embedder, neighbour_distances, unit_rows
-from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_ranges
@@ -63,16 +62,16 @@ def window_texts(sentences: list[str], buffer: int) -> list[str]:
 
 Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
 
-_AMOUNTS: dict[Threshold, float] = {
-    "percentile": 95,
-    "standard_deviation": 3,
-    "interquartile": 1.5,
-    "gradient": 95,
-    "distance": 0.3,
-    "absolute_gradient": 0.1,
-}
-_RANGES: dict[str, tuple[float, float]] = {"percentile": (0, 100), "gradient": (0, 100), "distance": (0, 2)}
 _LARGEST = 1e6  # any finite bound
+# Each threshold's default amount, the least and the most.
+_AMOUNTS: dict[Threshold, tuple[float, float, float]] = {
+    "percentile": (95, 0, 100),
+    "standard_deviation": (3, -_LARGEST, _LARGEST),
+    "interquartile": (1.5, -_LARGEST, _LARGEST),
+    "gradient": (95, 0, 100),
+    "distance": (0.3, 0, 2),
+    "absolute_gradient": (0.1, -_LARGEST, _LARGEST),
+}
 _PRODUCT_ROWS = 16
 # Smaller excesses over a threshold are rounding.
 _TIE = 1e-12
@@ -124,15 +123,7 @@ class Breakpoint(SentenceChunker):
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, buffer=0, minimum=0)
-        if self.amount is not None:
-            least, most = _RANGES.get(self.threshold, (-_LARGEST, _LARGEST))
-            if not least <= self.amount <= most:
-                raise OptionError(
-                    f"amount of the threshold {self.threshold} is {least:g} to {most:g}, got {self.amount}"
-                )
-        if self.size is not None and self.size < max(1, self.minimum):
-            raise OptionError(f"size is at least 1 and minimum ({self.minimum}), got {self.size}")
+        check_ranges(self, buffer=0, size=1, minimum=(0, "size"), amount=_AMOUNTS[self.threshold][1:])
 
     @property
     def hard_maximum(self) -> int | None:
@@ -146,7 +137,7 @@ class Breakpoint(SentenceChunker):
             if self.empty_end and _match_ends(source.text, self.splitter):
                 texts.append("")
             distances = neighbour_distances(self._embed(window_texts(texts, self.buffer)))
-        amount = _AMOUNTS[self.threshold] if self.amount is None else self.amount
+        amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
         inside = max(0, len(pieces) - 1)
         cuts, distances = breakpoints(distances, self.threshold, amount)[:inside], distances[:inside]
         return group_pieces(source, pieces, distances, cuts, minimum=self.minimum, maximum=self.size)
@@ -163,14 +154,10 @@ def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArr
     >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "percentile", 60).tolist()
     [False, True, False, True]
     """
-    if threshold in ("gradient", "absolute_gradient"):
-        if len(distances) < 2:
-            return np.zeros(len(distances), dtype=np.bool_)
-        values = np.gradient(distances)
-    else:
-        values = distances
-    if not len(values):
-        return np.zeros(0, dtype=np.bool_)
+    is_gradient = threshold in ("gradient", "absolute_gradient")
+    if len(distances) < (2 if is_gradient else 1):
+        return np.zeros(len(distances), dtype=np.bool_)
+    values = np.gradient(distances) if is_gradient else distances
     level = amount
     if threshold in ("percentile", "gradient"):
         level = float(np.percentile(values, amount))
@@ -369,9 +356,7 @@ class DualSemantic(SentenceChunker):
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, d=1, minimum=0)
-        if self.size < max(1, self.minimum):
-            raise OptionError(f"size is at least 1 and minimum ({self.minimum}), got {self.size}")
+        check_ranges(self, d=1, size=1, minimum=(0, "size"))
 
     @property
     def hard_maximum(self) -> int | None:
@@ -389,14 +374,10 @@ class DualSemantic(SentenceChunker):
         rows = [(int(blocks[first, 0]), int(blocks[last, 1])) for first, last in zip(firsts, lasts, strict=True)]
         return join_ranges(source, rows, self.minimum, self.size) if self.size_of == "text" else rows
 
-    def _threshold(self, unit: Floats) -> float:
-        """Equation 2."""
-        mean, deviation = band_statistics(unit, self.d)
-        return mean + self.k * deviation
-
     def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
         """The first block of each chunk: section 3.3."""
-        threshold = self._threshold(unit)
+        mean, deviation = band_statistics(unit, self.d)
+        threshold = mean + self.k * deviation + _TIE  # equation 2
         sizes = source.counts(blocks[:, 0], blocks[:, 1]).tolist()
         bounds = blocks.tolist()
         firsts, first, size = [0], 0, sizes[0]
@@ -407,7 +388,7 @@ class DualSemantic(SentenceChunker):
                 joined = source.count(bounds[first][0], bounds[block][1])
             fits = joined <= self.size
             small = size < self.minimum and (fits or self.size_of == "pieces")
-            if small or (fits and bool((unit[first:block] @ unit[block] > threshold + _TIE).all())):
+            if small or (fits and bool((unit[first:block] @ unit[block] > threshold).all())):
                 size = joined
             else:
                 firsts.append(block)

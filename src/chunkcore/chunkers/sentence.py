@@ -14,7 +14,7 @@ from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.similarity import SemanticOverlap, read_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
-from chunkcore.packing import join_ranges, running_counts, split_to_maximum
+from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -107,26 +107,22 @@ class Sentence(Chunker):
 
     def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
         """The chunks' ranges. A chunk over the maximum shares nothing and is halved until it fits."""
-        table = np.array(rows, dtype=np.int64)
+        maximum, table = self.hard_maximum, np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
-        over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > self.hard_maximum).tolist()
+        over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > maximum).tolist()
+
+        def fits(first: int, after: int) -> bool:
+            return source.count(starts[first], ends[after - 1]) <= maximum
+
         ranges: list[tuple[int, int]] = []
-        was_over = False
-        reached = 0  # where the last chunk begins: one that shares nothing begins later than it was to
+        was_over, reached = False, 0
         for (begin, first, end), is_over in zip(rows, over, strict=True):
-            waiting = [(first if is_over or was_over else max(begin, reached), end)]
-            was_over = is_over
-            while waiting:
-                low, high = waiting.pop()
-                reached = low
-                start, stop = starts[low], ends[high - 1]
-                if low + 1 == high and is_over:
-                    ranges.extend(split_to_maximum(source, start, stop, self.hard_maximum))
-                elif (is_over or low != begin) and source.count(start, stop) > self.hard_maximum:
-                    middle = (low + high) // 2
-                    waiting.extend([(middle, high), (low, middle)] if high - low > 1 else [])
-                    if high - low == 1:
-                        ranges.extend(split_to_maximum(source, start, stop, self.hard_maximum))
-                else:
-                    ranges.append((start, stop))
+            # A chunk that shares nothing begins later than it was to, and so does the next one.
+            low = first if is_over or was_over else max(begin, reached)
+            was_over, reached = is_over, low
+            if not is_over and low == begin:
+                ranges.append((starts[low], ends[end - 1]))
+                continue
+            for reached, after in halves(low, end, fits):
+                ranges += split_to_maximum(source, starts[reached], ends[after - 1], maximum)
         return ranges

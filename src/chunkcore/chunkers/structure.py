@@ -64,8 +64,7 @@ class HeadingChunker(BlockChunker, ABC):
 
     def validate(self) -> None:
         super().validate()
-        if not 0 <= self.heading_level <= 6:
-            raise OptionError(f"heading_level is 0 to 6, got {self.heading_level}")
+        check_ranges(self, heading_level=(0, 6))
 
 
 class Packed(NamedTuple):

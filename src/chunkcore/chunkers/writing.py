@@ -13,7 +13,6 @@ from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
-from chunkcore.errors import OptionError
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
 from chunkcore.options import check_ranges
@@ -65,11 +64,8 @@ class Propositions(LLMChunker):
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, passage_size=1, size=1)
-        if not 0 <= self.passage_minimum <= self._size:
-            raise OptionError(
-                f"passage_minimum is at least 0 and at most a passage's size ({self._size}), got {self.passage_minimum}"
-            )
+        check_ranges(self, passage_size=1, size=1, passage_minimum=(0, "passage_size"))
+        check_ranges(self, passage_minimum=(0, "size"))
 
     @property
     def hard_maximum(self) -> int:

@@ -74,10 +74,10 @@ datasets = typer.Typer(
 @options.grouped
 def list_shipped() -> None:
     """List the collections that ship with the package, and their folders."""
-    from chunkcore.datasets import dataset_path, list_datasets
+    from chunkcore.datasets import DATASETS, dataset_path
 
-    for info in list_datasets():
-        running.say(f"{info.name}  {info.description}", f"  {dataset_path(info.name)}")
+    for name, description in DATASETS.items():
+        running.say(f"{name}  {description}", f"  {dataset_path(name)}")
 
 
 @datasets.command()
@@ -96,16 +96,15 @@ def verify(
 
     Example: chunkcore datasets verify docs/ --questions questions.jsonl
     """
-    from chunkcore.datasets import dataset_path, list_datasets
+    from chunkcore.datasets import DATASETS, dataset_path
     from chunkcore.evaluation.benchmarks import load_benchmark
 
-    names = [info.name for info in list_datasets()]
-    if collection in names and questions is None:
+    if collection in DATASETS and questions is None:
         benchmark = load_benchmark(dataset_path(collection), name=collection)
     elif Path(collection).exists():
         benchmark = load_benchmark(collection, questions, layout=layout, require_evidence=False)
     else:
-        known = ", ".join(names)
+        known = ", ".join(DATASETS)
         raise DataError(f"{echo(collection)} is neither a shipped collection ({known}) nor a file or folder")
     running.say(*(f"{problem.query_id}: {problem.reason}" for problem in benchmark.problems))
     pieces = sum(len(query.evidence) for query in benchmark.queries)

@@ -6,28 +6,17 @@ between strategies on it say little about your data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
-
-@dataclass(frozen=True, slots=True)
-class DatasetInfo:
-    """A shipped dataset's name and one-line description."""
-
-    name: str
-    description: str
-
-
-_SHIPPED = {
-    "lochmere": DatasetInfo(
-        "lochmere",
-        "12 invented documents (manual, API reference, contract, minutes, chat, German, Japanese, ...) "
-        "and 90 questions with verbatim evidence; a demonstration, not a benchmark",
-    )
+# The shipped datasets with their descriptions.
+DATASETS = {
+    "lochmere": "12 invented documents (manual, API reference, contract, minutes, chat, German, Japanese, ...) "
+    "and 90 questions with verbatim evidence; a demonstration, not a benchmark",
 }
 
 # The collections in result tables: single documents have too few questions.
@@ -47,24 +36,15 @@ _KINDS = {
 }
 
 
-def list_datasets() -> list[DatasetInfo]:
-    """The datasets that ship with the package.
-
-    >>> [info.name for info in list_datasets()]
-    ['lochmere']
-    """
-    return list(_SHIPPED.values())
-
-
 def dataset_path(name: str = "lochmere") -> Path:
     """The folder of a shipped dataset: ``documents/`` and ``questions.jsonl``. Raises `OptionError`: there is none.
 
     >>> (dataset_path("lochmere") / "questions.jsonl").is_file()
     True
     """
-    if not isinstance(name, str) or name not in _SHIPPED:
+    if not isinstance(name, str) or name not in DATASETS:
         raise OptionError(
-            f"no collection named {echo(name)} ships with the package: expected one of {', '.join(_SHIPPED)}"
+            f"no collection named {echo(name)} ships with the package: expected one of {', '.join(DATASETS)}"
         )
     return Path(__file__).resolve().parent / name
 
