@@ -141,6 +141,19 @@ def test_words_of_the_hits_text_alone_show_no_secret_between_two_hits() -> None:
     assert "90000" in index.behind("What is the salary of Ann?", hits)[0].text  # "hits": the document's
 
 
+@pytest.mark.parametrize("budget", [12, 60, 300])
+def test_the_best_hit_of_a_document_of_one_chunk_is_not_outvoted_by_filler(budget) -> None:
+    """Answers of a FAQ beside long documents, whose many weak hits stand next to each other."""
+    filler = " ".join(f"An order of part {part} is on the desk." for part in range(30))
+    documents = [Document("faq", "Parcels arrive in three days."), *(Document(name, filler) for name in "abc")]
+    hits = [Retrieved("faq", (Span(0, 29),), 0.9, documents[0].text)]
+    hits += [
+        Retrieved(name, (Span(at, at + 90),), 0.1, filler[at : at + 90]) for at in range(0, 270, 90) for name in "abc"
+    ]
+    found = index_of(documents).behind("When will my order come?", hits, max_tokens=budget)
+    assert "faq" in [passage.document_id for passage in found]
+
+
 @pytest.mark.parametrize("words", ["hits", "text"])
 @pytest.mark.parametrize("units", ["sentence:size=50", "markdown:size=40"])
 def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, words) -> None:

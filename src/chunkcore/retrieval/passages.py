@@ -462,6 +462,7 @@ class UnitPlaces:
 
 def word_shares(scores: Scores) -> Scores:
     """The words' scores, at most 1: divided by the best one, or by what stands out clearly if that is more."""
+    scores = np.maximum(scores, -1.0)  # a unit without a word that nearly all have loses no more than one without any
     clear = min(_CLEAR, len(scores) / 4)  # among n units, no deviation is greater than the root of n - 1
     shares: Scores = scores / max(float(scores.max(initial=0.0)), clear, 1e-9)
     return shares
