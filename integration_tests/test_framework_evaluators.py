@@ -163,17 +163,9 @@ def test_haystack_s_inputs_and_sockets_are_checked(inputs):
 
 def test_other_types_than_the_frameworks_own_are_told():
     pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
-    pytest.importorskip("haystack", reason="haystack-ai is not installed")
-    from haystack import Document
     from pydantic import ValidationError
 
-    from chunkadapters.haystack import ChunkcoreLateEmbedder
     from chunkadapters.llamaindex import ChunkcoreNodeParser
 
     with pytest.raises(ValidationError, match="options is like"):
         ChunkcoreNodeParser(options="size")
-    late = ChunkcoreLateEmbedder.__new__(ChunkcoreLateEmbedder)  # without its model, which is not asked
-    with pytest.raises(TypeError, match="list of Documents as documents"):
-        late.run([3], [4])
-    with pytest.raises(TypeError, match="list of Documents as sources"):
-        late.run([Document(content="a")], [4])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkadapters.passages import HitPlaces
-from chunkadapters.retrieval import DocumentNames, Hit, segments_of
+from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span
 from tests.strategies import hard_text
 
@@ -103,9 +103,3 @@ def test_every_piece_of_a_document_is_found_in_it_at_its_own_text(text, data):
         assert "".join(span.slice(text) for span in found.spans) == piece
     else:
         assert not found.spans
-
-
-def test_segments_are_the_chunk_itself_where_it_has_none():
-    chunk = Hit("Tea is hot. It boils", spans=(Span(10, 30),), document="d")
-    assert segments_of(chunk, {}) == [((Span(10, 30),), chunk.text)]
-    assert [text for _, text in segments_of(chunk, {"segments": "10-21;22-30;90-99"})] == ["Tea is hot.", "It boils"]

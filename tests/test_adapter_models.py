@@ -44,7 +44,7 @@ class Secret:
 
 
 def mark(**settings: Any) -> str:
-    return identify("toy", Model(**settings), ()).fingerprint
+    return identify("toy", Model(**settings), ())[1]
 
 
 # Identity
@@ -100,10 +100,10 @@ def test_how_a_model_is_asked_is_no_part_of_the_identity(change):
 
 
 def test_a_name_is_told_by_the_model_or_by_one_that_it_wraps():
-    assert identify("toy", Model(model_name="small"), ()).name == "toy:Model:small"
-    assert identify("toy", Model(model_name="unknown", size=3), ()).name == "toy:Model"
+    assert identify("toy", Model(model_name="small"), ())[0] == "toy:Model:small"
+    assert identify("toy", Model(model_name="unknown", size=3), ())[0] == "toy:Model"
     wrapped = Model(inner=Model(model="small"))
-    assert identify("toy", wrapped, (Model,)).name == "toy:Model:small"
+    assert identify("toy", wrapped, (Model,))[0] == "toy:Model:small"
     assert identify("toy", wrapped, (Model,)) != identify("toy", Model(inner=Model(model="large")), (Model,))
 
 
@@ -111,8 +111,8 @@ def test_two_models_that_could_not_be_told_apart_need_a_fingerprint():
     hidden = Model(encoder=object())
     with pytest.raises(OptionError, match=r"do not tell which model it is, but its object does: .*fingerprint="):
         identify("toy", hidden, ())
-    assert identify("toy", hidden, (), fingerprint="mine-1").fingerprint == "toy:mine-1"
-    assert identify("toy", Model(encoder=object(), model="small"), ()).name == "toy:Model:small"
+    assert identify("toy", hidden, (), fingerprint="mine-1")[1] == "toy:mine-1"
+    assert identify("toy", Model(encoder=object(), model="small"), ())[0] == "toy:Model:small"
     with pytest.raises(OptionError, match="fingerprint is a text that is not empty"):
         identify("toy", hidden, (), fingerprint=" ")
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from haystack_integrations.components.embedders.chunkadapters import (
         ChunkcoreDocumentEmbedder as ChunkcoreDocumentEmbedder,
     )
-    from haystack_integrations.components.embedders.chunkadapters import ChunkcoreLateEmbedder as ChunkcoreLateEmbedder
     from haystack_integrations.components.embedders.chunkadapters import ChunkcoreTextEmbedder as ChunkcoreTextEmbedder
     from haystack_integrations.components.evaluators.chunkadapters import (
         ChunkcoreSpanEvaluator as ChunkcoreSpanEvaluator,

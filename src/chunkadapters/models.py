@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
-from hashlib import blake2b
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
+from chunkadapters.places import digest
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
 from chunkcore.escaping import encodable
 from chunkcore.models import Vectors, check_vectors
@@ -90,17 +91,10 @@ _DEPTH = 3
 _HIDDEN = "[secret]"
 
 
-class Identity(NamedTuple):
-    """A model's name: of the framework, the class and, if known, the model. And a digest of its class and settings."""
-
-    name: str
-    fingerprint: str
-
-
 def identify(
     framework: str, model: Any, kinds: tuple[type, ...], name: str | None = None, fingerprint: str | None = None
-) -> Identity:
-    """The model's identity.
+) -> tuple[str, str]:
+    """The model's name, of the framework, the class and, if known, the model; and a digest of its class and settings.
 
     Args:
         framework: begins the name.
@@ -119,44 +113,39 @@ def identify(
     cls = type(model)
     label = _label(model, kinds)
     if fingerprint is None:
-        if not label and (hidden := _opaque(model, kinds)):
+        unknown: list[str] = []
+        settings = _described(model, kinds, _DEPTH, unknown)
+        if unknown and not label:
             raise OptionError(
-                f"the settings of {cls.__name__} do not tell which model it is, but its {hidden} does: say what its "
-                'answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
+                f"the settings of {cls.__name__} do not tell which model it is, but its {unknown[0]} does: say what "
+                'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
-        fingerprint = digest_of(_described(model, kinds, _DEPTH))
-    return Identity(name or ":".join(filter(None, (framework, cls.__name__, label))), f"{framework}:{fingerprint}")
-
-
-def digest_of(described: Any) -> str:
-    """A digest of plain JSON values."""
-    data = json.dumps(described, sort_keys=True, ensure_ascii=True)
-    return blake2b(data.encode("ascii"), digest_size=16).hexdigest()
+        fingerprint = digest(json.dumps(settings, sort_keys=True))
+    return name or ":".join(filter(None, (framework, cls.__name__, label))), f"{framework}:{fingerprint}"
 
 
 def _state(model: Any) -> dict[str, Any]:
     """The object's attributes by name, with a pydantic model's private ones."""
-    held = dict(getattr(model, "__dict__", {}))
     private = getattr(model, "__pydantic_private__", None)
-    return held | private if isinstance(private, dict) else held
+    return getattr(model, "__dict__", {}) | (private if isinstance(private, dict) else {})
 
 
-def settings_of(model: Any) -> Iterator[tuple[str, Any]]:
-    """The settings that can decide a model's answers: no secrets, no time-outs and the like."""
-    for key, value in _state(model).items():
-        if value is not None and not key.startswith("__") and not _SECRET.search(key) and not _IRRELEVANT.search(key):
-            yield key, value
+def _described(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> Any:
+    """The class and its settings, with those of wrapped models, as JSON values.
 
-
-def _described(model: Any, kinds: tuple[type, ...], depth: int) -> Any:
-    """The class and its settings, with those of wrapped models, as JSON values."""
+    Without secrets, time-outs and the like; and without objects that cannot be expressed so: `unknown` gets their classes.
+    """
     cls = type(model)
     settings = {}
-    for key, value in settings_of(model):
+    for key, value in _state(model).items():
+        if value is None or key.startswith("__") or _SECRET.search(key) or _IRRELEVANT.search(key):
+            continue
         if isinstance(value, kinds) and depth:
-            settings[key] = _described(value, kinds, depth - 1)
+            settings[key] = _described(value, kinds, depth - 1, unknown)
         elif (setting := plain(value)) is not None:
             settings[key] = setting
+        else:
+            unknown.append(type(value).__name__)
     return [f"{cls.__module__}.{cls.__qualname__}", settings]
 
 
@@ -207,56 +196,31 @@ def _label(model: Any, kinds: tuple[type, ...]) -> str:
     return next(filter(None, wrapped), "")
 
 
-def _opaque(model: Any, kinds: tuple[type, ...], depth: int = _DEPTH) -> str:
-    """The class of a setting that is an object with unknown settings; "" if there is none."""
-    for _, value in settings_of(model):
-        if isinstance(value, kinds) and depth:
-            if hidden := _opaque(value, kinds, depth - 1):
-                return hidden
-        elif plain(value) is None:
-            return type(value).__name__
-    return ""
-
-
 def secrets_within(*roots: Any) -> tuple[str, ...]:
     """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
     secrets: set[str] = set()
-    ahead = list(roots)
+    ahead: list[tuple[str, Any]] = [("", root) for root in roots]  # with names, of which some are those of secrets
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
-        item = ahead.pop(0)
+        name, item = ahead.pop(0)
+        if isinstance(item, str):
+            secret = urlsplit(item).password if "://" in item and "@" in item else _SECRET.search(name) and item
+            if secret and len(secret) >= _SHORTEST_SECRET:
+                secrets.add(secret)
+            continue
         if id(item) in seen:
             continue
         seen[id(item)] = item
-        if isinstance(item, Mapping):
-            ahead += item.values()
+        if callable(reveal := getattr(item, "get_secret_value", None) or getattr(item, "resolve_value", None)):
+            with suppress(ValueError):  # of an environment variable that is not set
+                ahead.append(("secret", reveal()))
         elif isinstance(item, list | tuple):
-            ahead += item
+            ahead += [(name, inner) for inner in item]
+        elif isinstance(item, Mapping):
+            ahead += [(name if _SECRET.search(name) else str(key), inner) for key, inner in item.items()]
         elif hasattr(item, "__dict__") and not isinstance(item, type | ModuleType):
-            for key, value in _state(item).items():
-                _collect(key, value, secrets, _DEPTH)
-            ahead += _state(item).values()
+            ahead += _state(item).items()
     return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
-
-
-def _collect(key: str, value: Any, secrets: set[str], depth: int) -> None:
-    if isinstance(value, str):
-        held = urlsplit(value).password if "://" in value and "@" in value else value if _SECRET.search(key) else None
-    elif callable(reveal := getattr(value, "get_secret_value", None)):  # pydantic's
-        held = reveal()
-    elif callable(getattr(value, "resolve_value", None)):  # Haystack's, perhaps of an environment variable
-        try:
-            held = value.resolve_value()
-        except ValueError:
-            held = None
-    elif isinstance(value, Mapping) and depth:
-        for inner, item in value.items():
-            _collect(str(inner) if not _SECRET.search(key) else key, item, secrets, depth - 1)
-        return
-    else:
-        return
-    if isinstance(held, str) and len(held) >= _SHORTEST_SECRET:
-        secrets.add(held)
 
 
 def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 300) -> str:
@@ -346,9 +310,10 @@ class BridgedEmbedder:
                 f"the model {self.name!r} gave no vector for {answer.count(None)} of {count} texts; expected one a text"
             )
         try:
-            return check_vectors(_floats(answer), count, model=self.name)
-        except (TypeError, OverflowError) as error:  # what numpy cannot make an array of
+            vectors = np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:  # what numpy cannot make an array of
             raise ModelError(f"the model {self.name!r} answered with something that is no vectors ({error})") from None
+        return check_vectors(vectors, count, model=self.name)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.__dict__["fingerprint"] == self.fingerprint
@@ -358,12 +323,6 @@ class BridgedEmbedder:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-
-def _floats(answer: Any) -> Any:
-    if isinstance(answer, list) and answer and all(isinstance(row, list | tuple) for row in answer):
-        return [[float(value) if type(value) is int else value for value in row] for row in answer]
-    return answer
 
 
 # ---- Language models
@@ -390,8 +349,8 @@ class BridgedLLM(MeteredLLM):
     kinds: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self, model: Any, name: str | None, fingerprint: str | None, concurrency: int) -> None:
-        identity = identify(self.framework, model, self.kinds, name, fingerprint)
-        super().__init__(name=identity.name, fingerprint=identity.fingerprint, concurrency=concurrency)
+        name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
+        super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
         self._takes_schema = True
 
@@ -406,22 +365,18 @@ class BridgedLLM(MeteredLLM):
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         readable: list[Message] = [{"role": turn["role"], "content": encodable(turn["content"])} for turn in messages]
         try:
-            if schema is None or not self._takes_schema:
-                return self._ask(readable, None)
-            return self._ask_with_schema(readable, schema)
+            if schema is not None and self._takes_schema:
+                try:
+                    return self._ask(readable, schema)
+                except Exception as error:
+                    if not isinstance(error, NotImplementedError) and _status(error) not in SCHEMA_REFUSED:
+                        raise
+                    reply = self._ask(readable, None)
+                    self._takes_schema = False  # it answers without one
+                    return reply
+            return self._ask(readable, None)
         except Exception as error:  # noqa: BLE001  # a model may raise anything
             raise self._failed(error) from None
-
-    def _ask_with_schema(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> Reply:
-        """Ask with the schema; a model that refuses it is asked without."""
-        try:
-            return self._ask(messages, schema)
-        except Exception as error:
-            if not isinstance(error, NotImplementedError) and _status(error) not in SCHEMA_REFUSED:
-                raise
-        reply = self._ask(messages, None)
-        self._takes_schema = False  # it answers without one
-        return reply
 
     @abstractmethod
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:

@@ -12,11 +12,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
-from chunkadapters.places import SEGMENTS, Origin, decode_segments
+from chunkadapters.places import Origin
 from chunkcore.concurrency import Progress
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.models import Embedder, LateEmbedder
 from chunkcore.options import check_number, check_option_names
 from chunkcore.run import Retrieved, Run
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
     from chunkcore.evaluation.scoring import Scorer
-
-
-SEPARATOR = "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,70 +119,6 @@ def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
     depth = min(len(one.parts), len(other.parts)) - 1
     folders = one.parts[:-1][-depth:] == other.parts[:-1][-depth:] if depth > 0 else True
     return folders and (one.name in (other.name, other.stem) or other.name == one.stem)
-
-
-# ---- Late chunking
-
-
-def late_vectors(
-    chunks: Sequence[Hit], texts: Mapping[str, str], model: LateEmbedder | Embedder | str
-) -> list[list[float]]:
-    """One vector a chunk, in the context of its whole document.
-
-    Args:
-        chunks: with their documents and spans.
-        texts: the documents' texts by name.
-        model: a model with token vectors; see `LateEmbedder`.
-
-    Raises:
-        DataError: a chunk states no place, or its text is not at that place in one of the documents.
-        OptionError: the model gives no token vectors.
-        ModelError: the model failed, or gave a wrong answer, twice.
-    """
-    late = model if isinstance(model, LateEmbedder) else LateEmbedder(model)
-    for chunk in chunks:
-        _check(chunk, texts)
-    pieces = [Chunk(chunk.document, number, chunk.spans, chunk.text, 0) for number, chunk in enumerate(chunks)]
-    documents = [Document(name, text) for name, text in texts.items()]
-    vectors: list[list[float]] = late.embed_chunks(documents, pieces).tolist()
-    return vectors
-
-
-def _check(chunk: Hit, texts: Mapping[str, str]) -> None:
-    shown = f"the chunk that begins with {chunk.text[:40]!r}"
-    if not chunk.document or not chunk.spans:
-        raise DataError(f"{shown} does not say where in its document it stands: cut it with chunkadapters' splitter")
-    if chunk.document not in texts:
-        raise DataError(
-            f"{shown} is of {chunk.document!r}, which is not among the documents: give those it was cut from"
-        )
-    text = texts[chunk.document]
-    if any(span.slice(text) != part for span, part in chunk.parts()):
-        raise DataError(f"{shown} does not stand where it says in {chunk.document!r}: give the text it was cut from")
-
-
-# ---- Segments: small texts to search, for chunks to answer with
-
-
-def segments_of(chunk: Hit, metadata: Mapping[Any, Any]) -> list[tuple[tuple[Span, ...], str]]:
-    """The place and text of each of a chunk's segments; the chunk itself if it has none.
-
-    >>> chunk = Hit("Tea is hot. It boils", spans=(Span(10, 30),), document="d")
-    >>> segments_of(chunk, {"segments": "10-21;22-30"})[1]
-    ((Span(start=22, end=30),), 'It boils')
-    """
-    parts = chunk.parts()
-    segments = []
-    for segment in decode_segments(metadata.get(SEGMENTS)) if parts else ():
-        slices = [
-            text[max(span.start, part.start) - part.start : min(span.end, part.end) - part.start]
-            for span in segment
-            for part, text in parts
-            if max(span.start, part.start) < min(span.end, part.end)
-        ]
-        if slices:
-            segments.append((segment, SEPARATOR.join(slices)))
-    return segments or [(chunk.spans, chunk.text)]
 
 
 # ---- What hits are located in

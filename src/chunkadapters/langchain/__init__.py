@@ -21,11 +21,9 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.langchain.retrieval import PassageRetriever as PassageRetriever
     from chunkadapters.langchain.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.langchain.retrieval import arun_retriever as arun_retriever
-    from chunkadapters.langchain.retrieval import embed_late as embed_late
     from chunkadapters.langchain.retrieval import evaluate_retriever as evaluate_retriever
     from chunkadapters.langchain.retrieval import langsmith_evaluator as langsmith_evaluator
     from chunkadapters.langchain.retrieval import run_retriever as run_retriever
-    from chunkadapters.langchain.retrieval import segment_documents as segment_documents
     from chunkadapters.langchain.splitter import ChunkcoreTextSplitter as ChunkcoreTextSplitter
     from chunkadapters.langchain.splitter import SizeUnitWarning as SizeUnitWarning
     from chunkadapters.langchain.splitter import SourceWarning as SourceWarning

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -16,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from pydantic import field_validator
 
-from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, UNKNOWN, part_of, source_of
+from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, part_of, source_of
 from chunkadapters.passages import (
     STRICT,
     IndexFields,
@@ -27,20 +26,17 @@ from chunkadapters.passages import (
     filters_in,
     filters_within,
 )
-from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, page_marks, unused_id
+from chunkadapters.places import DERIVED, page_marks
 from chunkadapters.retrieval import (
     DeployedRetriever,
     Hit,
     QuestionScorer,
     RetrieverHooks,
-    late_vectors,
     measures_of,
     names,
-    segments_of,
 )
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -146,65 +142,6 @@ def _held(mapping: Any, key: str, what: str) -> Any:
         keys = ", ".join(map(str, mapping)) if isinstance(mapping, Mapping) else type(mapping).__name__
         raise DataError(f"the {what} have no {key!r}, but {keys or 'nothing'}: name the key that has it")
     return mapping[key]
-
-
-# ---- Late vectors and segments
-
-
-def embed_late(
-    chunks: Sequence[Document], documents: Iterable[Document], model: LateEmbedder | Embedder | str = DEFAULT_MODEL
-) -> list[tuple[Document, list[float]]]:
-    """Each chunk with its vector in the context of its whole document (late chunking; see `LateEmbedder`).
-
-    Write them to a store that takes vectors, such as FAISS or PGVector (``from_embeddings``), and give the store
-    ``ChunkcoreEmbeddings(model)`` for the questions.
-
-    Args:
-        chunks: from `ChunkcoreTextSplitter.split_documents`.
-        documents: the chunks' documents.
-        model: a model with token vectors.
-
-    Raises:
-        DataError: a chunk is not at its stated place in one of the documents; or two documents have the same name.
-        OptionError: the model gives no token vectors.
-        ModelError: the model failed, or gave a wrong answer, twice.
-    """
-    texts: dict[str, str] = {}
-    for document in documents:
-        source, _ = source_of(document.id, document.page_content, document.metadata)
-        key = part_of(source, document.metadata)
-        if texts.setdefault(key, document.page_content) != document.page_content:
-            raise DataError(f"two documents are called {key!r}: give each an id or a metadata source of its own")
-    vectors = late_vectors(list(map(hit_of, chunks)), texts, model)
-    return list(zip(chunks, vectors, strict=True))
-
-
-def segment_documents(chunks: Iterable[Document], *, id_key: str = "doc_id") -> list[Document]:
-    """Small documents to search with: the segments of chunks that have some (``hierarchical``), else the chunks.
-
-    For LangChain's ``MultiVectorRetriever``: these go to its vector store, the chunks to its docstore by their ids
-    (``docstore.mset([(each.id, each) for each in chunks])``). A small document has the chunk's metadata, its own place,
-    and the chunk's id under `id_key`. To cut chunks again by size, use ``ParentDocumentRetriever`` with
-    `ChunkcoreTextSplitter` as ``parent_splitter`` and ``child_splitter``.
-
-    Args:
-        chunks: from `ChunkcoreTextSplitter`.
-        id_key: the retriever's.
-
-    Raises:
-        DataError: a chunk has no id.
-    """
-    segments: list[Document] = []
-    taken: set[str] = set()
-    for chunk in chunks:
-        if not chunk.id:
-            raise DataError("a chunk has no id for its segments to refer to: cut it with ChunkcoreTextSplitter")
-        inherited = {key: value for key, value in chunk.metadata.items() if key not in (SEGMENTS, SPANS)}
-        for spans, text in segments_of(hit_of(chunk), chunk.metadata):
-            metadata = copy.deepcopy(inherited) | (KEYS.write(spans) or UNKNOWN) | {id_key: chunk.id}
-            name = unused_id(digest(f"{chunk.id}{spans}"), taken)
-            segments.append(Document(page_content=text, metadata=metadata, id=name))
-    return segments
 
 
 _LIMITS = ("max_tokens", "k")

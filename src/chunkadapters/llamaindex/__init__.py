@@ -26,10 +26,8 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkadapters.llamaindex.retrieval import PassageRetriever as PassageRetriever
     from chunkadapters.llamaindex.retrieval import aevaluate_retriever as aevaluate_retriever
     from chunkadapters.llamaindex.retrieval import arun_retriever as arun_retriever
-    from chunkadapters.llamaindex.retrieval import embed_late as embed_late
     from chunkadapters.llamaindex.retrieval import evaluate_retriever as evaluate_retriever
     from chunkadapters.llamaindex.retrieval import run_retriever as run_retriever
-    from chunkadapters.llamaindex.retrieval import segment_nodes as segment_nodes
     from chunkadapters.llamaindex.retrieval import update_index as update_index
     from chunkadapters.passages import PassageWarning as PassageWarning
     from chunkadapters.places import join_pages as join_pages

@@ -16,7 +16,6 @@ from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import (
     BaseNode,
-    IndexNode,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
@@ -39,11 +38,10 @@ from chunkadapters.passages import (
     core_documents,
     filters_within,
 )
-from chunkadapters.places import DERIVED, SEGMENTS, SPANS, digest, page_marks, unused_id
-from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, late_vectors, names, segments_of
+from chunkadapters.places import DERIVED, SPANS, page_marks
+from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
-from chunkcore.models import DEFAULT_MODEL, Embedder, LateEmbedder
 
 # Where readers and users write a document's name.
 _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
@@ -113,59 +111,6 @@ run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever
 aevaluate_retriever = _hooks.aevaluate_retriever
-
-
-# ---- Late vectors and segments
-
-
-def embed_late(
-    nodes: Sequence[BaseNode], documents: Sequence[BaseNode], model: LateEmbedder | Embedder | str = DEFAULT_MODEL
-) -> list[BaseNode]:
-    """Copies of the nodes, each with its vector in the context of its whole document (late chunking).
-
-    An index does not embed nodes that have a vector: ``VectorStoreIndex(embed_late(nodes, documents, model),
-    embed_model=ChunkcoreEmbedding(model))``. Metadata are not embedded. See `LateEmbedder`.
-
-    Args:
-        nodes: from `ChunkcoreNodeParser`.
-        documents: the nodes' documents.
-        model: a model with token vectors.
-
-    Raises:
-        DataError: a node is not at its stated place in one of the documents.
-        OptionError: the model gives no token vectors.
-        ModelError: the model failed, or gave a wrong answer, twice.
-    """
-    texts = {document.node_id: document.get_content(metadata_mode=MetadataMode.NONE) for document in documents}
-    vectors = late_vectors(_hits(nodes), texts, model)
-    return [node.model_copy(update={"embedding": vector}) for node, vector in zip(nodes, vectors, strict=True)]
-
-
-def segment_nodes(nodes: Sequence[TextNode]) -> list[IndexNode]:
-    """Small index nodes to search with: the segments of nodes that have some (``hierarchical``), else the nodes.
-
-    A retriever over them returns the whole nodes, by ``IndexNode.obj``. To cut nodes again by size, use LlamaIndex'
-    ``HierarchicalNodeParser`` with `ChunkcoreNodeParser` in its ``node_parser_map``, and ``AutoMergingRetriever``.
-    """
-    segments = []
-    taken: set[str] = set()
-    for node in nodes:
-        metadata = {key: value for key, value in node.metadata.items() if key not in (SEGMENTS, SPANS)}
-        for spans, text in segments_of(hit_of(node), node.metadata):
-            attributes, several = node_place(spans)
-            small = IndexNode(
-                id_=unused_id(digest(f"{node.node_id}{spans}"), taken),
-                text=text,
-                index_id=node.node_id,
-                obj=node,
-                extra_info=metadata | several,
-                **attributes,
-                relationships=node.relationships,
-                excluded_embed_metadata_keys=[*node.excluded_embed_metadata_keys, *several],
-                excluded_llm_metadata_keys=[*node.excluded_llm_metadata_keys, *several],
-            )
-            segments.append(small)
-    return segments
 
 
 def _core_document(node: BaseNode) -> CoreDocument:
