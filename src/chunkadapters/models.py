@@ -133,7 +133,7 @@ def _state(model: Any) -> dict[str, Any]:
 def _described(model: Any, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> Any:
     """The class and its settings, with those of wrapped models, as JSON values.
 
-    Without secrets, time-outs and the like; and without objects that cannot be expressed so: `unknown` gets their classes.
+    Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
     """
     cls = type(model)
     settings = {}
