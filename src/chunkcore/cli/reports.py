@@ -278,13 +278,8 @@ def answer(
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
-    from chunkcore.answers.answering import (
-        AnswerSettings,
-        AnswerStudy,
-        check_answer_settings,
-        checked_measures,
-        limited,
-    )
+    from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerModels, AnswerSettings, AnswerStudy
+    from chunkcore.evaluation.benchmarks.benchmark import sample_queries
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.loading import lazy_embedder
     from chunkcore.report.study import build_chunkers
@@ -294,15 +289,16 @@ def answer(
     model = kept.model(answering.llm)
     judge = kept.model(answering.judge) if answering.judge else model
     settings = AnswerSettings(
-        measures=checked_measures(answering.measure or []),
+        measures=tuple(answering.measure or DEFAULT_MEASURES),
         depth=_depth(answering.k),
-        judge=judge,
-        bert_model=answering.bert_model,
-        retries=answering.retries,
+        models=AnswerModels(
+            embedder=embedder, bert_model=answering.bert_model or None, judge=judge, retries=answering.retries
+        ),
         study=options.study_settings(statistics),
     )
-    benchmark = limited(data.benchmark(output, [ANSWERS]), answering.limit, statistics.seed)
-    check_answer_settings(benchmark, settings, embedder, model)
+    benchmark = data.benchmark(output, [ANSWERS])
+    benchmark = sample_queries(benchmark, answering.limit, seed=statistics.seed) if answering.limit else benchmark
+    settings.check(benchmark)
     chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, embedder)
     if costs.dry_run and running.asking(chunkers):
         running.say(*running.estimates(chunkers, benchmark.documents, prices), _UNKNOWN)
@@ -334,7 +330,7 @@ def _estimated(study: AnswerStudy, model: CachedLLM, judge: CachedLLM, prices: P
 
     answers, verdicts = study.estimate()
     yield f"answers by {model.name}: {running.spent(answers, prices)}"
-    if judged(study.measures):
+    if judged(study.settings.measures):
         yield f"verdicts by {judge.name}: {running.spent(verdicts, prices)}"
     yield _ASSUMED
 
