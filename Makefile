@@ -90,8 +90,8 @@ fuzz: $(VENV)/ready
 
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.
 bench: $(VENV)/ready
-	$(BIN)/pip install --quiet "chonkie>=1.7" "semchunk>=4.1" "semantic-text-splitter>=0.33"
-	@for name in import_speed chunking_speed adapter_speed haystack_speed cluster_speed; do \
+	$(BIN)/pip install --quiet "chonkie>=1.7"
+	@for name in chunking_speed adapter_speed; do \
 	  echo "== $$name"; $(BIN)/python -m integration_tests.benchmarks.$$name || exit 1; done
 
 # The Chroma report's table beside ours. The first run embeds for some minutes; tests of the table use what it keeps.

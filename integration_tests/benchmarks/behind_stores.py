@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as LlamaDocument
-from llama_index.core import VectorStoreIndex
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
 
 from chunkadapters import haystack, langchain, llamaindex
@@ -47,7 +48,10 @@ Search = Callable[[str], list[Any]]
 Behind = Callable[[str, list[Any], int], list[Any]]
 
 
-def langchain_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tuple[str, Callable[[int], Search]]]:
+Store = tuple[str, Callable[[], Callable[[int], Search]]]
+
+
+def langchain_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> Iterator[Store]:
     sources = [
         LangChainDocument(page_content=document.text, metadata={"source": document.id})
         for document in benchmark.documents
@@ -58,41 +62,97 @@ def langchain_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator
     def searching(store: Any) -> Callable[[int], Search]:
         return lambda k: store.as_retriever(search_kwargs={"k": k}).invoke
 
-    yield "LangChain, in memory", searching(InMemoryVectorStore.from_documents(chunks, model))
-    from langchain_chroma import Chroma
+    def in_lancedb() -> Any:
+        from langchain_community.vectorstores import LanceDB
 
-    yield "LangChain, Chroma", searching(Chroma.from_documents(chunks, model, collection_name=benchmark.name))
-    from langchain_community.vectorstores import FAISS
+        store = LanceDB(uri=mkdtemp(), embedding=model, mode="append")
+        store.add_documents(chunks)
+        return searching(store)
 
-    yield "LangChain, FAISS", searching(FAISS.from_documents(chunks, model))
-    from langchain_qdrant import QdrantVectorStore
+    def in_pgvector() -> Any:
+        from langchain_postgres import Column, PGEngine, PGVectorStore
 
-    store = QdrantVectorStore.from_documents(chunks, model, location=":memory:", collection_name=benchmark.name)
-    yield "LangChain, Qdrant", searching(store)
+        engine = PGEngine.from_connection_string(postgres.replace("postgresql:", "postgresql+psycopg:", 1))
+        engine.init_vectorstore_table(benchmark.name, 384, id_column=Column("id", "TEXT"), overwrite_existing=True)
+        store = PGVectorStore.create_sync(engine, model, benchmark.name, id_column="id")
+        store.add_documents(chunks)
+        return searching(store)
+
+    def in_chroma() -> Any:
+        from langchain_chroma import Chroma
+
+        return searching(Chroma.from_documents(chunks, model, collection_name=benchmark.name))
+
+    def in_faiss() -> Any:
+        from langchain_community.vectorstores import FAISS
+
+        return searching(FAISS.from_documents(chunks, model))
+
+    def in_qdrant() -> Any:
+        from langchain_qdrant import QdrantVectorStore
+
+        store = QdrantVectorStore.from_documents(chunks, model, location=":memory:", collection_name=benchmark.name)
+        return searching(store)
+
+    yield "LangChain, in memory", lambda: searching(InMemoryVectorStore.from_documents(chunks, model))
+    yield "LangChain, Chroma", in_chroma
+    yield "LangChain, FAISS", in_faiss
+    yield "LangChain, Qdrant", in_qdrant
+    yield "LangChain, LanceDB", in_lancedb
+    yield "LangChain, pgvector", in_pgvector
 
 
-def llamaindex_store(benchmark: Benchmark, embedder: CachedEmbedder) -> Callable[[int], Search]:
+def llamaindex_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[Store]:
     sources = [LlamaDocument(text=document.text, doc_id=document.id) for document in benchmark.documents]
     nodes = SentenceSplitter().get_nodes_from_documents(sources)
-    index = VectorStoreIndex(nodes, embed_model=llamaindex.ChunkcoreEmbedding(embedder))
-    return lambda k: index.as_retriever(similarity_top_k=k).retrieve
+
+    def searching(vector_store: Any = None) -> Callable[[int], Search]:
+        context = vector_store and StorageContext.from_defaults(vector_store=vector_store)
+        index = VectorStoreIndex(nodes, context, embed_model=llamaindex.ChunkcoreEmbedding(embedder))
+        return lambda k: index.as_retriever(similarity_top_k=k).retrieve
+
+    def in_lancedb() -> Any:
+        from llama_index.vector_stores.lancedb import LanceDBVectorStore
+
+        return searching(LanceDBVectorStore(mkdtemp()))
+
+    yield "LlamaIndex, in memory", searching
+    yield "LlamaIndex, LanceDB", in_lancedb
 
 
-def haystack_store(benchmark: Benchmark, embedder: CachedEmbedder) -> Callable[[int], Search]:
+def haystack_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> Iterator[Store]:
     sources = [HaystackDocument(id=document.id, content=document.text) for document in benchmark.documents]
     chunks = DocumentSplitter().run(sources)["documents"]
-    store = InMemoryDocumentStore()
-    store.write_documents(haystack.ChunkcoreDocumentEmbedder(embedder).run(chunks)["documents"])
 
-    def searching(k: int) -> Search:
-        retriever = InMemoryEmbeddingRetriever(store, top_k=k)
-        return lambda question: retriever.run(embedder.embed_queries([question])[0].tolist())["documents"]
+    def searching(store: Any, kind: Any) -> Callable[[int], Search]:
+        store.write_documents(haystack.ChunkcoreDocumentEmbedder(embedder).run(chunks)["documents"])
 
-    return searching
+        def with_hits(k: int) -> Search:
+            retriever = kind(document_store=store, top_k=k)
+            return lambda question: retriever.run(embedder.embed_queries([question])[0].tolist())["documents"]
+
+        return with_hits
+
+    def in_pgvector() -> Any:
+        from haystack.utils import Secret
+        from haystack_integrations.components.retrievers.pgvector import PgvectorEmbeddingRetriever
+        from haystack_integrations.document_stores.pgvector import PgvectorDocumentStore
+
+        store = PgvectorDocumentStore(
+            connection_string=Secret.from_token(postgres),
+            table_name=f"haystack_{benchmark.name}",
+            embedding_dimension=384,
+            keyword_index_name=f"words_{benchmark.name}",
+            recreate_table=True,
+        )
+        return searching(store, PgvectorEmbeddingRetriever)
+
+    yield "Haystack, in memory", lambda: searching(InMemoryDocumentStore(), InMemoryEmbeddingRetriever)
+    yield "Haystack, pgvector", in_pgvector
 
 
-def systems(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tuple[str, Callable[[int], Search], Behind]]:
-    """Each store's name, its search for so many hits, and the framework's passages of a question's hits."""
+def systems(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> Iterator[tuple[Store, Behind]]:
+    """Each store, and the framework's passages of a question's hits."""
     sources = benchmark.documents
     compressor = langchain.PassageCompressor(documents=sources)
 
@@ -100,22 +160,24 @@ def systems(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[tuple[st
         compressor.max_tokens = budget
         return list(compressor.compress_documents(hits, question))
 
-    for name, search in langchain_stores(benchmark, embedder):
-        yield name, search, compressed
     processor = llamaindex.PassagePostprocessor(documents=sources)
 
     def processed(question: str, hits: list[Any], budget: int) -> list[Any]:
         processor.max_tokens = budget
         return processor.postprocess_nodes(hits, query_str=question)
 
-    yield "LlamaIndex, in memory", llamaindex_store(benchmark, embedder), processed
     ranker = haystack.ChunkcorePassageRanker(documents=list(sources))
 
     def ranked(question: str, hits: list[Any], budget: int) -> list[Any]:
         ranker.options.max_tokens = budget
         return list(ranker.run(question, hits)["documents"])
 
-    yield "Haystack, in memory", haystack_store(benchmark, embedder), ranked
+    for store in langchain_stores(benchmark, embedder, postgres):
+        yield store, compressed
+    for store in llamaindex_stores(benchmark, embedder):
+        yield store, processed
+    for store in haystack_stores(benchmark, embedder, postgres):
+        yield store, ranked
 
 
 def recall(answers: dict[str, list[Any]], benchmark: Benchmark, budgets: Sequence[int]) -> list[np.ndarray]:
@@ -183,23 +245,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=COLLECTIONS)
+    parser.add_argument("--store", action="append", help="this store, as its rows name it; may be repeated")
     parser.add_argument("--characters", type=int, default=300_000, help="about how many of each collection")
     parser.add_argument("--output", type=Path, default=DATA)
     parser.add_argument("--cache", type=Path, default=Path("behind.sqlite"), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache))
     rows = json.loads(options.output.read_text()) if options.output.exists() else []
+    postgres = ""
+    if not options.store or any("pgvector" in store for store in options.store):
+        import pgserver
+
+        postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
         whole = benchmark_of(name, options.shared, None if name == "lochmere" else options.characters)
         by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
         queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
         benchmark = Benchmark(name, whole.documents, queries)
-        rows = [row for row in rows if row["collection"] != name]
-        for store, search, behind in systems(benchmark, embedder):
-            for k in HITS if "in memory" in store else HITS[:1]:
+        for (store, opened), behind in systems(benchmark, embedder, postgres):
+            if options.store and store not in options.store:
+                continue
+            rows = [row for row in rows if (row["collection"], row["store"]) != (name, store)]
+            search = opened()
+            for k in HITS if store.split()[-1] in ("memory", "LanceDB", "pgvector") else HITS[:1]:
                 numbers = row(benchmark, search(k), behind)
                 rows.append({"collection": name, "questions": len(queries), "store": store, "hits": k} | numbers)
                 print(json.dumps(rows[-1]), flush=True)
+                rows.sort(key=lambda row: COLLECTIONS.index(row["collection"]))
                 options.output.write_text(json.dumps(rows, indent=1) + "\n")
 
 

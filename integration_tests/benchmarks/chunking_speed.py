@@ -2,10 +2,9 @@
 
     python -m integration_tests.benchmarks.chunking_speed
     python -m integration_tests.benchmarks.chunking_speed --docs DIR --rounds 5 --only recursive LangChain
-    python -m integration_tests.benchmarks.chunking_speed --profile recursive
 
 The documents are the five corpora of the Chroma report and 226 contracts, papers and articles, or every text file under
-DIR. Whatever is installed of LangChain, chonkie, LlamaIndex, Haystack, semchunk and semantic-text-splitter takes part.
+DIR. Whatever is installed of LangChain, chonkie, LlamaIndex and Haystack takes part.
 All contestants take turns in every round; on one core, it is the processor's time that counts. Printed: megabytes a
 second of the best round, and the median of each round's ratio to `recursive`, with the lowest and highest.
 Ours go from Document to Chunk, with spans and token counts; theirs to their own objects or strings.
@@ -14,11 +13,9 @@ Ours go from Document to Chunk, with spans and token counts; theirs to their own
 from __future__ import annotations
 
 import argparse
-import cProfile
 import gc
 import json
 import os
-import pstats
 import statistics
 import time
 from collections import deque
@@ -26,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from chunkcore import Chunk, Document, Span, get_chunker, get_counter
+from chunkcore import Document, get_chunker, get_counter
 from chunkcore.tokens.encodings import encode
 
 ENCODING = "cl100k_base"
@@ -78,21 +75,10 @@ def consume(values: Iterable[Any]) -> None:
 def limits() -> dict[str, Work]:
     """What no strategy can be faster than."""
     counter = get_counter(ENCODING)
-    encoding, recursive = counter.encoding, get_chunker("recursive", size=SIZE, counter=ENCODING)
-    made: dict[str, list[Chunk]] = {}
-
-    def objects(documents: Sequence[Document]) -> None:
-        for document in documents:
-            if document.id not in made:
-                made[document.id] = recursive.chunk(document)
-            for each in made[document.id]:
-                start, end = each.spans[0].start, each.spans[0].end
-                Chunk(document.id, each.index, (Span(start, end),), document.text[start:end], each.token_count)
-
+    encoding = counter.encoding
     return {
-        "limit: one pass of tiktoken": lambda documents: [encoding.encode_ordinary(each.text) for each in documents],
-        f"limit: one pass of {counter.encoder}": lambda documents: [encode(ENCODING, each.text) for each in documents],
-        "limit: the objects of recursive alone": objects,
+        "limit: one pass of tiktoken": lambda documents: [encoding.encode_ordinary(d.text) for d in documents],
+        f"limit: one pass of {counter.encoder}": lambda documents: [encode(ENCODING, d.text) for d in documents],
     }
 
 
@@ -114,8 +100,8 @@ def langchain() -> dict[str, Work]:
     )
     token = TokenTextSplitter(ENCODING, chunk_size=SIZE, chunk_overlap=0, disallowed_special=())
     return {
-        "LangChain recursive": lambda documents: [recursive.split_text(each.text) for each in documents],
-        "LangChain token": lambda documents: [token.split_text(each.text) for each in documents],
+        "LangChain recursive": lambda documents: [recursive.split_text(document.text) for document in documents],
+        "LangChain token": lambda documents: [token.split_text(document.text) for document in documents],
     }
 
 
@@ -132,7 +118,7 @@ def chonkie() -> dict[str, Work]:
             forget = getattr(getattr(chunker, "_estimate_token_count", None), "cache_clear", None)
             if forget:
                 forget()
-            consume(chunker.chunk(each.text) for each in documents)
+            consume(chunker.chunk(document.text) for document in documents)
 
         works[f"chonkie {cls.__name__}"] = work
     return works
@@ -152,7 +138,7 @@ def llamaindex() -> dict[str, Work]:
     for cls in (SentenceSplitter, TokenTextSplitter):
         parser = cls(chunk_size=SIZE, chunk_overlap=0, tokenizer=tokenizer, include_metadata=False)
         works[f"LlamaIndex {cls.__name__}"] = lambda documents, parser=parser: [
-            parser.get_nodes_from_documents([TheirDocument(text=each.text)]) for each in documents
+            parser.get_nodes_from_documents([TheirDocument(text=document.text)]) for document in documents
         ]
     return works
 
@@ -169,33 +155,12 @@ def haystack() -> dict[str, Work]:
     for name, splitter in (("word", word), ("recursive by tokens", recursive)):
         splitter.warm_up()
         works[f"Haystack {name}"] = lambda documents, splitter=splitter: [
-            splitter.run([TheirDocument(content=each.text)]) for each in documents
+            splitter.run([TheirDocument(content=document.text)]) for document in documents
         ]
     return works
 
 
-def semchunk() -> dict[str, Work]:
-    import semchunk
-    import tiktoken
-
-    encoding = tiktoken.get_encoding(ENCODING)
-
-    def work(documents: Sequence[Document]) -> None:
-        # A new one each time: it remembers the counts of its texts.
-        chunker = semchunk.chunkerify(lambda text: len(encoding.encode_ordinary(text)), SIZE)
-        consume(chunker(each.text) for each in documents)
-
-    return {"semchunk": work}
-
-
-def semantic_text_splitter() -> dict[str, Work]:
-    from semantic_text_splitter import TextSplitter
-
-    splitter = TextSplitter.from_tiktoken_model("gpt-4", SIZE)
-    return {"semantic-text-splitter": lambda documents: [splitter.chunks(each.text) for each in documents]}
-
-
-PEERS = (langchain, chonkie, llamaindex, haystack, semchunk, semantic_text_splitter)
+PEERS = (langchain, chonkie, llamaindex, haystack)
 
 
 def contestants(only: Sequence[str]) -> dict[str, Work]:
@@ -238,31 +203,10 @@ def show(title: str, documents: Sequence[Document], seconds: dict[str, list[floa
     megabytes = sum(len(document.text.encode("utf-8", "replace")) for document in documents) / 1e6
     print(f"\n{title}: {len(documents)} documents, {megabytes:.2f} MB; {len(seconds['recursive'])} rounds")
     print(f"| {'':40} | {'MB/s':>7} | time / `recursive`     |\n|{'-' * 42}|--------:|{'-' * 24}|")
-    for name, each in seconds.items():
-        ratios = sorted(own / ours for own, ours in zip(each, seconds["recursive"], strict=True))
+    for name, rounds in seconds.items():
+        ratios = sorted(time / ours for time, ours in zip(rounds, seconds["recursive"], strict=True))
         spread = f"{statistics.median(ratios):6.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-        print(f"| {name:40} | {megabytes / min(each):7.1f} | {spread:22} |", flush=True)
-
-
-def profile(name: str, documents: Sequence[Document]) -> None:
-    """Where a strategy's time goes, by function."""
-    work = ours()[name]
-    work(documents)
-    profiler = cProfile.Profile(time.process_time)
-    profiler.runcall(work, documents)
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
-
-
-def show_cold(title: str, documents: Sequence[Document]) -> None:
-    """The first pass of `recursive` in this process."""
-    chunker = get_chunker("recursive", size=SIZE, counter=ENCODING)
-    times = [time.process_time()]
-    for part in ([Document("one", "One.")], documents):
-        consume(chunker.chunk_many(part))
-        times.append(time.process_time())
-    megabytes = sum(len(each.text.encode("utf-8", "surrogatepass")) for each in documents) / 1e6
-    speed = megabytes / (times[2] - times[1])
-    print(f"cold: {title}: {speed:.1f} MB/s, after {times[1] - times[0]:.2f} s for the encoder")
+        print(f"| {name:40} | {megabytes / min(rounds):7.1f} | {spread:22} |", flush=True)
 
 
 def main() -> None:
@@ -270,22 +214,17 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, help="a folder of text files")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="+", default=[], help="parts of the names of contestants")
-    parser.add_argument("--profile", choices=OURS)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    if asked.docs:
-        sets = {str(asked.docs): read_folder(asked.docs)}
+    if options.docs:
+        sets = {str(options.docs): read_folder(options.docs)}
     else:
         sets = {"The five corpora": read_corpora(), "Contracts, papers, articles": read_many()}
-    if asked.profile:
-        profile(asked.profile, list(sets.values())[-1])
-        return
-    show_cold(*next(iter(sets.items())))
-    works = contestants(asked.only)
+    works = contestants(options.only)
     print(f"contestants: {len(works)}", flush=True)
     for title, documents in sets.items():
-        show(title, documents, race(works, documents, asked.rounds))
+        show(title, documents, race(works, documents, options.rounds))
 
 
 if __name__ == "__main__":
