@@ -322,51 +322,6 @@ def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> No
         index.retrieve("fox", None, 0)
 
 
-@pytest.mark.parametrize("spec", ["bm25+named", "passages+named"])
-def test_a_question_that_starts_with_a_title_is_asked_of_that_document_without_it(spec: str) -> None:
-    fox = "The fox\n\nA fox naps. It hunts crows by night. A crow sings."
-    documents = [Document("a", fox), Document("b", "A crow sings.", {"title": "The crow"}), Document("c", fox)]
-    index = get_retriever(spec).index(
-        chunk_corpus(documents, get_chunker("sentence:size=8,counter=words")), TextVectors(FakeEmbedder())
-    )
-    alone = chunk_corpus([documents[1]], get_chunker("sentence:size=8,counter=words"))
-    assert {each.document_id for each in index.retrieve("the FOX: what hunts by night?")} == {"a", "c"}
-    assert [each.text for each in index.retrieve("The crow - what sings?")] == [each.text for each in alone]
-    assert index.retrieve("The fox: the crow: what sings?") == index.retrieve("the fox | The crow: what sings?")
-    for question in ["“The fox”: what?", "The fox：什么", "The\tfox | What?", "(the fox) – what?"]:
-        assert {each.document_id for each in index.retrieve(question)} <= {"a", "c"}, question
-    ranked = index.search(["The fox: crow", "crow"], 99)
-    assert {index.corpus[i].document_id for i in ranked.row(0)[0].tolist()} == {"a", "c"}
-    assert np.isfinite(ranked.row(0)[1]).all()
-
-
-def test_a_title_of_a_document_without_chunks_is_a_part_of_the_question() -> None:
-    documents = [Document("p", "", {"title": "Crow policy"}), Document("t", "Tea is hot."), Document("c", "A crow.")]
-    corpus = chunk_corpus(documents, get_chunker("recursive:size=9"))
-    for spec in ("passages:lexical+named", "bm25+named"):
-        index = get_retriever(spec).index(corpus)
-        assert index.retrieve("Crow policy: why?")[0].document_id == "c", spec
-
-
-def test_what_only_looks_like_a_title_is_a_part_of_the_question() -> None:
-    documents = [
-        Document("a", "The fox\nA fox naps."),
-        Document("b", "The fox hunts. A crow sings at night: it rains."),
-    ]
-    index = get_retriever("bm25+named").index(chunk_corpus(documents, get_chunker("sentence:size=5,counter=words")))
-    for question in [
-        "The fox. What?",
-        "The fox\nWhat?",
-        "(The fox) what?",
-        "The fox naps: when?",
-        "Is the fox: awake?",
-        "The fox:",
-        ": the fox",
-        "The fox's crow",
-    ]:
-        assert len({each.document_id for each in index.retrieve(question)}) == 2, question
-
-
 def test_scales_beyond_the_longest_document_take_no_more_than_its_length():
     documents = [Document(each, f"{each} fox. A crow. Some rain.") for each in "abc"]
     corpus = chunk_corpus(documents, get_chunker("sentence:size=4,counter=words"))

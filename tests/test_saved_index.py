@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 from chunkcore import DataError, Document, Index, OptionError, Retrieved, chunk_corpus, get_chunker, get_retriever
 from chunkcore.document import Chunk, Mark, Span
 from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index, read_manifest
+from chunkcore.scale.folder_index import index_files, open_index
 from tests.fakes import FakeEmbedder
 
 RETRIEVERS = ["bm25", "dense", "hybrid", "passages", "passages:lexical", "passages:dense", "dense+window:1"]
@@ -136,14 +140,20 @@ def _flipped(data: bytes, place: int) -> bytes:
     return data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[Retrieved]]]:
+    """A saved index, and its answers."""
+    index = made("passages", DOCUMENTS)
+    return index.save(tmp_path_factory.mktemp("whole") / "i"), answers(index)
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_flipped_byte_or_a_cut_is_refused_or_changes_nothing(
-    data: Any, tmp_path_factory: pytest.TempPathFactory
+    data: Any, whole: tuple[Path, list[list[Retrieved]]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("saved")
-    index = made("passages", DOCUMENTS)
-    index.save(root / "i")
+    shutil.copytree(whole[0], root / "i")
     files = sorted(path for path in (root / "i").rglob("*") if path.is_file() and path.stat().st_size)
     file = data.draw(st.sampled_from(files), label="file")
     content = file.read_bytes()
@@ -154,16 +164,41 @@ def test_a_flipped_byte_or_a_cut_is_refused_or_changes_nothing(
         found = answers(load_index(root / "i", embedder=FakeEmbedder()))
     except DataError as error:
         refused = str(error)
-    assert re.search("damaged|cannot be read|of format", refused) if refused else found == answers(index)
+    assert re.search("damaged|cannot be read|of format", refused) if refused else found == whole[1]
 
 
 def test_what_cannot_be_written_down_is_refused_before_anything_is_lost(tmp_path: Path) -> None:
     made("bm25", DOCUMENTS).save(tmp_path / "i")
-    odd = made("bm25", [Document("a", "A fox.", {"when": object()})])
-    with pytest.raises(DataError, match="'a' cannot be saved as JSON"):
-        odd.save(tmp_path / "i")
+    for value, message in (
+        (object(), "'a' cannot be saved as JSON"),
+        ((1, 2), "'a' would come back changed: use lists"),
+        ({1: "x"}, "'a' would come back changed"),
+    ):
+        with pytest.raises(DataError, match=message):
+            made("bm25", [Document("a", "A fox.", {"when": value})]).save(tmp_path / "i")
     assert answers(load_index(tmp_path / "i")) == answers(made("bm25", DOCUMENTS))
     assert len(list((tmp_path / "i").glob("data-*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"notes": ["root"]}, {"notes": None}, {"retriever": 5}, {"data": "../secret"}, {"files": []}]
+)
+def test_a_manifest_of_wrong_values_with_a_right_checksum_is_damaged(wrong: dict[str, Any], tmp_path: Path) -> None:
+    folder = made("bm25", DOCUMENTS).save(tmp_path / "i")
+    manifest = read_manifest(folder) | wrong
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "checksum": digest}))
+    for opened in (load_index, open_index):
+        with pytest.raises(DataError, match=r"manifest.json is damaged; make it again"):
+            opened(folder)
+
+
+def test_notes_of_another_program_are_no_settings_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("A crow sings.")
+    folder = made("bm25", DOCUMENTS).save(tmp_path / "i", notes={"root": 5, "stamps": [3]})
+    assert open_index(folder).root is None
+    assert index_files(tmp_path / "docs", folder).index.retrieve("crow")
 
 
 def test_the_manifest_says_what_made_the_index(tmp_path: Path) -> None:

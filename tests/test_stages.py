@@ -21,7 +21,6 @@ from chunkcore.retrieval import (
     PassageIndex,
     RetrievalMethod,
     Stage,
-    TitleFilter,
     Window,
     chunk_corpus,
     get_retriever,
@@ -220,17 +219,6 @@ def test_a_stages_index_ranks_the_chunks_of_the_method_before_it() -> None:
         index.retrieve("?", max_tokens=0)
 
 
-def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None:
-    documents = [Document("a", "The fox\n\nIt naps."), Document("b", "The owl\n\nIt naps.\n\nThe fox hunts.")]
-    corpus = chunk_corpus(documents, get_chunker("recursive:size=12,counter=characters"))
-    plain, named = get_retriever("bm25").index(corpus), get_retriever("bm25+named").index(corpus)
-    questions = ["naps", "The owl: fox naps", "nothing", "the fox - naps"]
-    found = [[(each.document_id, each.text) for each in row] for row in named.answers(questions, 1)]
-    assert found[1:] == [[("b", "It naps.")], [], [("a", "It naps.")]]
-    assert named.retrieve("The owl: fox naps", 9) == plain.retrieve("fox naps", 9, where=["b"])
-    assert named.retrieve("naps fox", 9) == plain.retrieve("naps fox", 9)
-
-
 # --- names -----------------------------------------------------------------------------------------------
 
 
@@ -243,7 +231,6 @@ def test_a_question_that_starts_with_a_title_is_asked_of_that_document() -> None
         ("bm25+automerge:0.3", AutoMerge(method=BM25(), share=0.3)),
         ("bm25+automerge:0.3,sizes=[64, 256]", AutoMerge(method=BM25(), share=0.3, sizes=(64, 256))),
         ("bm25+merge", Merge(method=BM25())),
-        ("bm25+named+merge", Merge(method=TitleFilter(method=BM25()))),
         ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[type-var]
     ],
 )
@@ -255,7 +242,7 @@ def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("bm25+windw", "unknown stage 'windw': expected one of automerge, merge, named"),
+        ("bm25+windw", "unknown stage 'windw': expected one of automerge, merge"),
         ("bm25+windw:2", "did you mean 'window'?"),
         ("bm25+window+merge", "merge works on chunks, and bm25+window makes passages"),
         ("bm25+merge+rerank", "rerank works on chunks"),
@@ -278,6 +265,6 @@ def test_a_string_that_names_no_stage_is_refused(spec: str, message: str) -> Non
 
 def test_stages_describe_themselves() -> None:
     described = {each.name: each for each in stages.describe()}
-    assert set(described) >= {"automerge", "merge", "named", "rerank", "window"}
+    assert set(described) >= {"automerge", "merge", "rerank", "window"}
     assert [option.name for option in described["window"].options] == ["method", "units"]
     assert all(option.meaning for each in described.values() for option in each.options)

@@ -1,4 +1,4 @@
-"""`chunkcore serve`: the search as a tool, tried with the protocol's own client over standard input and output."""
+"""`chunkcore serve`: the search as a tool, tried with the protocol's own client."""
 
 from __future__ import annotations
 
@@ -14,21 +14,9 @@ pytest.importorskip("mcp", reason="mcp (the extra mcp) is not installed")
 
 from mcp import Client, StdioServerParameters, stdio_client
 
+from chunkcore.scale.folder_index import index_files, open_index, tool_server
+
 FERRY = "# Ferry\n\nThe ferry to Saltholm leaves at noon.\nDogs travel free on the ferry.\n"
-
-
-def served(docs: Path, cache: Path, calls: Any) -> Any:
-    """What `calls` returns of a client of the served folder."""
-
-    async def session() -> Any:
-        environment = {"XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
-        program = StdioServerParameters(
-            command=sys.executable, args=["-m", "chunkcore", "serve", str(docs)], env=environment
-        )
-        async with Client(stdio_client(program)) as client:
-            return await calls(client)
-
-    return asyncio.run(session())
 
 
 @pytest.fixture
@@ -36,23 +24,31 @@ def docs(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "ferry 1.md").write_text(FERRY)
-    rows = [
-        {"id": "a", "text": "Tea is hot.", "level": "public"},
-        {"id": "b", "text": "Tea costs 9.", "level": "secret"},
-    ]
-    (tmp_path / "tea.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return folder
 
 
-def test_a_client_searches_and_reads_a_span(docs: Path, tmp_path: Path) -> None:
+def ask(server: Any, calls: Any) -> Any:
+    """What `calls` returns of a client of the server, or of the program that serves."""
+
+    async def session() -> Any:
+        async with Client(server) as client:
+            return await calls(client)
+
+    return asyncio.run(session())
+
+
+def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs: Path, tmp_path: Path) -> None:
     async def calls(client: Any) -> Any:
         tools = await client.list_tools()
-        found = await client.call_tool("search", {"question": "when does the ferry leave?", "max_tokens": 30})
-        row = found.structured_content["result"][0]
+        answer = await client.call_tool("search", {"question": "when does the ferry leave?", "max_tokens": 30})
+        row = answer.structured_content["result"][0]
         read = await client.read_resource(row["uri"])
         return [tool.name for tool in tools.tools], row, read.contents[0].text
 
-    names, row, text = served(docs, tmp_path, calls)
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    program = ["-m", "chunkcore", "serve", str(docs)]
+    served = stdio_client(StdioServerParameters(command=sys.executable, args=program, env=environment))
+    names, row, text = ask(served, calls)
     assert names == ["search"]
     (start, end) = row["spans"][0]
     assert row["text"] == FERRY[start:end]
@@ -61,7 +57,7 @@ def test_a_client_searches_and_reads_a_span(docs: Path, tmp_path: Path) -> None:
     assert text == FERRY
 
 
-def test_wrong_calls_get_a_sentence(docs: Path, tmp_path: Path) -> None:
+def test_wrong_calls_get_a_sentence(docs: Path) -> None:
     async def calls(client: Any) -> Any:
         wrong = await client.call_tool("search", {"question": "ferry", "max_tokens": 0})
         try:
@@ -69,15 +65,39 @@ def test_wrong_calls_get_a_sentence(docs: Path, tmp_path: Path) -> None:
         except Exception as error:  # whatever the client raises
             return wrong, str(error)
 
-    wrong, unread = served(docs, tmp_path, calls)
+    wrong, unread = ask(tool_server(index_files(docs, None)), calls)
     assert wrong.is_error
     assert "max_tokens" in wrong.content[0].text
     assert "nothing" in unread
 
 
-def test_where_keeps_other_documents_out(docs: Path, tmp_path: Path) -> None:
+def test_where_keeps_other_documents_out(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "text": "Tea is hot.", "level": "public"},
+        {"id": "b", "text": "Tea costs 9.", "level": "secret"},
+    ]
+    (tmp_path / "tea.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
     async def calls(client: Any) -> Any:
         return await client.call_tool("search", {"question": "tea", "where": {"level": "public"}})
 
-    found = served(tmp_path / "tea.jsonl", tmp_path, calls)
-    assert [row["document_id"] for row in found.structured_content["result"]] == ["a"]
+    answer = ask(tool_server(index_files(tmp_path / "tea.jsonl", None)), calls)
+    assert [row["document_id"] for row in answer.structured_content["result"]] == ["a"]
+
+
+def test_a_later_save_is_seen_at_the_next_question(docs: Path, tmp_path: Path) -> None:
+    index_files(docs, tmp_path / "index")
+
+    async def calls(client: Any) -> Any:
+        files = []
+        for text in (FERRY, "Owls hunt mice."):
+            (docs / "ferry 1.md").write_text(text)
+            index_files(docs, tmp_path / "index")
+            files.append(await client.call_tool("search", {"question": "ferry or owls"}))
+        (tmp_path / "index" / "manifest.json").write_text("{}")
+        return *files, await client.call_tool("search", {"question": "owls"})
+
+    before, after, damaged = ask(tool_server(open_index(tmp_path / "index")), calls)
+    assert [answer.structured_content["result"][0]["text"] for answer in (before, after)] == [FERRY.strip(), "Owls hunt mice."]
+    assert damaged.is_error
+    assert "make it again" in damaged.content[0].text

@@ -154,7 +154,8 @@ def serve(opening: Opening) -> None:
     """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
 
     The tool `search` takes question, max_tokens and where; the resource span://... reads a span with its surroundings.
-    Both read every document of the index, as it was when the server started: start it again after changes.
+    Both read every document of the index as it was last saved: `chunkcore index` while it serves is seen at the next
+    question.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
     from chunkcore.scale.folder_index import tool_server

@@ -31,7 +31,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.stage import Merge as Merge
     from chunkcore.retrieval.stage import PassageStage as PassageStage
     from chunkcore.retrieval.stage import Stage as Stage
-    from chunkcore.retrieval.stage import TitleFilter as TitleFilter
     from chunkcore.retrieval.stage import UnitLayout as UnitLayout
     from chunkcore.retrieval.stage import Window as Window
     from chunkcore.retrieval.stage import get_retriever as get_retriever

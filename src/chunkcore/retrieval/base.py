@@ -20,25 +20,26 @@ To add a method, subclass both and register it; then strings and ``chunkcore com
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document
-from chunkcore.errors import OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_number, check_option_names, check_options
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
-from chunkcore.retrieval.corpus import ChunkedCorpus, Where
-from chunkcore.retrieval.saved import save_index, updated, without
+from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus
+from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_index
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
@@ -123,8 +124,8 @@ class Index(ABC):
     vectors: TextVectors | None = None
     norms: Mapping[str, NDArray[Any]] = MappingProxyType({})
     superseded: bool = False
-    origin: tuple[Path, str] | None = None
-    base: tuple[Path, str] | None = None
+    origin: Origin | None = None
+    base: Origin | None = None
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
@@ -169,9 +170,26 @@ class Index(ABC):
         return part
 
     def save(self, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
-        """Write the index into a folder, from which `load_index` opens it; see `save_index`."""
+        """Write the index into a folder, from which `load_index` opens it. An index that is there is replaced in one
+        step. Returns the folder.
+
+        Args:
+            folder: new, empty, or that of a saved index.
+            notes: JSON values kept in the manifest, such as where the documents come from.
+
+        Raises:
+            OptionError: the retriever, chunker or embedder cannot be written down.
+            DataError: the folder holds something else, or a newer index than the one that this index was made of; a
+                document's metadata are no JSON.
+            OSError: the disk is full, or the folder cannot be written to.
+        """
         self._check_whole()
-        return save_index(self, folder, notes=notes)
+        if self.superseded:
+            warnings.warn("this index was updated: save what update or delete returned", stacklevel=2)
+        contents = Contents(self.method.name, self.corpus, self.vectors, self.norms, notes or {})
+        self.origin = write_index(contents, Path(folder), self.base)
+        self.base = self.base and self.origin
+        return Path(folder)
 
     def update(self, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
         """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
@@ -187,7 +205,20 @@ class Index(ABC):
             OptionError: the chunker is not known.
         """
         self._check_whole()
-        return cast(Index, updated(self, documents, chunker=chunker))
+        changes: dict[str, Document] = {}
+        for document in documents:
+            if not isinstance(document, Document):
+                raise DataError(f"update takes chunkcore Documents, got {type(document).__name__}")
+            changes[document.id] = document
+        for document in self.corpus.documents:
+            if changes.get(document.id) == document:
+                del changes[document.id]
+        if not changes:
+            return self
+        chosen = chunker if chunker is not None else self.corpus.chunker
+        if chosen is None:
+            raise OptionError("this index was made of chunks, not of documents: give update the chunker=")
+        return self._rebuilt(changes.keys(), chunk_corpus(list(changes.values()), chosen))
 
     def delete(self, ids: Iterable[str]) -> Index:
         """A new index without the documents of these ids: ``index = index.delete(...)``. Nothing is embedded.
@@ -195,7 +226,25 @@ class Index(ABC):
         Raises `DataError`: there is no such document.
         """
         self._check_whole()
-        return cast(Index, without(self, ids))
+        names = {ids} if isinstance(ids, str) else set(ids)
+        if unknown := sorted(names - {document.id for document in self.corpus.documents}):
+            raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
+        return self._rebuilt(names, ChunkedCorpus()) if names else self
+
+    def _rebuilt(self, gone: Collection[str], added: ChunkedCorpus) -> Index:
+        """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
+        before, vectors = self.corpus, None
+        stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
+        corpus = ChunkedCorpus.joined(before, stays, added)
+        if self.vectors is not None:
+            rows = np.flatnonzero(np.isin(before.owners, before.rows_of(stays)))
+            parts = [self.vectors.texts(before)[rows]] if len(rows) or not len(added) else []
+            parts += [self.vectors.texts(added)[:]] if len(added) else []
+            vectors = SavedVectors(self.vectors.embedder, corpus, np.concatenate(parts))
+        self.superseded = True
+        index = self.method.index(corpus, vectors)
+        index.base = self.base or self.origin
+        return index
 
     def _check_whole(self) -> None:
         """Raise `OptionError`: this is the part of an index that a filter allows."""

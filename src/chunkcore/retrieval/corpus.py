@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import islice
 from operator import attrgetter
 from typing import Any, overload
 
@@ -20,57 +18,11 @@ from chunkcore.columns import LazySequence
 from chunkcore.document import Chunk, Document, Span, chunk_columns
 from chunkcore.errors import DataError, OptionError
 from chunkcore.frames import Frame
-from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags, words
+from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
 
-_LINE = re.compile(r".+")
-_SETS_OFF = re.compile(r"[:：|]|\s[-–—]\s")  # what parts a title from the question after it
-_MARKS = 16  # of these in a question are looked at
-_START = 1000  # characters of a document, in which its title is
-_TITLE = 10  # a first line up to so many characters may be a label, such as "TITLE:"; the next may be the title, too
-
-
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
-
-
-class Titles:
-    r"""Which documents a question names: those whose title it starts with, set off by a colon, a bar or a dash.
-
-    A document's title is its metadata's "title"; without one, each of its first lines up to one of more than 10
-    characters. Titles are compared by their `words`.
-
-    >>> titles = Titles([Document("a", "# On foxes\n\nThey nap."), Document("b", "They nap.", {"title": "Crows"})])
-    >>> titles.read("Crows: do they nap?"), titles.read("On foxes - do they nap?"), titles.read("Do crows nap?")
-    (([1], 'do they nap?'), ([0], 'do they nap?'), ([], 'Do crows nap?'))
-    """
-
-    def __init__(self, documents: Iterable[Document]) -> None:
-        self._numbers: dict[tuple[str, ...], list[int]] = {}
-        for number, document in enumerate(documents):
-            for title in {tuple(words(title)) for title in _titles(document)}:
-                self._numbers.setdefault(title, []).append(number)
-
-    def read(self, question: str) -> tuple[list[int], str]:
-        """The numbers of the documents that a question names, and the rest of it; none, and all of it.
-
-        Of several titles the longest counts.
-        """
-        for mark in reversed(list(islice(_SETS_OFF.finditer(question), _MARKS))):
-            title, rest = tuple(words(question[: mark.start()])), question[mark.end() :].strip()
-            if title and title in self._numbers and words(rest):
-                return self._numbers[title], rest
-        return [], question
-
-
-def _titles(document: Document) -> Iterator[str]:
-    if title := document.metadata.get("title"):
-        yield str(title)
-        return
-    for match in _LINE.finditer(document.text, 0, _START):
-        yield match[0]
-        if len(match[0].strip()) > _TITLE:
-            return
 
 
 class ChunkedCorpus(Sequence[Chunk], Frame):
@@ -81,7 +33,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     Args:
         chunks: in the order of their numbers.
-        documents: the sources; only late chunking and `Titles` read all of their texts.
+        documents: the sources; only late chunking reads all of their texts.
         chunker: that cut the documents, or a function that loads it, where more documents are to be added later.
 
     Attributes:
@@ -332,11 +284,6 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def token_counts(self) -> Numbers:
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
         return np.array(self._columns[4], dtype=np.int64)
-
-    @cached_property
-    def titles(self) -> Titles:
-        """Which documents a question names."""
-        return Titles(self.documents) if self.parent is None else self.parent.titles
 
     @cached_property
     def document_numbers(self) -> Numbers:

@@ -12,19 +12,19 @@ import io
 import json
 import math
 import mmap
+import re
 import secrets
 import shutil
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
 from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
@@ -42,60 +42,55 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+_KINDS: dict[str, Any] = {
+    "retriever": str,
+    "chunker": str | None,
+    "embedder": dict | None,
+    "fingerprint": str | None,
+    "notes": dict,
+    "data": str,
+    "files": dict,
+}
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
+Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
+_DATA = re.compile("data-[0-9a-f]{16}")
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
-class Method(Protocol):
-    """What an index was made by."""
+class Contents(NamedTuple):
+    """What is saved of an index.
 
-    @property
-    def name(self) -> str: ...
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Any: ...
+    Attributes:
+        retriever: its name.
+        corpus: its chunks.
+        vectors: of the chunks; None without.
+        norms: see `Index`.
+        notes: JSON values kept in the manifest, such as where the documents come from.
+    """
 
-
-class Savable(Protocol):
-    """What is saved of an index."""
-
+    retriever: str
     corpus: ChunkedCorpus
     vectors: TextVectors | None
     norms: Mapping[str, NDArray[Any]]
-    superseded: bool
-    origin: tuple[Path, str] | None
-    base: tuple[Path, str] | None
-
-    @property
-    def method(self) -> Method: ...
+    notes: Mapping[str, Any]
 
 
-def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] | None = None) -> Path:
-    """Write an index into a folder; an index that is there is replaced in one step.
+def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
+    """Write an index into a folder; an index that is there is replaced in one step. See `Index.save`.
 
-    Args:
-        index: of any registered retriever over the chunks of `chunk_corpus`.
-        folder: new, empty, or that of a saved index.
-        notes: JSON values kept in the manifest, such as where the documents come from.
-
-    Raises:
-        OptionError: the retriever, chunker or embedder cannot be written down.
-        DataError: the folder holds something else, or a newer index than the one that this index was made of; a
-            document's metadata are no JSON.
-        OSError: the disk is full, or the folder cannot be written to.
+    `base` is the origin of the index that this one updates.
     """
-    root = Path(folder)
     if root.exists() and not (root.is_dir() and set(root.iterdir()) <= {root / MANIFEST, *_left_behind(root)}):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
-    if index.superseded:
-        warnings.warn("this index was updated: save what update or delete returned", stacklevel=3)
     root.mkdir(parents=True, exist_ok=True)
     data = f"data-{secrets.token_hex(8)}"
     with _only_writer(root):
-        _check_base(index, root)
+        _check_base(base, root)
         try:
-            files = {name: _written(root / data / name, parts) for name, parts in _files(index)}
-            manifest = _manifest(index, data, files, notes or {})
+            files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
+            manifest = _manifest(contents, data, files)
             write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
@@ -106,16 +101,12 @@ def save_index(index: Savable, folder: Path | str, *, notes: Mapping[str, Any] |
                 shutil.rmtree(other, ignore_errors=True)
             elif other.suffix == ".part":
                 other.unlink(missing_ok=True)
-        index.origin = root.resolve(), data
-        index.base = index.base and index.origin
-    return root
+    return root.resolve(), data
 
 
-def _check_base(index: Savable, root: Path) -> None:
+def _check_base(base: Origin | None, root: Path) -> None:
     """Raise `DataError`: the index is an update of one of this folder, which has got another one meanwhile."""
-    if index.base is None or index.base[0] != root.resolve() or not (root / MANIFEST).exists():
-        return
-    if not _names(root, index.base[1]):
+    if base and base[0] == root.resolve() and (root / MANIFEST).exists() and not _names(root, base[1]):
         raise DataError(
             f"another index was saved into {root} since the one that was updated: load_index({str(root)!r}), "
             "update that one and save it, else the other's changes are lost"
@@ -164,7 +155,10 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         seen = manifest.get("format") if isinstance(manifest, dict) else None
         raise DataError(f"{file} is of format {echo(seen)}, this version reads {FORMAT}; {_AGAIN}")
-    if manifest.pop("checksum", None) != _checksum(manifest):
+    is_whole = manifest.pop("checksum", None) == _checksum(manifest)
+    if not is_whole or not all(isinstance(manifest.get(name), kind) for name, kind in _KINDS.items()):
+        raise _damaged(file)
+    if not _DATA.fullmatch(manifest["data"]):
         raise _damaged(file)
     return manifest
 
@@ -176,52 +170,6 @@ def manifest_stamp(folder: Path | str) -> list[int]:
     except OSError:
         return []
     return [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
-
-
-def updated(index: Savable, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Any:
-    """See `Index.update`."""
-    changes: dict[str, Document] = {}
-    for document in documents:
-        if not isinstance(document, Document):
-            raise DataError(f"update takes chunkcore Documents, got {type(document).__name__}")
-        changes[document.id] = document
-    corpus = index.corpus
-    same = {document.id for document in corpus.documents if changes.get(document.id) == document}
-    gone = {name for name in changes if name not in same}
-    added = [document for name, document in changes.items() if name not in same]
-    if not added:
-        return index
-    chosen = chunker if chunker is not None else corpus.chunker
-    if chosen is None:
-        raise OptionError("this index was made of chunks, not of documents: give update the chunker=")
-    chunks = list(get_chunker(chosen).chunk_many(added))
-    return _rebuilt(index, gone, ChunkedCorpus(chunks, added))
-
-
-def without(index: Savable, ids: Iterable[str]) -> Any:
-    """See `Index.delete`."""
-    names = {ids} if isinstance(ids, str) else set(ids)
-    unknown = sorted(names - {document.id for document in index.corpus.documents})
-    if unknown:
-        raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
-    return _rebuilt(index, names, ChunkedCorpus()) if names else index
-
-
-def _rebuilt(index: Savable, gone: set[str], added: ChunkedCorpus) -> Any:
-    """The index without the documents `gone`, with the corpus `added` after it. Only what is added is embedded."""
-    before = index.corpus
-    stays = np.array([document.id not in gone for document in before.documents], dtype=np.bool_)
-    rows = before.rows_of(stays)
-    corpus = ChunkedCorpus.joined(before, stays, added)
-    vectors = None
-    if index.vectors is not None:
-        kept = index.vectors.texts(before)[np.flatnonzero(np.isin(before.owners, rows))]
-        new = index.vectors.texts(added)[:] if len(added) else kept[:0]
-        vectors = SavedVectors(index.vectors.embedder, corpus, np.concatenate((kept, new) if len(kept) else (new,)))
-    index.superseded = True
-    updated_index = index.method.index(corpus, vectors)
-    updated_index.base = index.base or index.origin
-    return updated_index
 
 
 class SavedVectors(TextVectors):
@@ -264,9 +212,9 @@ class SavedVectors(TextVectors):
 # ---- Writing
 
 
-def _files(index: Savable) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The name and the bytes of each file of data."""
-    corpus = index.corpus
+    corpus, vectors = contents.corpus, contents.vectors
     begin, rows, texts = 0, [], []
     for document in corpus.documents:
         data = document.text.encode("utf-8", "surrogatepass")
@@ -281,9 +229,9 @@ def _files(index: Savable) -> Iterator[tuple[str, Iterable[bytes]]]:
     for form, postings in corpus.all_postings.items():
         for name in _POSTINGS:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
-    if index.vectors is not None:
-        yield "vectors.npy", _array_parts(index.vectors.texts(corpus))
-        for name, norms in index.norms.items():
+    if vectors is not None:
+        yield "vectors.npy", _array_parts(vectors.texts(corpus))
+        for name, norms in contents.norms.items():
             yield f"norms-{name}.npy", _array_parts(norms)
 
 
@@ -316,6 +264,8 @@ def _json(row: Mapping[str, Any], name: str) -> bytes:
         line = json.dumps(row, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"the metadata of {name!r} cannot be saved as JSON: {error}") from error
+    if json.loads(line) != row:
+        raise DataError(f"the metadata of {name!r} would come back changed: use lists, not tuples, and text as keys")
     return line.encode("ascii") + b"\n"
 
 
@@ -345,9 +295,9 @@ def _written(path: Path, parts: Iterable[bytes]) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _manifest(index: Savable, data: str, files: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    corpus, vectors = index.corpus, index.vectors
-    model = vectors.embedder if vectors is not None else None
+def _manifest(contents: Contents, data: str, files: Mapping[str, Any]) -> dict[str, Any]:
+    corpus = contents.corpus
+    model = None if contents.vectors is None else contents.vectors.embedder
     try:
         chunker = corpus.chunker.spec if corpus.chunker is not None else None
     except ChunkcoreError:  # an option has no name, such as a function; update then takes the chunker
@@ -355,13 +305,13 @@ def _manifest(index: Savable, data: str, files: Mapping[str, Any], notes: Mappin
     return {
         "format": FORMAT,
         "version": installed_version(),
-        "retriever": index.method.name,
+        "retriever": contents.retriever,
         "chunker": chunker,
         "embedder": None if model is None else {"name": model.name, "fingerprint": model.fingerprint},
         "documents": len(corpus.documents),
         "chunks": len(corpus),
         "fingerprint": corpus.fingerprint,
-        "notes": dict(notes),
+        "notes": dict(contents.notes),
         "data": data,
         "files": dict(files),
     }

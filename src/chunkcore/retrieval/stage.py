@@ -25,7 +25,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from chunkcore.document import Document
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_ranges
@@ -35,7 +34,7 @@ from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod,
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.saved import OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
-from chunkcore.run import RankedList, Retrieved
+from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.specs import format_spec, read_value, split_options
 from chunkcore.tokens import TokenCounter
@@ -152,24 +151,14 @@ class PassageStage(Stage):
         return _Staged(corpus, self.method.index(corpus, vectors), self)
 
 
-class _OverHits(PassageIndex):
-    def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
+class _Staged(PassageIndex):
+    def __init__(self, corpus: ChunkedCorpus, index: Index, stage: PassageStage) -> None:
         super().__init__(corpus)
         self._index = index
+        self._stage = stage
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
         return self._index.rank(queries, k)
-
-    def documents(self, units: Iterable[int]) -> dict[str, Document]:
-        sources, numbers = self.corpus.documents, self.corpus.document_numbers
-        documents = (sources[number] for number in {int(numbers[unit]) for unit in units} if number < len(sources))
-        return {document.id: document for document in documents}
-
-
-class _Staged(_OverHits):
-    def __init__(self, corpus: ChunkedCorpus, index: Index, stage: PassageStage) -> None:
-        super().__init__(corpus, index)
-        self._stage = stage
 
     @cached_property
     def _layout(self) -> UnitLayout:
@@ -205,6 +194,7 @@ class _Staged(_OverHits):
         score_of = dict(zip(hits.tolist(), scores.tolist(), strict=True))
         pieces, first = self.corpus.retrieved, self._layout.first
         units = [pieces[unit].with_score(score_of.get(unit, 0.0)) for unit in worth]
+        names = {unit.document_id for unit in units}
 
         def is_one_span(unit: int) -> bool:
             return unit in places and len(units[places[unit]].spans) == 1
@@ -218,72 +208,11 @@ class _Staged(_OverHits):
                 for unit, place in places.items()
                 if first[unit] == first[min(unit + 1, len(first) - 1)] and is_one_span(unit) and is_one_span(unit + 1)
             ],
-            documents=self.documents(worth),
+            documents={document.id: document for document in map(self.corpus.document, names) if document},
             counter=counter,
         )
         is_cut = any(passage.match == "part" for passage in passages)
         return passages, not is_cut and sum(len(passage.parts) for passage in passages) == len(units)
-
-
-@stages.register("named")
-@dataclass(frozen=True, kw_only=True)
-class TitleFilter(Stage):
-    """A question that starts with a document's title is asked of this document alone, without the title; see `Titles`.
-
-    It is the filter ``where`` of `Index.retrieve`, read from the question. It follows any method, `passages` included.
-    """
-
-    def validate(self) -> None:
-        """Any method will do."""
-
-    @property
-    def makes_passages(self) -> bool:
-        return self.method.makes_passages
-
-    def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        return _TitleFiltered(corpus, self.method.index(corpus, vectors))
-
-
-class _TitleFiltered(Index):
-    def __init__(self, corpus: ChunkedCorpus, index: Index) -> None:
-        super().__init__(corpus)
-        self._index = index
-        self._with_chunks = frozenset(np.unique(corpus.document_numbers).tolist())
-
-    @property
-    def nested(self) -> bool:  # type: ignore[override]
-        return self._index.nested
-
-    def rank(self, queries: Sequence[str], k: int) -> Hits:
-        rows = []
-        for index, query in map(self._read, queries):
-            chunks, scores = index.rank([query], k).row(0)
-            rows.append((chunks if index is self._index else index.corpus.places[chunks], scores))
-        return Hits.of(rows)
-
-    def answers(
-        self,
-        queries: Sequence[str],
-        k: int | None = None,
-        max_tokens: int | None = None,
-        *,
-        sizes: Numbers | None = None,
-        counter: TokenCounter | None = None,
-    ) -> Sequence[Sequence[Retrieved]]:
-        if self.nested:
-            return super().answers(queries, k, max_tokens, sizes=sizes)
-        readings = map(self._read, queries)
-        return [index.answers([query], k, max_tokens, counter=counter)[0] for index, query in readings]
-
-    def best_pieces(self, query: str, k: int | None, max_tokens: int | None) -> RankedList:
-        index, rest = self._read(query)
-        return index.best_pieces(rest, k, max_tokens)
-
-    def _read(self, query: str) -> tuple[Index, str]:
-        """The index over the documents that a question names, and the rest of it; else that over all."""
-        documents, rest = self.corpus.titles.read(query)
-        names = [self.corpus.documents[number].id for number in documents if number in self._with_chunks]
-        return (self._index.within(names), rest) if names else (self._index, query)
 
 
 @stages.register("merge")

@@ -18,7 +18,7 @@ from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
-from chunkcore.retrieval.saved import MANIFEST, read_manifest
+from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest
 from chunkcore.run import Retrieved
 
 UNITS = "sentence:size=50"
@@ -37,12 +37,27 @@ class FolderIndex:
         root: the folder or file that was indexed; None: the index was not made from files.
         unread: the reasons of files that could not be read, by name.
         read: how many documents were read, not taken over.
+        folder: where the index is saved; None: nowhere.
+        embedder: see `load_index`.
+        stamp: the `manifest_stamp` of the folder when the index was opened.
     """
 
     index: Index
     root: Path | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
     read: int = 0
+    folder: Path | None = None
+    embedder: Embedder | str | None = None
+    stamp: Stamp = field(default_factory=list)
+
+    def latest(self) -> FolderIndex:
+        """The index as it was last saved into its folder, by any process: this one while there is no later save.
+
+        Raises `DataError`: see `load_index`.
+        """
+        if self.folder is None or manifest_stamp(self.folder) == self.stamp:
+            return self
+        return open_index(self.folder, embedder=self.embedder)
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
@@ -88,8 +103,10 @@ def is_index(folder: Path) -> bool:
 
 def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> FolderIndex:
     """A saved index as it is; no file is read again. Raises `DataError`: see `load_index`."""
+    stamp = manifest_stamp(folder)  # before it is opened: a save between the two is opened again
     root = read_manifest(folder)["notes"].get("root")
-    return FolderIndex(load_index(folder, embedder=embedder), None if root is None else Path(root))
+    path = Path(root) if isinstance(root, str) else None
+    return FolderIndex(load_index(folder, embedder=embedder), path, folder=folder, embedder=embedder, stamp=stamp)
 
 
 def index_files(
@@ -141,7 +158,8 @@ def index_files(
             index.save(folder, notes=notes)
         except OSError as error:
             warnings.warn(f"the index is not kept: {error.filename or folder}: {error.strerror or error}", stacklevel=2)
-    return FolderIndex(index, docs, unread, len(documents))
+    stamp = [] if folder is None else manifest_stamp(folder)
+    return FolderIndex(index, docs, unread, len(documents), folder, embedder, stamp)
 
 
 def _earlier(
@@ -161,7 +179,9 @@ def _earlier(
     made_with = manifest["embedder"] and manifest["embedder"]["fingerprint"]
     notes = manifest["notes"]
     same = settings == (manifest["retriever"], manifest["chunker"], made_with)
-    return (index, notes.get("stamps", {})) if same and notes.get("follow_links", False) == follow_links else None
+    stamps = notes.get("stamps")
+    is_ours = isinstance(stamps, dict) and notes.get("follow_links", False) == follow_links
+    return (index, stamps) if same and is_ours else None
 
 
 def _by_file(docs: Path) -> bool:
@@ -228,14 +248,20 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
     """A server with the tool ``search`` and the resource ``span://{document}/{start}/{end}``.
 
     ``search(question, max_tokens, where)`` gives passages as `FolderIndex.row` describes them, each with the ``uri`` of
-    its span; the resource reads a span with 500 characters before and after it. Both read the index alone, never a
-    file. ``server.run("stdio")`` serves.
+    its span; the resource reads a span with 500 characters before and after it. Both read the index alone, as it was
+    last saved, never another file. ``server.run("stdio")`` serves.
 
     Raises `MissingExtraError`: the package mcp is not installed.
     """
     mcpserver = needed("mcp.server.mcpserver", "mcp", "the tool server")
     exceptions = needed("mcp.server.mcpserver.exceptions", "mcp", "the tool server")
     count = len(searched.index.corpus.documents)
+
+    def latest() -> FolderIndex:
+        nonlocal searched
+        searched = searched.latest()
+        return searched
+
     server: MCPServer[Any] = mcpserver.MCPServer(
         "chunkcore",
         instructions=f"Searches {count:,} documents. Answers are exact spans; cite them by file and lines.",
@@ -249,12 +275,13 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
         Each passage has document_id, file, lines, pages, spans, score, text and the uri of its span.
         """
         try:
-            passages = searched.index.retrieve(question, max_tokens=min(max_tokens, _MOST), where=where or None)
+            opened = latest()
+            passages = opened.index.retrieve(question, max_tokens=min(max_tokens, _MOST), where=where or None)
         except ChunkcoreError as error:
             raise exceptions.ToolError(str(error)) from error
         rows = []
         for passage in passages:
-            row = searched.row(passage)
+            row = opened.row(passage)
             name = quote(passage.document_id, safe="")
             uri = f"span://{name}/{passage.spans[0].start}/{passage.spans[-1].end}"
             rows.append({key: value for key, value in row.items() if key != "parts"} | {"uri": uri})
@@ -264,7 +291,7 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
     def span(document: str, start: str, end: str) -> str:
         """The text of a span with 500 characters before and after it."""
         try:
-            text = searched.document(unquote(document)).text
+            text = latest().document(unquote(document)).text
             first, last = int(start), int(end)
         except (ChunkcoreError, ValueError) as error:
             raise exceptions.ResourceError(
