@@ -181,3 +181,22 @@ def test_words_of_the_hits_text_alone_show_a_tables_header_where_a_hit_has_it() 
     assert [passage.text.strip() for passage in index.behind("drug5", [row], words="text")] == [
         document.text[start:].strip()
     ]
+
+
+def test_the_hits_own_text_decides_where_the_document_has_changed(recwarn: pytest.WarningsRecorder) -> None:
+    index = index_of(TEA)
+    new = "Tea is cold. Its price is 4. It boils."
+    hits = [Retrieved("tea", (Span(0, 12),), 2.0, new[:12]), Retrieved("salt", (Span(0, 14),), 1.0, "Salt is white.")]
+    for words in ("hits", "text", "all"):
+        texts = [passage.text for passage in index.behind("Is the tea hot, the pot blue?", hits, words=words)]
+        assert texts[0] == "Tea is cold."
+        assert "hot" not in " ".join(texts)
+        assert any("Salt is white." in text for text in texts)
+    (warning,) = recwarn
+    assert "1 documents have changed since they were indexed, such as 'tea'" in str(warning.message)
+    assert "index.update(documents).save(folder)" in str(warning.message)
+    after = index.update([Document("tea", new)]).behind("price of tea", hits)  # type: ignore[attr-defined]
+    assert "Its price is 4." in " ".join(passage.text for passage in after)
+    assert len(recwarn) == 1
+    written = Retrieved("salt", (Span(0, 14),), 1.0, "The colour of salt is white.")  # by a model, of this place
+    assert index.behind("What colour?", [written])[0].text.startswith("Salt is white.")

@@ -185,7 +185,8 @@ def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     questions = ["fox rain the", "crow", "東京 a1 a1"]
     expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
     for block, wide in [(7, 10**6), (64, 0), (10**6, 0)]:
-        monkeypatch.setattr(scoring, "_BLOCK", block)
+        monkeypatch.setattr(scoring, "_WORDS", block)
+        monkeypatch.setattr(scoring, "_VECTORS", block)
         monkeypatch.setattr(scoring, "_WIDE", wide)
         found = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
         np.testing.assert_allclose(
@@ -320,6 +321,30 @@ def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> No
         index.retrieve("fox")
     with pytest.raises(OptionError, match="at least 1"):
         index.retrieve("fox", None, 0)
+
+
+def test_nothing_is_returned_for_a_question_that_vectors_and_words_relate_to_no_unit() -> None:
+    topics = ["tea", "owls", "rust", "snow", "bread", "glue", "salt", "rope", "wool", "coal", "fire", "moss"]
+    documents = [Document(topic, f"This is a note on {topic}.") for topic in topics]
+    corpus = chunk_corpus(documents, "sentence:size=50")
+    for spec in ("passages", "passages:dense"):
+        index = get_retriever(spec).index(corpus, TextVectors(Table(64)))
+        assert index.retrieve("This is a quux", max_tokens=50) == []  # words of every document say nothing
+        assert index.retrieve("This is a note on wool.", max_tokens=8)[0].document_id == "wool"
+    assert get_retriever("passages").index(corpus, TextVectors(Table(64))).retrieve("quux of rope", k=1)
+    few = get_retriever("passages").index(chunk_corpus(documents[:2], "sentence:size=50"), TextVectors(Table(64)))
+    assert few.retrieve("quux", k=1)  # two units do not say what chance gives
+
+
+@pytest.mark.parametrize(
+    "texts", [["A fox naps.", "The red fox hunts mice in the wood at night, and a fox rests by day."]]
+)
+@pytest.mark.parametrize("more", [[], ["A crow sings."], ["A crow sings.", "Foxes and crows; fox, fox, fox."]])
+def test_in_a_tiny_collection_every_unit_with_a_word_of_the_question_may_be_returned(texts, more) -> None:
+    documents = [Document(str(number), text) for number, text in enumerate([*texts, *more])]
+    index = get_retriever("passages:lexical").index(chunk_corpus(documents, "sentence:size=50"))
+    assert {"0", "1"} <= {passage.document_id for passage in index.retrieve("fox", max_tokens=500)}
+    assert "2" not in {passage.document_id for passage in index.retrieve("red fox naps", k=2)}
 
 
 def test_scales_beyond_the_longest_document_take_no_more_than_its_length():

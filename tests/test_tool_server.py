@@ -98,6 +98,9 @@ def test_a_later_save_is_seen_at_the_next_question(docs: Path, tmp_path: Path) -
         return *files, await client.call_tool("search", {"question": "owls"})
 
     before, after, damaged = ask(tool_server(open_index(tmp_path / "index")), calls)
-    assert [answer.structured_content["result"][0]["text"] for answer in (before, after)] == [FERRY.strip(), "Owls hunt mice."]
+    assert [answer.structured_content["result"][0]["text"] for answer in (before, after)] == [
+        FERRY.strip(),
+        "Owls hunt mice.",
+    ]
     assert damaged.is_error
     assert "make it again" in damaged.content[0].text

@@ -104,7 +104,8 @@ def search(
     passages = searched.index.retrieve(question, k, max_tokens, where=_conditions(where))
     documents = running.several(len(searched.index.corpus.documents), "document")
     if not passages:
-        running.say(f"chunkcore: nothing relevant in {documents}: try other words, or --dense", err=True)
+        advice = "try other words" if dense else "try other words, or --dense"
+        running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
     rows = list(map(searched.row, passages))
     if as_json:

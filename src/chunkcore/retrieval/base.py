@@ -367,7 +367,8 @@ class PassageIndex(Index):
 
         The hits count by their order, whatever their scores; the words of the question count in the index's units. A
         hit whose document is not in the index, or whose spans are not, stays a passage of its own at its rank, if the
-        retriever's hits up to it are within the budget.
+        retriever's hits up to it are within the budget. So does a hit whose place has another text of its length: the
+        document has changed since it was indexed, which is warned of once, and its old text is not used.
 
         Args:
             question: the question that the hits answer.

@@ -397,11 +397,13 @@ def chunk_corpus(
     documents = documents if isinstance(documents, Sequence) else list(documents)
     threads = (os.cpu_count() or 1) if workers is None else workers
     chunks = chunker.chunk_many(documents, workers=threads)
-    cut = chunks if progress is None else _told(chunks, documents, progress)
+    cut = chunks if progress is None else _with_progress(chunks, documents, progress)
     return ChunkedCorpus(cut, documents, chunker=chunker)
 
 
-def _told(chunks: Iterable[Chunk], documents: Sequence[Document], progress: Callable[[int], None]) -> Iterator[Chunk]:
+def _with_progress(
+    chunks: Iterable[Chunk], documents: Sequence[Document], progress: Callable[[int], None]
+) -> Iterator[Chunk]:
     done = {document.id: number for number, document in enumerate(documents)}
     last = 0
     for chunk in chunks:

@@ -11,7 +11,8 @@ in a small collection and in a large one. Where the best words stand out by less
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -53,6 +54,8 @@ _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at ev
 # Or the names of documents: of the hits' other documents, only the hits' own text is returned.
 Scope = Literal["hits", "text", "all"] | Collection[str]
 Rank = int
+_COMMON = 0.25  # of the documents: a word that more of them have says little
+_FEW = 10  # units among which no score stands out
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -73,8 +76,10 @@ class Passages(RetrievalMethod):
     mean of z · abs(z) over its scales: a window twice as far above the mean counts fourfold. A unit's score is
     `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place; `retrieve`
     returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
-    unit that scores under 0.15 of the best one is left out, so that a budget need not be used up. Without vectors, a
-    question none of whose words is in the index has no answer.
+    unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among fewer than ten
+    units, none that has a word of the question. A question to which nothing is related more than by chance has no
+    answer: none of its words is in the index or, with vectors, in at most a quarter of the documents, and no unit is
+    nearer to it than units of different documents are to each other.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -179,6 +184,7 @@ class WindowIndex(PassageIndex):
         self._vectors = vectors or TextVectors()
         self.units = Units(corpus)
         self._shares = options.shares()
+        self._warned_of: set[str] = set()
         self._dense: DenseWindows | None = None
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
@@ -196,23 +202,30 @@ class WindowIndex(PassageIndex):
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
         rows = []
-        for scores in self._scores(queries):
+        for scores, _ in self._scores(queries):
             best = best_of(scores, k)
             rows.append((self.units.chunks(best), scores[best]))
         return Hits.of(rows)
 
-    def _scores(self, queries: Sequence[str]) -> list[Scores]:
-        """Each query's scores of all units."""
+    def _scores(self, queries: Sequence[str]) -> Iterator[tuple[Scores, bool]]:
+        """Each query's scores of all units, and whether one of them has more in common with it than chance gives:
+
+        a word that at most a quarter of the documents have, or a cosine above those of units of different documents.
+        By words alone, any word will do.
+        """
         vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else ()
-        rows = []
         for place, query in enumerate(queries):
-            scores = np.zeros(len(self.units))
-            if self._dense is not None:
-                scores += self._shares["dense"] * mean_of_squares(self._dense.scales(vectors[place]), len(scores))
+            scores, size = np.zeros(len(self.units)), len(self.units)
+            is_related = False
             if "lexical" in self._shares:
                 scores += self._shares["lexical"] * self.word_scores(query)
-            rows.append(scores)
-        return rows
+                rarest = min(self._lexical.shares(query), default=math.inf)
+                is_related = rarest <= (1 if self._dense is None else _COMMON)
+            if self._dense is not None:
+                cosines = self._dense.cosines(vectors[place])
+                scores += self._shares["dense"] * mean_of_squares(self._dense.scales(cosines), size)
+                is_related = is_related or bool(cosines.max(initial=-1.0) >= self._dense.chance)
+            yield scores, is_related
 
     def word_scores(self, query: str) -> Scores:
         """The lexical kind's score of each unit."""
@@ -234,10 +247,13 @@ class WindowIndex(PassageIndex):
         whole = None if words in ("hits", "all") else () if words == "text" else words
         tokens = get_counter(self.counter if counter is None else counter)
         ranked = list(enumerate(hits, start=1))
+        changed = self._changed(hits)
         placed = [
             (rank, hit)
             for rank, hit in ranked
-            if self._places.covered(hit) and (whole is None or hit.document_id in self.sources)
+            if self._places.covered(hit)
+            and hit.document_id not in changed
+            and (whole is None or hit.document_id in self.sources)
         ]
         alone = [one for one in ranked if one not in placed]
         alone = kept_alone(ranked, alone, max_tokens, self.sources, tokens)
@@ -246,16 +262,37 @@ class WindowIndex(PassageIndex):
         if left > 0 and (placed or words == "all"):
             scores = (1 - balance) * word_shares(self.word_scores(question))
             scores += balance * self._places.worth(placed, len(ranked))
+            scores[self._places.within(changed)] = -math.inf
             if words != "all":
                 scores[~self._places.within({hit.document_id for _, hit in placed})] = -math.inf
             shown = None
             if whole is not None:
                 shown = HitText([hit for _, hit in placed], self.sources, whole)
                 scores[~self._shown(np.flatnonzero(np.isfinite(scores)), shown)] = -math.inf
-            passages = list(self.assembled(scores, None, left, tokens, shown))
+            passages = list(self.assembled(question, scores, None, left, tokens, shown))
         for rank, hit in alone:
             passages.insert(rank - 1, hit)
         return RankedList(passages[:k])
+
+    def _changed(self, hits: Iterable[Retrieved]) -> set[str]:
+        """The documents that have changed since they were indexed: a hit's place has another text of equal length.
+
+        A text of another length was not copied from its place: a model wrote it, or it has a context before it.
+        """
+        changed = set()
+        for hit in hits:
+            document = self.sources.get(hit.document_id)
+            is_copied = hit.match == "spans" and len(hit.text) == sum(map(len, hit.spans)) + len(hit.spans) - 1
+            if document and is_copied and hit.text != " ".join(span.slice(document.text) for span in hit.spans):
+                changed.add(document.id)
+        if untold := sorted(changed - self._warned_of):
+            self._warned_of |= changed
+            warnings.warn(
+                f"{len(untold)} documents have changed since they were indexed, such as {untold[0]!r}: their hits stay "
+                "as they are; save the index anew: index.update(documents).save(folder)",
+                stacklevel=3,
+            )
+        return changed
 
     @cached_property
     def _places(self) -> UnitPlaces:
@@ -265,13 +302,17 @@ class WindowIndex(PassageIndex):
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
         return [
-            self.assembled(scores, k, max_tokens or MAX_TOKENS, counter) if self.knows(query) else RankedList()
-            for query, scores in zip(queries, self._scores(queries), strict=True)
+            self.assembled(query, scores, k, max_tokens or MAX_TOKENS, counter) if is_related else RankedList()
+            for query, (scores, is_related) in zip(queries, self._scores(queries), strict=True)
         ]
 
-    def knows(self, query: str) -> bool:
-        """Whether the index can tell units apart for this question: by vectors, or by a word that a unit has."""
-        return self._dense is not None or self._lexical.knows(query)
+    def _least(self, query: str, scores: Scores) -> float:
+        """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""
+        best = float(scores.max(initial=0.0))
+        least = _LEAST * best if best > 0 else -math.inf
+        if len(scores) < _FEW and "lexical" in self._shares:
+            least = min([least, *scores[self._lexical.with_words(query)].tolist()])
+        return least
 
     def _shown(self, units: Numbers, shown: HitText) -> NDArray[np.bool_]:
         """Whether each unit of the index is one of these that hits cover, in part at least."""
@@ -281,13 +322,18 @@ class WindowIndex(PassageIndex):
         return inside
 
     def assembled(
-        self, scores: Scores, k: int | None, budget: int, counter: TokenCounter, shown: HitText | None = None
+        self,
+        query: str,
+        scores: Scores,
+        k: int | None,
+        budget: int,
+        counter: TokenCounter,
+        shown: HitText | None = None,
     ) -> RankedList:
         """The passages of the best units; a unit of the score -inf is none of them.
 
         With `shown`, a passage has no other text.
         """
-        best = float(scores.max(initial=0.0))
         most = int(np.isfinite(scores).sum())
         count = min(8 + int(1.25 * budget / self._mean_tokens), most)
         while True:
@@ -308,7 +354,7 @@ class WindowIndex(PassageIndex):
             joined = [
                 near and shown.joins(one, other) for near, (one, other) in zip(joined, pairwise(pieces), strict=True)
             ]
-        row = Row(pieces, joined, sizes, _LEAST * best if best > 0 else -math.inf)
+        row = Row(pieces, joined, sizes, self._least(query, scores))
         headers = self._headers(units)
         if shown is not None:
             headers = {key: span for key, span in headers.items() if shown.covers(key[0], span.start, span.end)}
@@ -442,7 +488,7 @@ class UnitPlaces:
         """Whether each unit is of one of these documents."""
         inside = np.zeros(len(self.starts), dtype=np.bool_)
         for name in names:
-            inside[slice(*self._ranges[name])] = True
+            inside[slice(*self._ranges.get(name, (0, 0)))] = True
         return inside
 
     def worth(self, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:

@@ -13,9 +13,9 @@ z · abs(z) over its scales.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,13 @@ from chunkcore.retrieval.vectors import Rows, best_of, products
 from chunkcore.spans import Numbers, Scores
 
 WHOLE = "document"
-_BLOCK = 2**14  # vectors that are read together, more where a document is longer
-_WIDE = 2**15  # up to so many units, words are scored in float64; float32 halves the time, and differs by about 1e-6
+_VECTORS = 2**14  # that are read together, more where a document is longer
+_WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
+_WIDE = (
+    2**15
+)  # up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6
+_SAMPLE = 1000  # units whose cosines with each other say what chance gives
+_FEWEST_PAIRS = 30
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Scale = int | str  # a half-width, or "document"
@@ -87,11 +92,11 @@ class Units:
         end = np.minimum(place + scale + 1, self.end_of_document)
         return start.astype(np.int32), end.astype(np.int32)
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of units, each of whole documents."""
+    def blocks(self, size: int) -> Iterator[tuple[int, int]]:
+        """Ranges of about `size` units, each of whole documents."""
         first = 0
         for end in self.firsts[1:].tolist():
-            if end - first >= _BLOCK or end == len(self):
+            if end - first >= size or end == len(self):
                 yield first, end
                 first = end
 
@@ -115,18 +120,10 @@ class Units:
         return np.array(units, dtype=np.int64)
 
 
-class WindowScorer(ABC):
-    """One kind of scores of windows."""
-
-    @abstractmethod
-    def scales(self, question: Any) -> Iterator[tuple[Scores, float]]:
-        """At each scale every unit's score, in an array that may be changed, and what counts as a large score."""
-
-
-class DenseWindows(WindowScorer):
+class DenseWindows:
     """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied.
 
-    Memory while indexing: 8 bytes a dimension for 4,096 units, or for the units of the longest document.
+    Memory while indexing: 8 bytes a dimension for 16,384 units, or for the units of the longest document.
     """
 
     def __init__(
@@ -159,7 +156,7 @@ class DenseWindows(WindowScorer):
 
     def _measure(self) -> None:
         units = self._units
-        for first, last in units.blocks():
+        for first, last in units.blocks(_VECTORS):
             block = np.arange(first, last)
             vectors = np.asarray(self._rows[units.chunks(block)], dtype=np.float64)
             inverse = _inverse_lengths(vectors, np.zeros(len(block)))
@@ -170,23 +167,40 @@ class DenseWindows(WindowScorer):
                 start, end = start[block] - first, end[block] - first
                 self._inverse[place, block] = _inverse_lengths(sums[end] - sums[start], weights[end] - weights[start])
 
-    def scales(self, question: Any) -> Iterator[tuple[Scores, float]]:
-        """`question` is a vector. Raises `ModelError`: it is of another model."""
-        if not len(self._units):
-            return
-        if len(question) != self._rows.shape[1]:
+    def cosines(self, question: NDArray[np.floating]) -> Scores:
+        """Each unit's cosine with a question's vector. Raises `ModelError`: the vector is of another model."""
+        if len(self._units) and len(question) != self._rows.shape[1]:
             raise ModelError(
                 f"the query has {len(question)} dimensions and the vectors {self._rows.shape[1]}: embed both with the "
                 "same model"
             )
         length = float(np.linalg.norm(question.astype(np.float64))) or 1.0
-        cosines = self._units.by_unit(products(self._rows, question)) * self._inverse[-1] / length
+        cosines: Scores = self._units.by_unit(products(self._rows, question)) * self._inverse[-1] / length
+        return cosines
+
+    def scales(self, cosines: Scores) -> Iterator[tuple[Scores, float]]:
+        """At each scale every unit's score, in an array that may be changed; and what counts as a large score."""
         sums = _running(cosines * self._weights)
         for scale, inverse, (start, end) in zip(self._scales, self._inverse, self._windows, strict=False):
             yield (sums[end] - sums[start]) * inverse if scale else cosines.copy(), 1.0
 
+    @cached_property
+    def chance(self) -> float:
+        """The cosine that a unit has with an unrelated text: three deviations above the mean of units of different
+        documents. -1 where there are too few to tell.
+        """
+        units = np.unique(np.linspace(0, len(self._units) - 1, min(len(self._units), _SAMPLE)).astype(np.int64))
+        documents = self._units.documents[units]
+        pairs = documents[:, None] < documents
+        if pairs.sum() < _FEWEST_PAIRS:
+            return -1.0
+        vectors = np.asarray(self._rows[self._units.chunks(units)], dtype=np.float64)
+        vectors *= self._inverse[-1, units, None]
+        cosines = (vectors @ vectors.T)[pairs]
+        return float(cosines.mean() + 3 * cosines.std())
 
-class LexicalWindows(WindowScorer):
+
+class LexicalWindows:
     """BM25 of windows, from the postings of the units."""
 
     def __init__(
@@ -205,41 +219,65 @@ class LexicalWindows(WindowScorer):
             start, end = units.windows(scale)
             norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
 
-    def scales(self, question: Any) -> Iterator[tuple[Scores, float]]:
-        """`question` is a text."""
+    def scales(self, question: str) -> Iterator[tuple[Scores, float]]:
+        """At each scale every unit's score for a question, in an array that may be changed; and the greatest."""
         words = []
         for key, repeats in Counter(word_keys(question, self._form)).items():
             units, counts = self._postings.of_word(key)
             if len(units):
-                words.append((units, counts, [repeats * self._weight(units, scale) for scale in self._scales]))
+                words.append((units, counts, [repeats * weight for weight in self._weights(units)]))
         scores = np.zeros(self._norms.shape, dtype=self._real)
-        for first, last in self._units.blocks():
+        for first, last in self._units.blocks(_WORDS):
             self._add(scores[:, first:last], words, first, last)
         for total in scores:
             yield total.astype(np.float64), float(total.max(initial=0.0))
 
-    def knows(self, question: str) -> bool:
-        """Whether a unit has a word of the question."""
-        return any(len(self._postings.of_word(key)[0]) for key in word_keys(question, self._form))
+    def shares(self, question: str) -> list[float]:
+        """Of each word of the question that a unit has, the share of the documents that have it."""
+        units = [self._postings.of_word(key)[0] for key in word_keys(question, self._form)]
+        return [
+            len(np.unique(self._units.documents[places])) / (len(self._units.firsts) - 1)
+            for places in units
+            if len(places)
+        ]
 
-    def _weight(self, units: Numbers, scale: Scale) -> float:
-        """The inverse document frequency, among the windows of this scale, of a word that these units have."""
-        start, end = self._units.first_of_document[units], self._units.end_of_document[units]
-        if isinstance(scale, int):
-            start, end = np.maximum(units - scale, start), np.minimum(units + scale + 1, end)
-        start[1:] = np.maximum(start[1:], end[:-1])  # a window is counted once
-        return inverse_document_frequency(int(np.maximum(end - start, 0).sum()), len(self._units))
+    def with_words(self, question: str) -> Numbers:
+        """The units that have a word of the question."""
+        return np.unique(
+            np.concatenate(
+                [self._postings.of_word(key)[0] for key in word_keys(question, self._form)]
+                or [np.zeros(0, dtype=np.int64)]
+            )
+        )
+
+    def _weights(self, units: Numbers) -> list[float]:
+        """At each scale the inverse document frequency, among its windows, of a word that these units have."""
+        first, end = self._units.first_of_document[units], self._units.end_of_document[units]
+        opens = np.append(True, first[1:] != first[:-1])  # a document's first unit with the word
+        closes = np.append(opens[1:], True)
+        before, after = (units - first)[opens], (end - units)[closes]
+        gaps = np.diff(units)[~opens[1:]]
+        weights = []
+        for scale in self._scales:
+            if isinstance(scale, int):
+                count = sum(
+                    int(np.minimum(*row).sum()) for row in ((before, scale), (gaps, 2 * scale + 1), (after, scale + 1))
+                )
+            else:
+                count = int((end - first)[opens].sum())
+            weights.append(inverse_document_frequency(count, len(self._units)))
+        return weights
 
     def _add(self, scores: NDArray[np.floating], words: Sequence[_Word], first: int, last: int) -> None:
         """Add the scores of whole documents' windows.
 
         Running sums never fall. So a window that reaches over its document's end grows until there: to the lesser of
-        the sums at the two ends. Slices and sums that stay in the processor's cache take a third of the time of
-        looking up each window's two ends.
+        the sums at the two ends. Slices take a third of the time of looking up each window's two ends.
         """
         reach, size = self._reach, last - first
         edges = self._units.firsts[self._units.firsts.searchsorted(first) : self._units.firsts.searchsorted(last) + 1]
         lengths, edges = np.diff(edges), edges - first + reach
+        frequency, other = np.empty(size, dtype=self._real), np.empty(size, dtype=self._real)
         for units, counts, weights in words:
             inside = slice(*units.searchsorted((first, last)))
             if inside.start == inside.stop:
@@ -250,11 +288,11 @@ class LexicalWindows(WindowScorer):
             low, high = np.repeat(sums[edges[:-1]], lengths), np.repeat(sums[edges[1:]], lengths)
             for total, norms, weight, scale in zip(scores, self._norms, weights, self._scales, strict=True):
                 if isinstance(scale, int):
-                    frequency = np.minimum(sums[reach + scale + 1 :][:size], high)
-                    frequency -= np.maximum(sums[reach - scale :][:size], low)
+                    np.minimum(sums[reach + scale + 1 :][:size], high, out=frequency)
+                    frequency -= np.maximum(sums[reach - scale :][:size], low, out=other)
                 else:
-                    frequency = high - low
-                frequency /= frequency + norms[first:last]
+                    np.subtract(high, low, out=frequency)
+                frequency /= np.add(frequency, norms[first:last], out=other)
                 frequency *= self._real(weight)
                 total += frequency
 
