@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, overload
 
 import numpy as np
@@ -28,8 +28,8 @@ Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 class ChunkedCorpus(Sequence[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
-    A chunk is five numbers, and what its strategy adds: context, metadata, segments. A chunk that is not one slice of a
-    given document (several spans, derived text) is held whole.
+    A chunk is five numbers. One that is more than a slice of a given document (with a context, metadata, segments, of
+    several spans or a derived text) is held whole.
 
     Args:
         chunks: in the order of their numbers.
@@ -61,7 +61,6 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
         self._fingerprint: str | None = None
         self._chunker = chunker
-        self._extras: dict[int, tuple[str, Mapping[str, Any], tuple[tuple[Span, ...], ...]]] = {}
         self._whole: dict[int, Chunk] = {}
         self.segmented: bool = False
         self._postings: dict[str, Postings] = {}
@@ -95,8 +94,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
         corpus._postings = dict(postings or {})
         corpus._fingerprint = fingerprint
-        for place, chunk in (special or {}).items():
-            corpus._hold(place, chunk)
+        corpus._whole = dict(special or {})
+        corpus.segmented = any(chunk.segments for chunk in corpus._whole.values())
         return corpus
 
     @classmethod
@@ -160,7 +159,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         chunks that are more than one slice of their document.
         """
         numbers = np.array([np.asarray(column, dtype=np.int64) for column in self._columns]).reshape(5, -1)
-        return numbers, [(place, self[place]) for place in sorted({*self._extras, *self._whole})]
+        return numbers, sorted(self._whole.items(), key=itemgetter(0))
 
     def selected(self, chunks: Numbers) -> ChunkedCorpus:
         """These chunks, by ascending number, as a corpus; words and documents are shared.
@@ -169,11 +168,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         >>> [chunk.text for chunk in corpus.selected(np.array([1]))]
         ['a crow']
         """
-        special = {
-            number: self[place]
-            for number, place in enumerate(chunks.tolist() if self._extras or self._whole else ())
-            if place in self._extras or place in self._whole
-        }
+        places = chunks.tolist() if self._whole else ()
+        special = {number: self._whole[place] for number, place in enumerate(places) if place in self._whole}
         part = ChunkedCorpus.of_columns(
             self.documents,
             np.array(self._columns, dtype=np.int64).reshape(5, -1)[:, chunks],
@@ -238,17 +234,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             self._columns, (number, chunk.index, span.start, span.end, chunk.token_count), strict=True
         ):
             column.append(value)
-        if number < 0 or chunk.context or chunk.metadata or chunk.segments or self._made(place) != chunk:
-            self._hold(place, chunk)
-
-    def _hold(self, place: int, chunk: Chunk) -> None:
-        """Keep what a chunk is more than one slice of its document."""
-        number = self._columns[0][place]
         self.segmented |= bool(chunk.segments)
-        if chunk.context or chunk.metadata or chunk.segments:
-            self._extras[place] = chunk.context, chunk.metadata, chunk.segments
         if number < 0 or self._made(place) != chunk:
-            self._extras.pop(place, None)
             self._whole[place] = chunk
 
     def __len__(self) -> int:
@@ -270,10 +257,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def _made(self, place: int) -> Chunk:
         number, index, start, end, tokens = (column[place] for column in self._columns)
         document = self.documents[number]
-        context, metadata, segments = self._extras.get(place) or ("", {}, ())
         span = Span(start, end)
-        text = span.slice(document.text)
-        return Chunk(document.id, index, (span,), text, tokens, context, metadata, self._fingerprint or "", segments)
+        return Chunk(
+            document.id, index, (span,), span.slice(document.text), tokens, fingerprint=self._fingerprint or ""
+        )
 
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
@@ -327,10 +314,11 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
         def read(place: int) -> str:
             chunk = self[place]
-            if place in self._whole:
+            number = self._columns[0][place]
+            if number < 0 or len(chunk.spans) > 1 or chunk.derived:
                 text = without_tags(Document(chunk.document_id, chunk.text))
             else:
-                text = tagless(self._columns[0][place])[chunk.start : chunk.end]
+                text = tagless(number)[chunk.start : chunk.end]
             return replace(chunk, text=text).embedded_text
 
         return LazySequence(read, range(len(self)))
@@ -349,7 +337,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         """Each chunk as a piece: a `Run`'s pool."""
         names = dict(zip(self._numbers.values(), self._numbers, strict=True))
         document, _, starts, ends, _ = (np.array(column, dtype=np.int64) for column in self._columns)
-        document[list(self._whole)] = -1
+        document[[place for place, chunk in self._whole.items() if len(chunk.spans) > 1 or chunk.derived]] = -1
         ids = [names.get(number, "") for number in range(len(self.documents))]
         return PieceColumns(self._piece, ids, document, starts, ends)
 

@@ -233,7 +233,10 @@ class Stream:
                 elif first == piece.argument and piece.kind == "line":
                     self._repeats = DataError(f"{piece.place}: the id {name!r} was given before; make ids unique")
                 else:
-                    self._repeats = DataError(_two_of_one_id(name, paths[first], paths[piece.argument]))
+                    self._repeats = DataError(
+                        f"{paths[first]} and {paths[piece.argument]} both hold a document with the id {name!r}: give "
+                        "each file once, and of folders the one above them, in which their paths differ"
+                    )
         return self._repeats
 
     def _finish(self) -> None:
@@ -279,20 +282,6 @@ def _size(path: Path) -> int:
         return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0
-
-
-def _two_of_one_id(name: str, first: Path, second: Path) -> str:
-    one, other = (path if path.as_posix() == name else path / name for path in (first, second))
-    # Path.is_file raises for an id longer than a file name can be.
-    are_files = os.path.isfile(one) and os.path.isfile(other)  # noqa: PTH113
-    if first == second or (are_files and one.samefile(other)):
-        return f"two documents have the id {name!r}: give each file once, or a folder of them"
-    if are_files:
-        return (
-            f"two files have one name, {name!r} in {first} and in {second}, and documents are told apart by it: "
-            "chunk the folder above them, in which their paths differ"
-        )
-    return f"{first} and {second} both hold a document with the id {name!r}: make the ids unique, or chunk each alone"
 
 
 _BEGINS = b'{"started": '
