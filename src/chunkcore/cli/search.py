@@ -104,7 +104,7 @@ def search(
     passages = searched.index.retrieve(question, k, max_tokens, where=_conditions(where))
     documents = running.several(len(searched.index.corpus.documents), "document")
     if not passages:
-        advice = "try other words" if dense else "try other words, or --dense"
+        advice = "try other words" if opening.dense else "try other words, or --dense"
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
     rows = list(map(searched.row, passages))
