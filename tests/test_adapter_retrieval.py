@@ -11,7 +11,7 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.benchmarks.questions import Evidence
+from chunkcore.evaluation.benchmarks.loading import Evidence
 from chunkcore.retrieval import get_retriever
 
 TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."

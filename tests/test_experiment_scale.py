@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.columns import blocks
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.evaluation.benchmarks import questions as evidence
+from chunkcore.evaluation.benchmarks import loading as evidence
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at

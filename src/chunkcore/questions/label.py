@@ -27,7 +27,7 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.escaping import page_text
-from chunkcore.evaluation.benchmarks.questions import EvidenceError, EvidenceFinder, document_name
+from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
 from chunkcore.files import check_unchanged, csv_rows, json_lines, json_object, text_lines, utf8_line, write_checked
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags

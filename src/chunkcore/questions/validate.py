@@ -18,8 +18,7 @@ from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, echo, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions, question_rows, read_own
-from chunkcore.evaluation.benchmarks.loading import chosen_layout
-from chunkcore.evaluation.benchmarks.questions import QuestionReader
+from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout
 from chunkcore.evaluation.counting import meeting_pairs
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines

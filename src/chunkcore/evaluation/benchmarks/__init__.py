@@ -2,9 +2,8 @@
 
 benchmark.py   the types; samples, stitched and written benchmarks
 documents.py   documents from folders and JSON lines
-questions.py   rows to queries with evidence
 layout.py      the `Layout` base, and every known layout
-loading.py     `load_benchmark`
+loading.py     `load_benchmark`; rows to queries with evidence
 """
 
 from typing import TYPE_CHECKING

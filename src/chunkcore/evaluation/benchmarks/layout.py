@@ -23,11 +23,11 @@ from chunkcore.evaluation.benchmarks.documents import (
     listed,
     load_documents,
 )
-from chunkcore.evaluation.benchmarks.questions import QUESTION_NAMES
 from chunkcore.files import check_unchanged, csv_rows, json_lines, read_json, read_text, text_lines
 from chunkcore.lazy import needed
 from chunkcore.registry import Registry
 
+QUESTION_NAMES = ("question", "query", "user_input", "prompt")
 Questions = str | Path | Iterable[Mapping[str, Any]]
 T = TypeVar("T")
 _ORDER = count()
@@ -49,14 +49,12 @@ class Layout:
         files: the files, in one line.
         needs: the files and folders of such a dataset, with patterns such as ``qrels/*.tsv``.
         keys: or JSON keys of its .json files. Layouts by names of files are recognised first.
-        takes_questions: whether the file of questions may be given.
     """
 
     name: ClassVar[str] = ""
     files: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
-    takes_questions: ClassVar[bool] = False
     order: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
@@ -70,7 +68,7 @@ class Layout:
         return " and ".join(name for name in self.needs if not (root.is_dir() and any(root.glob(name))))
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
-        """The documents and questions, without `leave_out`; `questions` only if the layout `takes_questions`."""
+        """The documents and questions, without `leave_out`; only our own layout is given `questions`."""
         raise NotImplementedError
 
 
@@ -91,7 +89,6 @@ class Chroma(Layout):
 
     files = "corpora/*.md, questions_df.csv"
     needs = ("corpora", "questions_df.csv")
-    takes_questions = True
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """Each Markdown file is a document, named without ``.md``, in alphabetical order."""
@@ -99,7 +96,7 @@ class Chroma(Layout):
         if not files:
             raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
         corpora = [Document(file.stem, read_text(file)) for file in files]
-        return Contents(corpora, question_rows(questions) if questions else _chroma_rows(root / "questions_df.csv"))
+        return Contents(corpora, _chroma_rows(root / "questions_df.csv"))
 
 
 @layouts.register("chunkcore")
@@ -108,7 +105,6 @@ class ChunkcoreLayout(Layout):
 
     files = "questions.jsonl, and documents.jsonl or text files"
     needs = ("questions.jsonl",)
-    takes_questions = True
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         return read_own(root, questions, leave_out)
@@ -371,15 +367,14 @@ class Beir(Layout):
 
     files = "corpus.jsonl, queries.jsonl, qrels/*.tsv"
     needs = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
-    takes_questions = True
 
     def read(self, root: Path, questions: Questions | None = None, leave_out: Collection[Path] = ()) -> Contents:
         """A document's text is its title, a line feed and its text. Evidence is whole documents.
 
-        The queries are those judged in one split: the named file, else ``qrels/test.tsv``, ``dev.tsv``, ``train.tsv``.
+        The queries are those judged in one split: ``qrels/test.tsv``, else ``dev.tsv``, else ``train.tsv``.
         Judgements of 0 or less are left out; the others are in ``metadata["grades"]``.
         """
-        judgements = Path(questions) if isinstance(questions, str | Path) else _split(root / "qrels")
+        judgements = _split(root / "qrels")
         corpus = root / "corpus.jsonl"
 
         def documents() -> Iterator[Row]:
@@ -394,11 +389,11 @@ class Beir(Layout):
 
 
 def _split(folder: Path) -> Path:
-    files = {file.name: file for file in sorted(folder.glob("*.tsv"))}
-    split = next((files[name] for name in ("test.tsv", "dev.tsv", "train.tsv") if name in files), None)
-    if split is None and len(files) != 1:
-        raise DataError(f"{folder} has {', '.join(files) or 'no .tsv file'}: name the one with the judgements")
-    return split or next(iter(files.values()))
+    names = sorted(file.name for file in folder.glob("*.tsv"))
+    split = next((name for name in ("test.tsv", "dev.tsv", "train.tsv") if name in names), "")
+    if not split and len(names) != 1:
+        raise DataError(f"{folder} has {', '.join(names) or 'no .tsv file'}: name the judgements test.tsv")
+    return folder / (split or names[0])
 
 
 def _judged_queries(queries: Path, judgements: Path) -> Iterator[Row]:
@@ -545,47 +540,34 @@ def _judged_question(
         "documents": [ids[text] for text in texts if text in ids],
     }
     node = JsonNode(row, place)
+    sentences: dict[str, tuple[int, Span | str]] = {}
+    for number, pairs in enumerate(node.get("documents_sentences", list)):
+        if not all(isinstance(pair, list) and [type(value) for value in pair] == [str, str] for pair in pairs or ()):
+            raise DataError(f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document")
+        text = texts[number] if number < len(texts) else ""
+        placed = _in_order(text, [sentence.strip() for _, sentence in pairs])
+        sentences |= {key: (number, where) for (key, _), where in zip(pairs, placed, strict=True)}
     keys = [str(key) for key in node.get("all_relevant_sentence_keys", list)]
-    sentences = _sentences(node.get("documents_sentences", list), place)
-    unknown = [key for key in keys if key not in sentences]
     if not keys:
         return query | {"without_evidence": True}
-    if unknown:
-        return query | {"left_out": f"its relevant sentence {unknown[0]!r} is none of its documents'"}
-    numbers = sorted({sentences[key][0] for key in keys})
-    if any(number >= len(texts) or texts[number] not in ids for number in numbers):
-        return query | {"left_out": "its relevant sentences are of a document that documents does not have"}
     evidence = []
-    for number in numbers:
-        inside = {key: sentence for key, (document, sentence) in sentences.items() if document == number}
-        spans = _located(texts[number], list(inside.values())) or [None] * len(inside)
-        for (key, sentence), span in zip(inside.items(), spans, strict=True):
-            if key in keys:
-                entry = {"start": span.start, "end": span.end} if span else {"text": sentence.strip()}
-                evidence.append({"document": ids[texts[number]], **entry})
+    for key in sorted(keys, key=lambda key: sentences.get(key, (0,))[0]):
+        number, where = sentences.get(key, (len(texts), ""))
+        if number >= len(texts) or texts[number] not in ids:
+            return query | {"left_out": f"its relevant sentence {key!r} is none of its documents'"}
+        entry = {"text": where} if isinstance(where, str) else {"start": where.start, "end": where.end}
+        evidence.append({"document": ids[texts[number]], **entry})
     return query | {"evidence": evidence}
 
 
-def _sentences(documents: Sequence[Any], place: str) -> dict[str, tuple[int, str]]:
-    """By key, the number of a sentence's document, and the sentence."""
-    sentences: dict[str, tuple[int, str]] = {}
-    for number, pairs in enumerate(documents):
-        for pair in pairs if isinstance(pairs, list) else [None]:
-            if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(value, str) for value in pair):
-                raise DataError(f"{place}: expected 'documents_sentences' to be lists of [key, sentence] a document")
-            sentences[pair[0]] = (number, pair[1])
-    return sentences
-
-
-def _located(text: str, sentences: Sequence[str]) -> list[Span | None]:
-    """The places of all sentences of a text, in order, None for blank ones; empty if other text is between them."""
-    spans: list[Span | None] = []
+def _in_order(text: str, sentences: Sequence[str]) -> Sequence[Span | str]:
+    """The places of a text's sentences, which follow each other; the sentences if other text is between them."""
+    spans = []
     end = 0
-    for sentence in map(str.strip, sentences):
+    for sentence in sentences:
         start = text.find(sentence, end)
-        if start < 0 or (sentence and text[end:start].strip()):
-            return []
-        if sentence:
-            end = start + len(sentence)
-        spans.append(Span(start, end) if sentence else None)
+        if not sentence or start < 0 or text[end:start].strip():
+            return sentences
+        end = start + len(sentence)
+        spans.append(Span(start, end))
     return spans

@@ -1,17 +1,26 @@
-"""`load_benchmark`: documents and questions from files of any known layout."""
+"""`load_benchmark`: documents and questions from files of any known layout; rows to queries with evidence.
+
+Offsets are verified, excerpts are searched, nothing is guessed.
+"""
 
 from __future__ import annotations
 
+import ast
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count, islice
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
-from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError, check_type, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.columns import LazySequence
+from chunkcore.document import Document, Span
+from chunkcore.errors import DataError, OptionError, check_type, echo, quote
+from chunkcore.evaluation.alignment import Aligner
+from chunkcore.evaluation.benchmarks.benchmark import QUESTION_KEYS, Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import (
-    Beir,
-    Chroma,
+    QUESTION_NAMES,
     ChunkcoreLayout,
     Contents,
     Layout,
@@ -21,7 +30,320 @@ from chunkcore.evaluation.benchmarks.layout import (
     question_rows,
     read_own,
 )
-from chunkcore.evaluation.benchmarks.questions import QuestionReader
+from chunkcore.evaluation.text_search import Searchable, WindowHashes, loosen, loosen_page, occurrences
+
+_COUNTED = 1000  # occurrences of an excerpt are counted up to this
+_NAMED = 3  # occurrences named in a message
+_READ = 50  # excerpts searched by reading all documents; more pay for an index
+_WINDOW = _STRIDE = 16  # characters; the index takes one byte per character of the documents
+_LEAST = 4  # letters of an excerpt that is found in another spelling
+_HINTS = 200  # missing excerpts that are searched in other spellings, which is slow
+
+
+class EvidenceError(DataError):
+    """Evidence that cannot be used; the question is left out. `kind` as of `DataProblem`."""
+
+    kind = "malformed"
+
+
+class NotFoundError(EvidenceError):
+    """Evidence that does not stand where it should."""
+
+    kind = "not-found"
+
+
+class AmbiguousError(EvidenceError):
+    """Evidence that stands at several places, and does not say which."""
+
+    kind = "ambiguous"
+
+
+class EvidenceFinder:
+    """Finds the spans of a benchmark file's evidence.
+
+    An excerpt that is nowhere word for word is accepted where it stands at one place with other white space, case,
+    quotation marks, dashes or Unicode form; `notes` says so.
+
+    Args:
+        unread: files that were not read, with the reasons, for messages.
+
+    >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])
+    >>> finder.find("The dog")
+    Evidence(document_id='fox.txt', span=Span(start=14, end=21))
+    >>> finder.find({"text": "naps", "occurrence": 2}).span
+    Span(start=22, end=26)
+    """
+
+    def __init__(self, documents: Sequence[Document], unread: Mapping[str, str] | None = None) -> None:
+        self.notes: list[str] = []
+        self._unread = unread or {}
+        self._documents = {document.id: document for document in documents}
+        self._listed = list(self._documents.values())
+        self._hints = _HINTS
+        self._loose: dict[str, Searchable] = {}  # by a document's id; "" for all documents
+        self._sought = 0
+        self._index: WindowHashes | None = None
+        self._aligner: Aligner | None = None
+
+    def find(self, entry: Any, document_id: str = "") -> Evidence:
+        """The span of one entry. Raises `EvidenceError`: no such place, or several.
+
+        An entry is a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, to verify); or with
+        ``text`` (and ``occurrence``, from 1); or with a true ``whole``, for a whole document. It may name its
+        ``document`` or ``document_id``; else it is of the question's `document_id`; "" is all documents.
+        """
+        if isinstance(entry, str):
+            return self._excerpt(entry, self._chosen(document_id), None)
+        if not isinstance(entry, Mapping):
+            raise EvidenceError(
+                f"evidence is an excerpt or an object with start and end or text, got {type(entry).__name__}"
+            )
+        chosen = self._chosen(document_name(entry.get("document_id", entry.get("document", document_id))))
+        if entry.get("start") is not None or entry.get("end") is not None:
+            return self._offsets(entry, chosen)
+        if entry.get("whole") is True:
+            if len(chosen) != 1:
+                raise EvidenceError("a whole document as evidence must be named, and this names none")
+            if not chosen[0].text:
+                raise EvidenceError(f"its document {echo(chosen[0].id)} is empty")
+            return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
+        if not isinstance(entry.get("text"), str):
+            got = ", ".join(map(repr, entry)) or "nothing"
+            raise EvidenceError(f"evidence needs start and end, or text, got {got}")
+        return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+
+    def _chosen(self, document_id: str) -> Sequence[Document]:
+        if not document_id:
+            return self._listed
+        if document_id in self._unread:
+            raise NotFoundError(f"its document {document_id!r} was not read: it {self._unread[document_id]}")
+        if document_id not in self._documents:
+            raise NotFoundError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
+        return [self._documents[document_id]]
+
+    def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
+        if len(chosen) != 1:
+            raise EvidenceError("evidence with offsets must name its document, and this names none")
+        document = chosen[0]
+        try:
+            span = Span(entry.get("start"), entry.get("end"))  # type: ignore[arg-type]
+        except DataError as error:
+            raise EvidenceError(str(error)) from error
+        if span.end > len(document.text):
+            raise NotFoundError(
+                f"evidence ends at {span.end}, its document {echo(document.id)} at {len(document.text)}"
+            )
+        expected = entry.get("text")
+        seen = span.slice(document.text)
+        if expected is not None and expected != seen:
+            raise NotFoundError(
+                f"at {span.start}-{span.end} of {echo(document.id)} stands {quote(seen)}, not {quote(expected)}"
+            )
+        return Evidence(document.id, span)
+
+    def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any) -> Evidence:
+        if not text.strip():
+            raise EvidenceError("an excerpt is blank")
+        if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
+            raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
+        verbatim = islice(self._places(text, chosen), _COUNTED)
+        places = [(document, Span(start, start + len(text))) for document, start in verbatim]
+        is_verbatim = bool(places)
+        places = places or list(islice(self._loosely(text, chosen), _COUNTED))
+        excerpt = f"the excerpt {quote(text)}"
+        where = f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
+        if not places:
+            raise NotFoundError(f"{excerpt} is not found {where}{self._hint(text, chosen)}")
+        times = "once" if len(places) == 1 else f"{len(places)} times{' or more' * (len(places) >= _COUNTED)}"
+        if occurrence is None and len(places) > 1:
+            named = ", ".join(f"{document.id!r} at {span.start}" for document, span in places[:_NAMED])
+            more = ", ..." if len(places) > _NAMED else ""
+            raise AmbiguousError(f"{excerpt} occurs {times} ({named}{more}): give occurrence, or start and end")
+        if occurrence is not None and occurrence > len(places):
+            raise NotFoundError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
+        document, span = places[(occurrence or 1) - 1]
+        if not is_verbatim:
+            seen = quote(span.slice(document.text))
+            stands = f"{seen} at {span.start}-{span.end} of {document.id!r}"
+            self.notes.append(f"{excerpt} is {stands}, and was taken as that")
+        return Evidence(document.id, span)
+
+    def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
+        """Where the excerpt stands with other white space, case, quotation marks, dashes, Unicode form or HTML tags."""
+        sought = loosen(text).text
+        if len(sought) < _LEAST or not self._hints:
+            return
+        only = chosen[0].id if len(chosen) == 1 else ""
+        self._hints -= not only
+        # All documents' forms are kept, and the last single document's.
+        if only not in self._loose:
+            texts = LazySequence(attrgetter("text"), chosen)
+            self._loose = {name: searchable for name, searchable in self._loose.items() if not name}
+            self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
+        searched = self._loose[only]
+        for owner, start in searched.places(sought, None):
+            yield chosen[owner], searched.forms[owner].span(start, start + len(sought))
+
+    def _places(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, int]]:
+        """Where the excerpt stands. Without an index, ten thousand excerpts in a gigabyte would take hours."""
+        self._sought += len(chosen) != 1
+        if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
+            return ((document, start) for document in chosen for start in occurrences(document.text, text))
+        texts = LazySequence(attrgetter("text"), self._listed)
+        self._index = self._index or WindowHashes(texts, window=_WINDOW, stride=_STRIDE)
+        candidates = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
+        return ((document, start) for document, start in candidates if document.text.startswith(text, start))
+
+    def _hint(self, text: str, chosen: Sequence[Document]) -> str:
+        """What resembles a missing excerpt; or that a document was not read."""
+        only = chosen[0].id if len(chosen) == 1 else ""
+        if self._hints:
+            self._hints -= 1
+            self._aligner = self._aligner or Aligner(self._listed)
+            located = self._aligner.locate(text, document_id=only)
+            for span in located.spans:
+                place = f"in {located.document_id!r} at {span.start}-{span.end}"
+                if located.match in ("fuzzy", "part"):
+                    return f"; what resembles it most (certainty {located.certainty:.2f}) stands {place}"
+                return f"; with other white space or spelling it stands {place}"
+        if not self._unread or only:
+            return ""
+        name, reason = next(iter(self._unread.items()))
+        others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
+        return f"; {name!r} was not read, as it {reason}{others}"
+
+
+def document_name(name: Any) -> str:
+    """The document id that a question or its evidence names; numbers become strings, as in a ``documents.jsonl``.
+
+    Raises `EvidenceError`: neither a string nor a whole number.
+    """
+    if isinstance(name, str):
+        return name
+    if type(name) is not int:
+        raise EvidenceError(f"a document is named with a string or a whole number, got {echo(name)}")
+    return str(name)
+
+
+class QuestionReader:
+    """Collects queries, and a problem for each unusable question.
+
+    A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
+    reason. Rows without an id do not get one of `reserved`. Rows whose id an earlier row has go to `repeated`, and
+    evidence that was accepted in another spelling is named in `notes`.
+    """
+
+    def __init__(
+        self, documents: Sequence[Document], reserved: Iterable[str] = (), unread: Mapping[str, str] | None = None
+    ) -> None:
+        self.queries: list[Query] = []
+        self.without_evidence: list[Query] = []
+        self.problems: list[DataProblem] = []
+        self.repeated: list[DataProblem] = []
+        self.notes: list[DataProblem] = []
+        self._finder = EvidenceFinder(documents, unread)
+        self._collections = {document.id: _collection(document) for document in documents}
+        self._named = self._collections.keys() | (unread or {}).keys()
+        self._seen: dict[str, str] = {}
+        self._given = frozenset(reserved)
+
+    def add(self, place: str, row: Mapping[str, Any]) -> None:
+        """Read one row; `place` names it in messages."""
+        identity = "" if row.get("id") is None else str(row["id"])
+        numbered = (f"q{number}" for number in count(len(self._seen) + 1))
+        identity = identity or next(item for item in numbered if item not in self._seen and item not in self._given)
+        if identity in self._seen:
+            reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
+            self.repeated.append(DataProblem(identity, reason, "repeated-id"))
+            return
+        self._seen[identity] = place
+        try:
+            query = self._query(identity, understood(row, self._named))
+        except EvidenceError as error:
+            self.problems.append(DataProblem(identity, f"{place}: {error}", error.kind))
+        else:
+            (self.queries if query.evidence else self.without_evidence).append(query)
+            self.notes += [DataProblem(identity, f"{place}: {note}", "respelled") for note in self._finder.notes]
+        self._finder.notes.clear()
+
+    def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
+        if isinstance(row.get("left_out"), str):
+            raise EvidenceError(row["left_out"])
+        question = row.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise EvidenceError(f"the question is a text that is not blank, got {echo(question)}")
+        document_id = row.get("document_id")
+        document_id = "" if document_id is None else document_name(document_id)
+        evidence: tuple[Evidence, ...] = ()
+        if row.get("without_evidence") is not True:
+            entries = _entries(row)
+            if not entries:
+                raise EvidenceError("it has no evidence")
+            evidence = tuple(self._finder.find(entry, document_id) for entry in entries)
+        elif row.get("evidence") or row.get("spans"):
+            raise EvidenceError("it has evidence, and says that it is without_evidence: take one of them out")
+        collection = row.get("collection")
+        if not isinstance(collection, str):
+            collection = self._collections.get(evidence[0].document_id if evidence else document_id, "")
+        metadata = {key: value for key, value in row.items() if key not in QUESTION_KEYS}
+        return Query(identity, question, evidence, collection, metadata)
+
+
+_DOCUMENT = ("document", "doc_id", "doc", "file_path", "file_name", "filename", "file", "source", "corpus_id")
+_EVIDENCE = (
+    *("excerpt", "excerpts", "references", "reference_contexts", "ground_truth_context", "ground_truth_contexts"),
+    *("gold_context", "gold_contexts", "context", "contexts", "passage"),
+)
+
+
+def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mapping[str, Any]:
+    """The row with what other formats call otherwise under our names; keys of ours are never replaced.
+
+    `query` and `user_input` are questions; `document`, `source`, `file_name` and the like name a document if one of
+    `documents` has the id; `context`, `reference_contexts`, `references` and the like are evidence, which a table may
+    hold as a list that JSON or Python wrote.
+
+    >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
+    ['Tea is hot.']
+    """
+    renamed: dict[str, Any] = {}
+    if "question" not in row:
+        named = next((key for key in QUESTION_NAMES if isinstance(row.get(key), str)), None)
+        renamed |= {"question": row[named]} if named else {}
+    if row.get("document_id") is None:
+        key = next((key for key in _DOCUMENT if isinstance(row.get(key), str) and row[key] in documents), None)
+        renamed |= {"document_id": row[key]} if key else {}
+    if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
+        evidence = next((row[key] for key in _EVIDENCE if row.get(key)), None)
+        if isinstance(evidence, str) and evidence.lstrip().startswith("["):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                evidence = ast.literal_eval(evidence.strip())  # a list of strings is the same in JSON
+        renamed |= {} if evidence is None else {"evidence": evidence}
+    return {**row, **renamed} if renamed else row
+
+
+def _entries(row: Mapping[str, Any]) -> list[Any]:
+    evidence = row.get("evidence")
+    if isinstance(evidence, str | Mapping):
+        evidence = [evidence]
+    if evidence is not None and not isinstance(evidence, list):
+        raise EvidenceError(f"evidence is an excerpt or a list, got {type(evidence).__name__}")
+    spans = row.get("spans")
+    if spans is None:
+        return evidence or []
+    if not isinstance(spans, list) or not all(isinstance(span, list) and len(span) == 2 for span in spans):
+        raise EvidenceError("spans is a list of pairs [start, end]")
+    texts = evidence or [None] * len(spans)
+    if len(texts) != len(spans):
+        raise EvidenceError(f"there are {len(spans)} spans and {len(texts)} pieces of evidence: give as many of each")
+    return [{"start": start, "end": end, "text": text} for (start, end), text in zip(spans, texts, strict=True)]
+
+
+def _collection(document: Document) -> str:
+    """The group of a document's questions in tables: its metadata's ``collection``, else its top-level folder."""
+    named = document.metadata.get("collection")
+    folder = document.id.split("/")[0] if "/" in document.id else ""
+    return named if isinstance(named, str) else folder
 
 
 def load_benchmark(
@@ -154,19 +476,16 @@ def recognised(root: Path) -> Layout:
 
 
 def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
-    """The path's layout; our own if no layout that takes the questions fits."""
+    """The path's layout; our own if questions are given."""
     if name != "auto":
         chosen: Layout = layouts.get(name)()
-        if isinstance(chosen, ChunkcoreLayout) and questions is not None:
-            return chosen  # lacks nothing if questions are given
+        if questions is not None:
+            if not isinstance(chosen, ChunkcoreLayout):
+                raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout")
+            return chosen
         if lacks := chosen.lacks(root):
             raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
-        if questions is not None and not (chosen.takes_questions and isinstance(questions, str | Path)):
-            raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout's name")
         return chosen
-    if isinstance(questions, str | Path):
-        other = Beir() if Path(questions).suffix.lower() == ".tsv" else Chroma()
-        return ChunkcoreLayout() if other.lacks(root) else other
     if questions is not None:
         return ChunkcoreLayout()
     try:
