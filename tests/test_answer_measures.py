@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunkcore.answers import answer_cosines, bert_scores, bleu, exact_match, meteor, rouge_l, squad_f1
 from chunkcore.errors import MissingExtraError
-from chunkcore.evaluation.measures.answers import spaced, squad_normalised, words
+from chunkcore.evaluation.answer_measures import spaced, squad_normalised, words
 from chunkcore.models.base import TextTokens, Vectors
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
@@ -210,7 +210,7 @@ def test_another_right_answer_never_lowers_a_score(measure, answer, one, other):
     [(rouge_l, "rouge_score", "rouge-score"), (bleu, "sacrebleu", "sacrebleu"), (meteor, "nltk", "nltk")],
 )
 def test_a_missing_package_names_the_extra(measure, module, package, monkeypatch):
-    from chunkcore.evaluation.measures import answers as overlap
+    from chunkcore.evaluation import answer_measures as overlap
 
     overlap._rouge.cache_clear()
     overlap._bleu.cache_clear()

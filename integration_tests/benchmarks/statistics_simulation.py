@@ -27,8 +27,8 @@ from statistics import NormalDist
 import numpy as np
 
 from chunkcore import Report, compare, get_measure
-from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.resampling import mean_intervals, questions_to_show
+from chunkcore.spans import Scores
 
 MEASURE = get_measure("Recall", 5)
 RESAMPLES = 1000

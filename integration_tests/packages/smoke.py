@@ -244,7 +244,7 @@ def llm() -> None:
 
 def answers() -> None:
     """Compares an answer's words with a right one's."""
-    from chunkcore.evaluation.measures.answers import bleu, meteor, rouge_l
+    from chunkcore.evaluation.answer_measures import bleu, meteor, rouge_l
 
     for measure in (rouge_l, bleu, meteor):
         assert measure("the fox naps at noon today", ["the fox naps at noon today"]) > 0.9

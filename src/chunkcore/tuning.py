@@ -25,7 +25,7 @@ from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Measure, RetrievalMeasure, Scores, get_measure, retrieval_measures
+from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import column_means
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
@@ -35,6 +35,7 @@ from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval import get_retriever
+from chunkcore.spans import Scores
 from chunkcore.specs import split_parts, split_spec
 from chunkcore.tokens import TokenCounter
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.answers.citing import Citation as Citation
     from chunkcore.answers.citing import CitedAnswer as CitedAnswer
     from chunkcore.answers.citing import cite as cite
-    from chunkcore.evaluation.measures.answers import AnswerModels as AnswerModels
-    from chunkcore.evaluation.measures.answers import BertScore as BertScore
-    from chunkcore.evaluation.measures.answers import answer_cosines as answer_cosines
-    from chunkcore.evaluation.measures.answers import bert_scores as bert_scores
-    from chunkcore.evaluation.measures.answers import bleu as bleu
-    from chunkcore.evaluation.measures.answers import exact_match as exact_match
-    from chunkcore.evaluation.measures.answers import meteor as meteor
-    from chunkcore.evaluation.measures.answers import rouge_l as rouge_l
-    from chunkcore.evaluation.measures.answers import squad_f1 as squad_f1
+    from chunkcore.evaluation.answer_measures import AnswerModels as AnswerModels
+    from chunkcore.evaluation.answer_measures import BertScore as BertScore
+    from chunkcore.evaluation.answer_measures import answer_cosines as answer_cosines
+    from chunkcore.evaluation.answer_measures import bert_scores as bert_scores
+    from chunkcore.evaluation.answer_measures import bleu as bleu
+    from chunkcore.evaluation.answer_measures import exact_match as exact_match
+    from chunkcore.evaluation.answer_measures import meteor as meteor
+    from chunkcore.evaluation.answer_measures import rouge_l as rouge_l
+    from chunkcore.evaluation.answer_measures import squad_f1 as squad_f1

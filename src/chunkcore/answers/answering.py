@@ -18,11 +18,11 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.escaping import plain_json
+from chunkcore.evaluation.answer_measures import AnsweredQuestion, AnswerMeasure, AnswerModels
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.documents import ANSWERS
 from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import Depth, Scores, budget_of, get_measure, known_measures, measures, measures_at
-from chunkcore.evaluation.measures.answers import AnsweredQuestion, AnswerMeasure, AnswerModels
+from chunkcore.evaluation.measures import Depth, budget_of, get_measure, known_measures, measures, measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.files import write_parts
 from chunkcore.models.cache import CachedEmbedder
@@ -31,6 +31,7 @@ from chunkcore.models.llm.base import ask_all, conversation, found_json, member,
 from chunkcore.report.page import ReportPage
 from chunkcore.report.study import StudySettings, today
 from chunkcore.run import Retrieved, Run
+from chunkcore.spans import Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 LONGEST = 20_000  # characters of an answer; some measures take quadratic time

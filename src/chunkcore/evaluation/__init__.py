@@ -5,7 +5,8 @@ alignment.py    locates retrieved text in the documents; text_search.py finds ca
 experiment.py   `run_experiment`: chunkers x retrievers -> reports; `run_retriever`
 costs.py        what chunkers and searches cost: time, tokens, money
 run_files.py    runs and pools of chunks as files
-counting.py     relevant, retrieved and repeated tokens of each query; measures/ turns them into scores
+counting.py     relevant, retrieved and repeated tokens of each query; measures.py turns them into scores
+answer_measures.py   measures of answers
 scoring.py      `score`: a run to a report (results.py)
 segmentation.py whether chunks begin where topics change
 comparison.py   `compare`: tests, equivalence and the verdict; resampling.py has the intervals

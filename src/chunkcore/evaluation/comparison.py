@@ -18,7 +18,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, Scores, get_measure
+from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     FEWEST_UNALIKE,
     holm,
@@ -32,6 +32,7 @@ from chunkcore.evaluation.resampling import (
 from chunkcore.evaluation.results import Report
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.options import check_number
+from chunkcore.spans import Scores
 
 By = Literal["auto", "question", "document"]
 _UNLOCATED = 0.01  # a share of unlocated pieces that the verdict names

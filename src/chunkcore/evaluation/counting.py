@@ -19,7 +19,7 @@ from chunkcore.columns import concatenate, release
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
-from chunkcore.evaluation.measures.base import Ranking, discount, running
+from chunkcore.evaluation.measures import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, clip_ranges, ragged_indices, union_ranges
 

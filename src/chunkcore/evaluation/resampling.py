@@ -13,8 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.evaluation.measures import Scores
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 
 FEWEST_UNALIKE = 6  # questions; the spread of fewer differing scores says nothing about other questions
 

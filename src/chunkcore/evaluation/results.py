@@ -12,10 +12,11 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.costs import ChunkStatistics, Cost
-from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, Scores, get_measure, parse_depth
+from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.run import MatchKind, Run
+from chunkcore.spans import Scores
 
 
 def system_name(*parts: str) -> str:

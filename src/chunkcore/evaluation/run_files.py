@@ -138,7 +138,12 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
                     "`Retrieved` an id, a document of the benchmark and spans"
                 )
             document = documents[piece.document_id]
-            plain = {"document_id": document.id, "id": piece.id, "spans": _pairs(piece), "text": piece.text}
+            plain: dict[str, Any] = {
+                "document_id": document.id,
+                "id": piece.id,
+                "spans": _pairs(piece),
+                "text": piece.text,
+            }
             if not _stands(piece.text, piece.spans, document):
                 plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
             yield utf8_line(plain)
@@ -270,8 +275,8 @@ class _RunReader:
         piece = self._placed(where, texts, spans, 0.0 if score is None else score)
         # Two hits with the same text may be different passages.
         is_text = texts["text"] and spans is None
-        key = texts["id"] or (None if is_text else (piece.document_id, piece.spans))
-        first = where if key is None else self._seen.setdefault(query, {}).setdefault(key, where)
+        place = texts["id"] or (None if is_text else (piece.document_id, piece.spans))
+        first = where if place is None else self._seen.setdefault(query, {}).setdefault(place, where)
         if first is not where:
             raise DataError(
                 f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}: a hit counts "

@@ -31,16 +31,15 @@ from chunkcore.evaluation.measures import (
     Depth,
     Measure,
     RetrievalMeasure,
-    Scores,
     Unit,
     budget_of,
     measures_at,
     retrieval_measures,
+    running,
 )
-from chunkcore.evaluation.measures.base import running
 from chunkcore.evaluation.results import Report
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]

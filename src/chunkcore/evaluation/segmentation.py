@@ -22,11 +22,10 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, echo
 from chunkcore.evaluation.benchmarks.documents import documents_of
-from chunkcore.evaluation.measures import Scores
 from chunkcore.evaluation.resampling import mean_intervals, mean_std
 from chunkcore.files import json_lines
 from chunkcore.options import check_number
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, Scores
 
 
 def pk(reference: Iterable[int], hypothesis: Iterable[int], count: int, window: int | None = None) -> float:

@@ -21,7 +21,7 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import NoAnswerError, OptionError
-from chunkcore.evaluation.measures.base import Measure, Unit, measures
+from chunkcore.evaluation.measures import Measure, Unit, measures
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens
 from chunkcore.models.late import get_token_embedder

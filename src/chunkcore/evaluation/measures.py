@@ -143,7 +143,13 @@ class Measure:
         return shown.removeprefix("-") if not float(shown) else shown
 
 
-measures: Registry[type[Measure]] = Registry("measure", "chunkcore.measures", base=Measure, attribute="kind")
+measures: Registry[type[Measure]] = Registry(
+    "measure",
+    "chunkcore.measures",
+    base=Measure,
+    attribute="kind",
+    modules=("chunkcore.evaluation.answer_measures",),
+)
 
 
 @dataclass(frozen=True, eq=False)
