@@ -278,7 +278,8 @@ def answer(
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
     """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
-    from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerModels, AnswerSettings, AnswerStudy
+    from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
+    from chunkcore.evaluation.answer_measures import AnswerModels
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.loading import lazy_embedder

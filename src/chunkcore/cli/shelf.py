@@ -20,7 +20,7 @@ _REGISTRIES = {
     "strategies": "chunkcore.chunkers",
     "retrievers": "chunkcore.retrieval.base",
     "stages": "chunkcore.retrieval.stage",
-    "measures": "chunkcore.evaluation.measures.base",
+    "measures": "chunkcore.evaluation.measures",
     "counters": "chunkcore.tokens.counters",
     "embedders": "chunkcore.models.loading",
     "llms": "chunkcore.models.llm.endpoint",
