@@ -358,11 +358,13 @@ def test_haystack_other_metadata_are_embedded_again_and_bad_input_is_refused():
 @pytest.mark.parametrize("kept", ["as lists", "not at all"])
 def test_haystack_a_store_that_keeps_no_tuples_has_its_chunks_unchanged(kept):
     haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    from haystack.components.preprocessors import DocumentSplitter
     from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-    from chunkadapters.haystack import ChunkcoreDocumentSplitter, ChunkcoreIndexUpdater
+    from chunkadapters.exact import exact
+    from chunkadapters.haystack import ChunkcoreIndexUpdater
 
-    splitter = ChunkcoreDocumentSplitter("fixed_token:size=8,overlap=3,counter=words")
+    splitter = exact(DocumentSplitter(split_by="word", split_length=8, split_overlap=3))
     chunks = splitter.run([haystack.Document(id="a", content=TEXTS["a"])])["documents"]
     assert any(each.meta["_split_overlap"] for each in chunks)
     store = InMemoryDocumentStore()

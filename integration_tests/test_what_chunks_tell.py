@@ -46,7 +46,7 @@ TEXT = "0123456789abcdefghijABCDEFGHIJ----------"
 def test_all_that_a_chunk_tells_comes_back_out_of_its_metadata(framework, text, language):
     core = Telling().chunk(Document("d", text, {"language": language}))
     for chunk, made in zip(core, framework.cut(text, Telling(), language=language), strict=True):
-        told = {name: value for name, value in made.metadata.items() if name != "_split_overlap"}
+        told = made.metadata
         assert {type(value) for value in told.values()} <= {str, int, float, bool}  # which any store can keep
         assert made.text == chunk.text
         assert made.spans == chunk.spans
@@ -168,18 +168,6 @@ def test_a_haystack_embedder_embeds_the_context():
     )
     embedder.run([made.own for made in haystack_chunks(TEXT, Telling())])
     assert texts[:2] == ["0123456789", "Window 1 of 012.\nabcdefghij"]
-
-
-def test_haystack_tells_no_overlap_of_texts_that_are_not_the_sources():
-    @dataclass(frozen=True, kw_only=True)
-    class Twice(Telling):
-        def draft(self, source, document):
-            passage = (Span(0, 10),)
-            return [Draft(passage, derived="one"), Draft(passage, derived="two"), Draft(passage), Draft(passage)]
-
-    one, two, three, four = haystack_chunks(TEXT, Twice())
-    assert one.metadata["_split_overlap"] == two.metadata["_split_overlap"] == []
-    assert three.metadata["_split_overlap"] == [{"doc_id": four.own.id, "range": (0, 10)}]
 
 
 def test_haystack_counts_no_page_breaks_of_a_models_text():

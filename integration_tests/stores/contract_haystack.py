@@ -39,8 +39,6 @@ class HaystackContract:
 
     # What comes back of ODD; or the text of the exception with which it is refused.
     odd: ClassVar[Mapping[str, Any] | str] = ODD
-    # What becomes of `_split_overlap`, whose ranges are tuples: "kept", "lists" or "dropped".
-    overlaps = "kept"
 
     def test_what_goes_in_comes_out(self, store):
         chunks = chunks_of(texts())
@@ -48,7 +46,7 @@ class HaystackContract:
         assert sum("headings" in each.meta for each in chunks) > 50
         write(store, chunks)
         found = {each.id: (each.content, each.meta) for each in store.filter_documents()}
-        assert found == {each.id: (each.content, self.written(each.meta)) for each in chunks}
+        assert found == {each.id: (each.content, each.meta) for each in chunks}
 
     def test_every_piece_is_located_by_its_spans(self, store, retriever):
         from chunkadapters.haystack import ChunkcoreTextEmbedder, run_retriever
@@ -113,28 +111,6 @@ class HaystackContract:
         (found,) = store.filter_documents()
         own = {key: value for key, value in chunk.meta.items() if key not in ODD}
         assert found.meta == {**own, **self.odd}
-
-    def test_overlaps_that_the_splitter_tells(self, store):
-        from haystack import Document
-
-        from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreDocumentSplitter
-
-        splitter = ChunkcoreDocumentSplitter("recursive:size=8,overlap=3,counter=words")
-        chunks = splitter.run([Document(id="tea", content="Tea is hot and black. " * 4)])["documents"]
-        assert all(each.meta["_split_overlap"] for each in chunks)
-        write(store, ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"])
-        assert {each.id: each.meta for each in store.filter_documents()} == {
-            each.id: self.written(each.meta) for each in chunks
-        }
-
-    def written(self, meta: Mapping[str, Any]) -> dict[str, Any]:
-        """A chunk's metadata as the store gives them back."""
-        if "_split_overlap" not in meta or self.overlaps == "kept":
-            return dict(meta)
-        if self.overlaps == "dropped":
-            return {key: value for key, value in meta.items() if key != "_split_overlap"}
-        lists = [{**each, "range": list(each["range"])} for each in meta["_split_overlap"]]
-        return {**meta, "_split_overlap": lists}
 
 
 def write(store: Any, chunks: list[Any]) -> None:

@@ -37,7 +37,6 @@ class TestLlamaIndex(LlamaIndexContract):
 
 
 class TestHaystack(HaystackContract):
-    overlaps = "dropped"
     odd: ClassVar[dict[str, Any]] = {key: value for key, value in ODD.items() if key not in ("nested", "nothing")}
 
     @pytest.fixture

@@ -61,8 +61,6 @@ class TestLlamaIndex(LlamaIndexContract):
 
 
 class TestHaystack(HaystackContract):
-    overlaps = "lists"
-
     @pytest.fixture
     def store(self, postgres):
         stores = pytest.importorskip(

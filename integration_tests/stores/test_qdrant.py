@@ -44,8 +44,6 @@ class TestLlamaIndex(LlamaIndexContract):
 
 
 class TestHaystack(HaystackContract):
-    overlaps = "lists"
-
     @pytest.fixture
     def store(self):
         stores = pytest.importorskip(

@@ -322,10 +322,10 @@ _PLACES = re.compile(
 )
 # Metadata that loaders and splitters write: of the file, or of what the chunk is about.
 _OF_LOADERS = re.compile(
-    r"pages?|page_(label|number|marks)|total_pages|chunk_.*|context|header\w*|headings|Header .*|parent_headers|"
-    r"language|row|sheet|seq_num|element_id|category|producer|creator|trapped|(document_)?title|author|subject|keywords|"
-    r"creationdate|moddate|creation_date|last_\w+_date|file_\w+|filetype|window|original_text|section_summary|"
-    r"excerpt_keywords"
+    r"pages?|page_(label|number|marks)|total_pages|chunk_.*|context|scope|strategy|header\w*|headings|Header .*|"
+    r"parent_headers|language|row|sheet|seq_num|element_id|category|producer|creator|trapped|(document_)?title|author|"
+    r"subject|keywords|creationdate|moddate|creation_date|last_\w+_date|file_\w+|filetype|window|original_text|"
+    r"section_summary|excerpt_keywords"
 )
 ANY = "*"  # stands for the keys of a filter that cannot be read
 _FILTERS = ("filter", "filters", "where", "where_document", "expr", "pre_filter", "post_filter")

@@ -50,7 +50,6 @@ from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
-from chunkcore.spans import intersect
 
 # What a chunk says about itself, and chunks that are cut from it must not inherit.
 _OF_THE_PARENT = ("_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT.spans)
@@ -69,14 +68,11 @@ class ChunkcoreDocumentSplitter(Serialized):
       ``split_idx_start`` and ``split_idx_end`` are the first and the last offset.
     - ``page_number``: the page of the chunk's first character that is no form feed, counted from 1 or from the
       parent's whole ``page_number``; or, of a document from `from_document`, by its marks, with ``pages`` (``"3, 4"``).
-    - ``_split_overlap``: as in `DocumentSplitter`, ``[{"doc_id": neighbour, "range": (start, end)}]`` with the range in
-      that neighbour's characters. On every chunk if the strategy overlaps.
     - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``; ``segments`` (``"0-12;12-30"``),
       parts that are searched on their own. If the document has the key, the chunk's gets the prefix ``chunk_``.
     - ``white_space``: the white space between the chunk and the next one, if the content does not end with it.
-    - ``derived``: true if a model wrote the text; the offsets are then those of the passage it was written from, and
-      no overlap is stated.
+    - ``derived``: true if a model wrote the text; the offsets are then those of the passage it was written from.
     - ``root_source_id``, ``root_idx_start``, ``root_idx_end`` (and ``root_spans``): the place in the first document of
       a chain of splitters, if the parent is a chunk that states its own place (``source_id`` and ``split_idx_start``);
       also on chunks of several places.
@@ -207,15 +203,11 @@ class ChunkcoreDocumentSplitter(Serialized):
         parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
         ids = [_id(unused_id(chunk.id, taken), chunk) for chunk in chunks]
         records = chunk_records(source, chunks, WHOLE, parent, KEYS)
-        pages, overlaps = page_numbers(document, chunks), _overlaps(self.chunker, chunks, ids)
-        rows = zip(chunks, ids, records, pages, overlaps, root_places(document, chunks), strict=True)
+        rows = zip(chunks, ids, records, page_numbers(document, chunks), root_places(document, chunks), strict=True)
         split = []
-        for number, (chunk, chunk_id, record, page, overlap, root) in enumerate(rows):
+        for number, (chunk, chunk_id, record, page, root) in enumerate(rows):
             place = {"source_id": document.id, "split_id": number, "page_number": page}
-            meta = deepcopy(parent) | place | record | root
-            if overlap is not None:
-                meta["_split_overlap"] = overlap
-            split.append(Document(id=chunk_id, content=chunk.text, meta=meta))
+            split.append(Document(id=chunk_id, content=chunk.text, meta=deepcopy(parent) | place | record | root))
         return split
 
 
@@ -301,53 +293,6 @@ def _leading_breaks(text: str) -> int:
     return leading if leading < len(text) else 0
 
 
-def _overlaps(chunker: Chunker, chunks: Sequence[Chunk], ids: Sequence[str]) -> Sequence[list[dict[str, Any]] | None]:
-    """Each chunk's ``_split_overlap``; all None if the strategy does not overlap."""
-    overlaps: list[list[dict[str, Any]]] = [[] for _ in chunks]
-    for i, (left, right) in enumerate(pairwise(chunks)):
-        if left.derived or right.derived:
-            continue  # its characters are not the source's
-        for range_left, range_right in shared(left.spans, right.spans, len(chunker.separator)):
-            overlaps[i + 1].append({"doc_id": ids[i], "range": range_left})
-            overlaps[i].append({"doc_id": ids[i + 1], "range": range_right})
-    configured = getattr(chunker, "overlap", 0) != 0  # a number, or a semantic one
-    return overlaps if configured or any(overlaps) else [None] * len(chunks)
-
-
-Range = tuple[int, int]
-
-
-def shared(left: Sequence[Span], right: Sequence[Span], gap: int) -> list[tuple[Range, Range]]:
-    """Text shared by two chunks: pairs of a range in the left one's text and one in the right one's.
-
-    The text of a chunk of several spans is their slices, joined by `gap` characters.
-
-    >>> shared([Span(0, 10)], [Span(8, 15)], 1)
-    [((8, 10), (0, 2))]
-    """
-    if len(left) == 1 == len(right):
-        if left[0].end <= right[0].start or right[0].end <= left[0].start:
-            return []
-    elif not intersect(left, right):
-        return []
-    ranges = []
-    for a, a_shift in _shifts(left, gap):
-        for b, b_shift in _shifts(right, gap):
-            start, end = max(a.start, b.start), min(a.end, b.end)
-            if start < end:
-                ranges.append(((start - a_shift, end - a_shift), (start - b_shift, end - b_shift)))
-    return ranges
-
-
-def _shifts(spans: Sequence[Span], gap: int) -> list[tuple[Span, int]]:
-    """Each span, and its offset in the source minus that in the chunk's text."""
-    shifts, position = [], 0
-    for span in spans:
-        shifts.append((span, span.start - position))
-        position += len(span) + gap
-    return shifts
-
-
 @component
 class ChunkcoreExactSplitter(Serialized):
     """Runs a splitter component, and writes each chunk's place: what `exact` makes of Haystack's splitters.
@@ -426,10 +371,13 @@ class ChunkcoreExactSplitter(Serialized):
             if "_split_overlap" in kept:
                 metas[-1]["_split_overlap"] = []
         for (left, left_meta), (right, right_meta) in pairwise(zip(cut, metas, strict=True)):
-            if "_split_overlap" in left_meta and KEYS.start in left_meta and KEYS.start in right_meta:
-                for range_left, range_right in shared(left.spans, right.spans, 0):
-                    left_meta["_split_overlap"].append({"doc_id": chunks[right.index].id, "range": range_right})
-                    right_meta["_split_overlap"].append({"doc_id": chunks[left.index].id, "range": range_left})
+            if "_split_overlap" not in left_meta or KEYS.start not in left_meta or KEYS.start not in right_meta:
+                continue
+            start, end = right.spans[0].start, min(left.spans[-1].end, right.spans[-1].end)
+            for one, meta in ((left, right_meta), (right, left_meta)):
+                place = start - one.spans[0].start, end - one.spans[0].start
+                if start < end:
+                    meta["_split_overlap"].append({"doc_id": chunks[one.index].id, "range": place})
         return [replace(chunk, meta=meta) for chunk, meta in zip(chunks, metas, strict=True)]
 
 
