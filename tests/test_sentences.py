@@ -40,6 +40,21 @@ def test_sentences_are_found_in_prose(sentences: list[str]) -> None:
     assert split(" ".join(sentences)) == sentences
 
 
+def test_sentences_of_a_page_end_at_its_blocks_and_headings() -> None:
+    sentences = [
+        "<!doctype html>",
+        "<title>T</title>",
+        "<h1>Harbour</h1>",
+        "<p>Boats pay&nbsp;5 &amp; leave.",
+        "We close</p>",
+    ]
+    sentences += ["<ul><li>One", "<li>Two</ul>", "<h2>Tides</h2>", "High at <b>noon</b>", "<br>low at six", "<div>Now"]
+    sentences += ["<div>then</div>", "later</div></html>"]
+    assert split(" ".join(sentences)) == sentences
+    assert split("".join(sentences)) == sentences[:3] + ["<p>Boats pay&nbsp;5 &amp; leave.We close</p>"] + sentences[5:]
+    assert split("To mark up, write <p>this</p> <p>that</p>") == ["To mark up, write <p>this</p> <p>that</p>"]
+
+
 def test_chinese_and_japanese_need_no_space() -> None:
     assert split("你好！这是第二句。“真的吗？”第三句") == ["你好！", "这是第二句。", "“真的吗？”", "第三句"]
     assert split("「行く。」と言った。次。") == ["「行く。」と言った。", "次。"]

@@ -121,25 +121,23 @@ class Registry(Generic[T]):
     def _import(self) -> None:
         with self._importing:  # another thread waits until all are known
             modules, self._modules = self._modules, ()
-            for name_of_module in modules:
-                module = import_module(name_of_module)
+            for module in map(import_module, modules):
                 for name in dir(module):
                     getattr(module, name)  # a package may import its modules on first use
 
     def _load(self, name: str, offers: list[EntryPoint]) -> object:
-        offer, *others = offers
-        if others:
-            packages = ", ".join(sorted(map(_package, offers)))
+        packages = sorted(offer.dist.name if offer.dist else "(unknown)" for offer in offers)
+        if len(packages) > 1:
             raise OptionError(
-                f"the {self.noun} {echo(name)} is offered by several packages ({packages}): uninstall all but one"
+                f"the {self.noun} {echo(name)} is offered by several packages ({', '.join(packages)}): "
+                "uninstall all but one"
             )
         try:
-            return offer.load()
+            return offers[0].load()
         except Exception as error:  # a foreign module may raise anything
-            package, problem = _package(offer), " ".join(str(error).split())
             raise OptionError(
-                f"the {self.noun} {echo(name)} of the package {package} cannot be loaded from {offer.value} "
-                f"({type(error).__name__}: {problem}): update {package} or uninstall it"
+                f"the {self.noun} {echo(name)} of the package {packages[0]} cannot be loaded from {offers[0].value} "
+                f"({type(error).__name__}: {' '.join(str(error).split())}): update {packages[0]} or uninstall it"
             ) from error
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
@@ -159,7 +157,7 @@ class Registry(Generic[T]):
         return iter(sorted({*self._known, *self._offers()}))
 
     def __contains__(self, name: object) -> bool:
-        return any(name == known_name for known_name in self)
+        return name in list(self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -174,25 +172,17 @@ class Registry(Generic[T]):
 
     def describe(self) -> list[Description]:
         """A `Description` of each thing, by name."""
-        return [describe(name, thing) for name, thing in self.items()]
+        descriptions = []
+        for name, thing in self.items():
+            title = cleandoc(getattr(thing, "__doc__", None) or "").split("\n", 1)[0]
+            descriptions.append(Description(name, title, options_of(thing) if isinstance(thing, type) else ()))
+        return descriptions
 
     def build(self, name: str, options: Mapping[str, Any]) -> Any:
         """Call the thing of this name with options. Raises `OptionError` for a wrong name, option or value."""
-        thing = self.get(name)
-        check_option_names(f"the {self.noun} {name}", options, [field.name for field in fields(cast(Any, thing))])
-        return cast(Callable[..., Any], thing)(**options)
-
-
-@lru_cache(maxsize=64)
-def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Read once for each ``sys.path``: it opens a file of each installed package."""
-    from importlib.metadata import entry_points  # slow to import, and rarely needed
-
-    return tuple(entry_points(group=group))
-
-
-def _package(offer: EntryPoint) -> str:
-    return offer.dist.name if offer.dist else "(unknown)"
+        thing: Any = self.get(name)
+        check_option_names(f"the {self.noun} {name}", options, [field.name for field in fields(thing)])
+        return thing(**options)
 
 
 @dataclass(frozen=True)
@@ -204,7 +194,9 @@ class Description:
     options: tuple[Option, ...]
 
 
-def describe(name: str, thing: object) -> Description:
-    """The `Description` of a thing."""
-    title = cleandoc(getattr(thing, "__doc__", None) or "").split("\n", 1)[0]
-    return Description(name, title, options_of(thing) if isinstance(thing, type) else ())
+@lru_cache(maxsize=64)
+def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Read once for each ``sys.path``: it opens a file of each installed package."""
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    return tuple(entry_points(group=group))

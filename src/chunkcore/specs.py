@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any
@@ -30,17 +30,10 @@ def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
     return name.strip(), split_options(rest, spec, noun)
 
 
-def split_options(
-    text: str,
-    spec: str,
-    noun: str,
-    unnamed: list[str] | None = None,
-    read: Callable[[str, str], Any] | None = None,
-) -> dict[str, Any]:
+def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:
     """The options in ``option=value,option=value``.
 
-    `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors. `read` makes a
-    value of its text and its option's name; None: `read_value`.
+    `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors.
     """
     options: dict[str, Any] = {}
     for part in map(str.strip, split_parts(text, spec, noun)):
@@ -55,7 +48,7 @@ def split_options(
         elif option in options:
             raise OptionError(f"the option {option} is given twice in the {noun} {echo(spec)}; keep one")
         else:
-            options[option] = (read or read_value)(value.strip(), option)
+            options[option] = read_value(value.strip(), option)
     return options
 
 

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+# How a page of HTML begins.
+HTML_PAGE = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
+)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.code import LANGUAGES, language_of
 from chunkcore.document import Document
 
@@ -18,7 +19,6 @@ _ENDINGS: dict[str, Literal["markdown", "html", "table"]] = {
 }
 _LOOKED_AT = 20_000  # code points
 
-_PAGE = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _TAGS = re.compile(r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE)
 _MARKDOWN = re.compile(
     r"^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*(?:\|[ \t]*)?:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)",
@@ -80,7 +80,7 @@ def format_of(text: str, document: Document | None = None) -> Format:
         if language := document_language(document):
             return Format("code", language)
     text = text[:_LOOKED_AT]
-    if _PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
+    if HTML_PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
         return Format("html")
     if not _FENCE.search(text) and (language := _code_language(text)):
         return Format("code", language)

@@ -19,7 +19,7 @@ _BLOCK_NAMES = """
     footer form frameset head header hgroup hr html legend li listing main menu nav noscript ol optgroup option p
     plaintext pre script search section select style summary table tbody td template textarea tfoot th thead title
     tr ul xmp"""
-_BLOCKS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
+BLOCK_TAGS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
 _UNREAD = frozenset(("script", "style", "template"))
 _LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
 _LINES = frozenset(("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template"))
@@ -246,7 +246,7 @@ def _enter(owner: _Element, node: Any) -> _Element:
     name, place = node.name, node.origin_offset
     if place is None:
         return owner
-    if name not in _BLOCKS:
+    if name not in BLOCK_TAGS:
         owner.begin_run(place)
         owner.is_running = name != "br"
         return owner

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries.html import BLOCK_TAGS
 from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.escaping import encodable
@@ -34,6 +36,8 @@ _ITEM = re.compile(r"(?:[-*+•‣◦·]|#{1,6}|\d{1,3}[.)]|\(?[a-z0-9]{1,3}\)|>
 _HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
+_BLOCK_EDGE = re.compile(rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE)
+_START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
 
@@ -70,7 +74,8 @@ def sentence_ranges(text: str, splitter: str | SentenceSplitter = "default") -> 
     They cover every character except white space; text that a splitter leaves out joins the sentence before it (the
     first one, at the beginning). The default rules are linear: full stops with closing quotes and brackets, except
     after abbreviations and initials and inside decimals, versions and addresses; full stops of Chinese, Japanese,
-    Arabic, Urdu, Hindi, Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items, headings.
+    Arabic, Urdu, Hindi, Armenian, Amharic, Burmese, Khmer and Tibetan; Thai spaces; blank lines, list items, headings;
+    in a page of HTML, the edges of blocks.
 
     Args:
         splitter: "default"; "spacy" (its small English pipeline) or "spacy:PIPELINE"; "regex:PATTERN", which matches
@@ -131,10 +136,19 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
 
 def _cuts(text: str) -> Iterator[int]:
     cuts = _cuts_at_marks(text)
+    if HTML_PAGE.match(text):
+        cuts = iter(sorted({*cuts, *_cuts_at_tags(text)}))
     # Thai begins with these bytes; to look for them is far quicker than `re`.
     if text.isascii() or not any(lead in text.encode("utf-8", "surrogatepass") for lead in (b"\xe0\xb8", b"\xe0\xb9")):
         return cuts
     return iter(sorted({*cuts, *(gap.start() for gap in _THAI.finditer(text))}))
+
+
+def _cuts_at_tags(text: str) -> Iterator[int]:
+    """Where a block of an HTML page begins or, before running text, ends."""
+    for edge in _BLOCK_EDGE.finditer(text):
+        start = _START_TAG.search(text, *edge.span())
+        yield start.start() if start else edge.end()
 
 
 def _cuts_at_marks(text: str) -> Iterator[int]:
