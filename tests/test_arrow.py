@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow (the extra arrow) is not installed")
 
-from chunkadapters.arrow import ArrowChunker, chunk_schema, spark_schema  # noqa: E402
+from chunkadapters.arrow import CHUNK_SCHEMA, SPARK_SCHEMA, ArrowChunker  # noqa: E402
 from chunkcore import Chunk, Document, Span, get_chunker  # noqa: E402
 from chunkcore.chunkers import (  # noqa: E402
     Chunker,
@@ -26,7 +26,7 @@ from chunkcore.chunkers import (  # noqa: E402
 from chunkcore.errors import DataError, OptionError  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
 from chunkcore.tokens import TokenizedText  # noqa: E402
-from tests.fakes import BROKEN, FakeEmbedder, FakeLLM, RaisingEmbedder, ScriptedLLM  # noqa: E402
+from tests.fakes import FakeEmbedder, FakeLLM, ScriptedLLM  # noqa: E402
 from tests.strategies import hard_text  # noqa: E402
 
 SMALL = "recursive:size=12,overlap=4,counter=characters"
@@ -56,43 +56,26 @@ def as_bytes(batches: Sequence[Any], schema: Any) -> bytes:
 # --- the schema ---------------------------------------------------------------------------------------
 
 SURROGATE = "a model wrote an unpaired surrogate"
-COLUMNS = {
-    "document_id": "string",
-    "chunk_id": "string",
-    "index": "int64",
-    "spans": "list<item: struct<start: int64, end: int64>>",
-    "text": "string",
-    "token_count": "int64",
-    "context": "string",
-    "metadata": "string",
-    "derived": "bool",
-    "segments": "list<item: list<item: struct<start: int64, end: int64>>>",
-    "content_hash": "string",
-    "vector": "fixed_size_list<item: float>[8]",
-    "truncated": "bool",
-    "error": "string",
-}
 
 
 def test_no_documents_are_a_batch_of_no_rows_with_the_same_columns() -> None:
-    chunker = ArrowChunker(SMALL, embedder=FakeEmbedder(8))
+    chunker = ArrowChunker(SMALL)
     for nothing in (
         batch(schema=pa.schema([("id", pa.string()), ("text", pa.string())])),
         pa.table({"id": [], "text": []}),
     ):
         assert chunker(nothing).num_rows == 0
-        assert chunker(nothing).schema == chunk_schema(8)
-    assert chunker(pa.table({})).schema == chunk_schema(8)  # as engines have empty blocks
+        assert chunker(nothing).schema == CHUNK_SCHEMA
+    assert chunker(pa.table({})).schema == CHUNK_SCHEMA  # as engines have empty blocks
 
 
 def test_spark_reads_the_same_columns() -> None:
-    assert spark_schema(chunk_schema(8)) == (
-        "`document_id` string, `chunk_id` string, `index` bigint, "
-        "`spans` array<struct<`start`: bigint, `end`: bigint>>, `text` string, `token_count` bigint, "
-        "`context` string, `metadata` string, `derived` boolean, "
-        "`segments` array<array<struct<`start`: bigint, `end`: bigint>>>, `content_hash` string, "
-        "`vector` array<float>, `truncated` boolean, `error` string"
-    )
+    kinds = {"string": "string", "int64": "bigint", "bool": "boolean"}
+    for name in ("spans", "segments"):
+        kinds[str(CHUNK_SCHEMA.field(name).type)] = "array<" * (1 + (name == "segments")) + (
+            "struct<`start`: bigint, `end`: bigint>" + ">" * (1 + (name == "segments"))
+        )
+    assert ", ".join(f"`{field.name}` {kinds[str(field.type)]}" for field in CHUNK_SCHEMA) == SPARK_SCHEMA
 
 
 # --- the chunks are the core's ------------------------------------------------------------------------
@@ -170,14 +153,6 @@ def test_chunks_of_the_very_same_span_have_ids_of_their_own() -> None:
 # --- partitions ---------------------------------------------------------------------------------------
 
 
-class NeighbourlyEmbedder(FakeEmbedder):
-    """The last bits of its vectors depend on what else is in the call, as those of real models do."""
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        vectors = super().embed_documents(texts)
-        return vectors * np.float32(1 + 1e-6 * sum(map(len, texts)))
-
-
 @given(
     texts=st.lists(hard_text(max_parts=12).filter(encodable) | st.none(), min_size=1, max_size=12),
     cuts=st.lists(st.integers(0, 12), max_size=5).map(sorted),
@@ -188,8 +163,7 @@ def test_the_same_bytes_in_any_partition_and_order(texts: list[str | None], cuts
     documents = [{"id": f"d{number:02}", "text": text} for number, text in enumerate(texts)]
     schema = pa.schema([("id", pa.string()), ("text", pa.string())])
     for spec in (SMALL, "fixed_sentences:sentences=1,overlap=0,counter=words"):
-        whole = ArrowChunker(spec, embedder=NeighbourlyEmbedder(8))
-        again = ArrowChunker(spec, embedder=NeighbourlyEmbedder(8))
+        whole = again = ArrowChunker(spec)
         ends = [*(min(cut, len(documents)) for cut in cuts), len(documents)]
         parts = [documents[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         made = [again(batch(*part, schema=schema)) for part in (reversed(parts) if turned else parts)]
@@ -438,56 +412,17 @@ def test_what_the_strategy_tells_stands_beside_what_was_given() -> None:
 # --- models -------------------------------------------------------------------------------------------
 
 
-def test_a_vector_is_that_of_context_and_text() -> None:
-    model = FakeEmbedder(8, max_tokens=5)
-    chunker = ArrowChunker("recursive:size=30,overlap=0,counter=characters", embedder=model)
-    documents = [{"id": "a", "text": "Green tea."}, {"id": "b", "text": "Green tea too."}, {"id": "c", "text": TEA}]
-    rows = rows_of(chunker, *documents)
-    wanted = model.embed_documents([row["text"] for row in rows])
-    assert np.array_equal(np.array([row["vector"] for row in rows], np.float32), wanted)
-    # The model counts words and full stops, and two around a text; it reads five.
-    assert [row["truncated"] for row in rows[:2]] == [False, True]
-    assert [row["truncated"] for row in rows_of(ArrowChunker(SMALL, embedder=FakeEmbedder(8)), documents[0])] == [False]
-    (row,) = rows_of(ArrowChunker(situated("Of tea."), embedder=model), {"id": "a", "text": TEA})
-    assert row["context"] == "Of tea."
-    assert row["vector"] == model.embed_documents([f"Of tea.\n{TEA}"])[0].tolist()
-
-
 def situated(context: str) -> Chunker:
     return get_chunker("contextual", chunker="recursive:size=50", llm=ScriptedLLM(json.dumps({"context": context})))
 
 
-@pytest.mark.parametrize("model", BROKEN, ids=lambda model: model.__name__)
-def test_a_model_that_fails_is_an_error_a_document(model: type[FakeEmbedder]) -> None:
-    documents = [{"id": "a", "text": TEA}, {"id": "b", "text": "Tea."}]
-    rows = rows_of(ArrowChunker(SMALL, embedder=model(8), dimensions=8), *documents)
-    assert [row["document_id"] for row in rows] == ["a", "b"] or model.__name__ == "WrongCountEmbedder"
-    assert all(row["error"].startswith("the model 'fake'") for row in rows)
-    with pytest.raises(DataError, match="the document 'a' cannot be cut: the model 'fake'"):
-        ArrowChunker(SMALL, embedder=model(8), dimensions=8, errors="raise")(batch(*documents))
-
-
 def test_a_model_that_is_not_on_this_machine_is_no_document_s_error() -> None:
     for chunker in (
-        ArrowChunker(SMALL, embedder="/no/such/folder", dimensions=8),
         ArrowChunker("cluster_semantic:embedder=/no/such/folder"),
         ArrowChunker("recursive:counter=hf:/no/such/folder"),
     ):
         with pytest.raises(OptionError, match="/no/such/folder"):
             chunker(batch({"id": "a", "text": "Tea."}))
-
-
-def test_a_model_that_comes_back_loses_only_what_it_failed_at() -> None:
-    model = RaisingEmbedder(8, allowed=1)
-    rows = rows_of(
-        ArrowChunker(SMALL, embedder=model, dimensions=8), {"id": "a", "text": "Tea."}, {"id": "b", "text": "Tea!"}
-    )
-    assert [row["error"] is None for row in rows] == [True, False]
-
-
-def test_dimensions_that_are_not_the_model_s_are_an_error_a_document() -> None:
-    (row,) = rows_of(ArrowChunker(SMALL, embedder=FakeEmbedder(8), dimensions=9), {"id": "a", "text": "Tea."})
-    assert row["error"] == "the model 'fake' answered with 8 dimensions: expected 9"
 
 
 def test_a_surrogate_that_a_model_wrote_is_an_error_of_its_document() -> None:
@@ -504,7 +439,7 @@ def test_no_key_stands_in_a_row() -> None:
 
     model = Talkative(8)
     model.api_key = "very-secret-thing"
-    (row,) = rows_of(ArrowChunker(SMALL, embedder=model, dimensions=8), {"id": "a", "text": "Tea."})
+    (row,) = rows_of(ArrowChunker(get_chunker("cluster_semantic", embedder=model)), {"id": "a", "text": TEA * 9})
     assert "very-secret" not in row["error"]
     assert "401 for key" in row["error"]
 
@@ -513,13 +448,12 @@ def test_no_key_stands_in_a_row() -> None:
 
 
 def test_a_pickle_is_the_configuration() -> None:
-    chunker = ArrowChunker(SMALL, embedder=FakeEmbedder(8), max_characters=99, text_column="body")
-    before = chunker.schema
+    chunker = ArrowChunker(
+        get_chunker("cluster_semantic", embedder=FakeEmbedder(8)), max_characters=99, text_column="x"
+    )
     again = pickle.loads(pickle.dumps(chunker))
-    assert (again.chunker, again.max_characters, again.text_column) == (chunker.chunker, 99, "body")
-    assert again.dimensions == 8
-    assert again.schema == before
-    named = ArrowChunker("cluster_semantic:size=50", embedder="all-MiniLM-L6-v2", dimensions=384)
+    assert (again.chunker, again.max_characters, again.text_column) == (chunker.chunker, 99, "x")
+    named = ArrowChunker("cluster_semantic:size=50,embedder=all-MiniLM-L6-v2")
     assert pickle.loads(pickle.dumps(named)) == named
     assert len(pickle.dumps(named)) < 2000
 
@@ -530,13 +464,8 @@ def test_a_pickle_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert b"very-secret" not in pickle.dumps(ArrowChunker(spec))
     for name in ("langchain:m", "haystack:m"):
         model = FakeEmbedder(8, name=name)
-        for bridged in (ArrowChunker(SMALL, embedder=model), ArrowChunker(parse_semantic(model))):
-            with pytest.raises(OptionError, match="may hold a key"):
-                pickle.dumps(bridged)
-
-
-def parse_semantic(model: FakeEmbedder) -> Chunker:
-    return get_chunker("cluster_semantic", embedder=model)
+        with pytest.raises(OptionError, match="may hold a key"):
+            pickle.dumps(ArrowChunker(get_chunker("cluster_semantic", embedder=model)))
 
 
 @pytest.mark.parametrize(
@@ -544,9 +473,6 @@ def parse_semantic(model: FakeEmbedder) -> Chunker:
     [
         {"chunker": "recursive:sze=3"},
         {"chunker": "recursive", "options": {"size": 0}},
-        {"dimensions": 8},
-        {"embedder": "m", "dimensions": 0},
-        {"embedder": "m", "dimensions": True},
         {"id_column": "text"},
         {"metadata_column": None},
         {"max_characters": 0},

@@ -16,7 +16,7 @@ pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: m
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
 
-from chunkadapters.arrow import ArrowChunker, spark_chunks, spark_schema  # noqa: E402
+from chunkadapters.arrow import SPARK_SCHEMA, ArrowChunker, spark_chunks  # noqa: E402
 from integration_tests.engines.collection import CHUNKER, canonical, expected, write_documents  # noqa: E402
 
 
@@ -49,7 +49,7 @@ def test_two_workers_make_the_bytes_of_one_process(session: Any, tmp_path: Path,
 
 def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
     notes = tmp_path / "loads"
-    cut = ArrowChunker("cluster_semantic:size=60", embedder="all-MiniLM-L6-v2", dimensions=384)
+    cut = ArrowChunker("cluster_semantic:size=60")
 
     def warn_on_truncation(batches: Iterable[Any]) -> Iterator[Any]:
         from chunkcore.models import loading
@@ -66,12 +66,10 @@ def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
                 return load(*arguments, **options)
 
             loading.OpenVinoEmbedder = noted  # type: ignore[assignment,misc]
-        for batch in cut.batches(batches):
-            yield batch.drop_columns(["vector"])
+        yield from cut.batches(batches)
 
-    kept = pa.schema([field for field in cut.schema if field.name != "vector"])
     frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).limit(16).repartition(8)
-    assert frame.mapInArrow(warn_on_truncation, spark_schema(kept)).count() > 16
+    assert frame.mapInArrow(warn_on_truncation, SPARK_SCHEMA).count() > 16
     loads = notes.read_text().split()
     assert 1 <= len(loads) == len(set(loads)) <= 2
 
@@ -82,6 +80,6 @@ def test_columns_as_spark_types_them(session: Any) -> None:
         "named_struct('at', timestamp'2024-05-01T10:00:00Z', 'shop', map('town', 'Kyōto')) as metadata"
     )
     cut = ArrowChunker("recursive:size=60")
-    (row,) = rows.mapInArrow(cut.batches, spark_schema(cut.schema)).toArrow().to_pylist()
+    (row,) = rows.mapInArrow(cut.batches, SPARK_SCHEMA).toArrow().to_pylist()
     assert (row["document_id"], row["text"], row["error"]) == ("7", "Green tea.", None)
     assert row["metadata"] == '{"at": "2024-05-01T10:00:00+00:00", "shop": {"town": "Kyōto"}}'

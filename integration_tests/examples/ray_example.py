@@ -1,4 +1,4 @@
-"""Ray Data: chunks and their vectors from a folder of Parquet files, two processes that load the model once each."""
+"""Ray Data: chunks from a folder of Parquet files, by two processes."""
 
 import sys
 import tempfile
@@ -14,7 +14,7 @@ from chunkcore import load_dataset
 
 def main(documents: Path, chunks: Path) -> None:
     ray.init(num_cpus=2, include_dashboard=False, object_store_memory=200_000_000, logging_level="error")
-    chunker = ArrowChunker("recursive:size=200", embedder="all-MiniLM-L6-v2")
+    chunker = ArrowChunker("recursive:size=200")
     ray_chunks(ray.data.read_parquet(str(documents)), chunker, actors=2, num_cpus=0.5).write_parquet(str(chunks))
     found = pq.read_table(chunks)
     print(f"{found.num_rows} chunks, {found['error'].drop_null().length()} documents that could not be cut")

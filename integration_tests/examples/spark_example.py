@@ -1,4 +1,4 @@
-"""Spark: chunks and their vectors from a folder of Parquet files."""
+"""Spark: chunks from a folder of Parquet files."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from chunkcore import load_dataset
 def main(documents: Path, chunks: Path) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' interpreter, with chunkadapters installed
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    chunker = ArrowChunker("recursive:size=200", embedder="all-MiniLM-L6-v2")
+    chunker = ArrowChunker("recursive:size=200")
     spark_chunks(session.read.parquet(str(documents)), chunker).write.parquet(str(chunks))
     found = session.read.parquet(str(chunks))
     print(f"{found.count()} chunks, {found.filter('error is not null').count()} documents that could not be cut")

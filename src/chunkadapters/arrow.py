@@ -27,7 +27,6 @@ from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.models import Embedder, TokenCountingEmbedder, Vectors, embed, get_embedder
 from chunkcore.options import check_number
 
 try:
@@ -35,7 +34,7 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("pyarrow", "arrow", "chunk Arrow record batches") from error
 
-__all__ = ["ArrowChunker", "chunk_schema", "ray_chunks", "spark_chunks", "spark_schema"]
+__all__ = ["CHUNK_SCHEMA", "SPARK_SCHEMA", "ArrowChunker", "ray_chunks", "spark_chunks"]
 
 # ---- Documents from a record batch, or an error a row
 
@@ -242,114 +241,33 @@ def _read_id(value: pa.Scalar | None) -> str:
 
 # ---- Chunks as record batches of bounded size
 
-_SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
-_SPANS = pa.list_(_SPAN)
+_SPANS = pa.list_(pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())]))
 
-
-def chunk_schema(dimensions: int | None = None) -> pa.Schema:
-    """The columns of chunks, in this order; ``vector`` and ``truncated`` only with `dimensions`.
-
-    A row is a chunk with a null ``error``, or a document without chunks: then ``error`` says why, and all columns but
-    ``document_id`` and ``error`` are null.
-
-    - ``document_id``: string; the document's id, null if unreadable.
-    - ``chunk_id``: string; 32 hexadecimal digits, the same in every run, unique within a document.
-    - ``index``: int64; the chunk's position in its document, from 0.
-    - ``spans``: list of ``{start, end}``, int64; code points of the document's text, half-open, in reading order.
-    - ``text``: string; the source's slices.
-    - ``token_count``: int64; of the text, by the chunker's counter.
-    - ``context``: string; text written about the chunk (a title path, a model's sentence); mostly "".
-    - ``metadata``: string; a JSON object of the document's and the strategy's metadata.
-    - ``derived``: bool; a model wrote the text, from the passage at the spans.
-    - ``segments``: list of lists of such spans; the parts that multi-vector search embeds; mostly empty.
-    - ``content_hash``: string; of context and text: unchanged if nothing needs embedding again.
-    - ``vector``: fixed-size list of float32; of the context, if any, and the text.
-    - ``truncated``: bool; the model read only the chunk's beginning; null if unknown.
-    - ``error``: string.
-
-    Raises `OptionError`: dimensions is under 1.
-
-    >>> chunk_schema(384).field("vector").type
-    FixedSizeListType(fixed_size_list<item: float>[384])
-    """
-    fields = [
-        pa.field("document_id", pa.string()),
-        pa.field("chunk_id", pa.string()),
-        pa.field("index", pa.int64()),
-        pa.field("spans", _SPANS),
-        pa.field("text", pa.string()),
-        pa.field("token_count", pa.int64()),
-        pa.field("context", pa.string()),
-        pa.field("metadata", pa.string()),
-        pa.field("derived", pa.bool_()),
-        pa.field("segments", pa.list_(_SPANS)),
-        pa.field("content_hash", pa.string()),
+# The columns of chunks. A row is a chunk with a null `error`, or a document without chunks: then `error` says why, and
+# all columns but `document_id` and `error` are null.
+CHUNK_SCHEMA = pa.schema(
+    [
+        pa.field("document_id", pa.string()),  # null if unreadable
+        pa.field("chunk_id", pa.string()),  # 32 hexadecimal digits, the same in every run, unique within a document
+        pa.field("index", pa.int64()),  # the chunk's position in its document, from 0
+        pa.field("spans", _SPANS),  # code points of the document's text, half-open, in reading order
+        pa.field("text", pa.string()),  # the source's slices
+        pa.field("token_count", pa.int64()),  # of the text, by the chunker's counter
+        pa.field("context", pa.string()),  # text written about the chunk (a title path, a model's sentence); mostly ""
+        pa.field("metadata", pa.string()),  # a JSON object of the document's and the strategy's metadata
+        pa.field("derived", pa.bool_()),  # a model wrote the text, from the passage at the spans
+        pa.field("segments", pa.list_(_SPANS)),  # the parts that multi-vector search embeds; mostly empty
+        pa.field("content_hash", pa.string()),  # of context and text: unchanged if nothing needs embedding again
+        pa.field("error", pa.string()),
     ]
-    if dimensions is not None:
-        check_number("dimensions", dimensions, 1)
-        fields += [pa.field("vector", pa.list_(pa.float32(), dimensions)), pa.field("truncated", pa.bool_())]
-    return pa.schema([*fields, pa.field("error", pa.string())])
-
-
-def spark_schema(schema: pa.Schema) -> str:
-    """An Arrow schema of chunks in Spark's notation, for `DataFrame.mapInArrow`. Vectors are arrays of floats.
-
-    >>> spark_schema(pa.schema([chunk_schema().field("spans"), chunk_schema(8).field("vector")]))
-    '`spans` array<struct<`start`: bigint, `end`: bigint>>, `vector` array<float>'
-    """
-    return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
-
-
-def _spark_type(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return f"array<{_spark_type(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'`{field.name}`: {_spark_type(field.type)}' for field in kind)}>"
-    return _SPARK_NAMES[kind]
-
-
-_SPARK_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.bool_(): "boolean", pa.float32(): "float"}
-
-
-# One row per chunk: float32 vectors, and whether the model truncated the text (None: unknown).
-Embedding = tuple[Vectors, list[bool | None]]
-
-
-@dataclass(frozen=True)
-class Vectorizer:
-    """An embedder with the dimensions of its vectors; with `stated` None the embedder is asked."""
-
-    embedder: Embedder
-    stated: int | None = None
-
-    @cached_property
-    def dimensions(self) -> int:
-        """Raises `ModelError` if the embedder does not answer."""
-        if self.stated is not None:
-            return self.stated
-        dimensions = getattr(self.embedder, "dimensions", None)
-        return dimensions if type(dimensions) is int else embed(self.embedder, ["a"]).shape[1]
-
-    def __call__(self, chunks: list[Chunk]) -> Embedding:
-        """Embed the chunks of one document in one call.
-
-        Padding changes a vector's last bits, which must not depend on other documents. Raises `ModelError` if the model
-        fails twice.
-        """
-        texts = [chunk.embedded_text for chunk in chunks]
-        vectors = embed(self.embedder, texts)
-        if vectors.shape[1] != self.dimensions:
-            raise ModelError(
-                f"the model {self.embedder.name!r} answered with {vectors.shape[1]} dimensions: expected "
-                f"{self.dimensions}"
-            )
-        most = self.embedder.max_tokens
-        if most is None:
-            return vectors, [False] * len(texts)
-        if not isinstance(self.embedder, TokenCountingEmbedder):
-            return vectors, [None] * len(texts)
-        return vectors, [bool(count > most) for count in self.embedder.count_tokens(texts)]
-
+)
+# The same columns in Spark's notation, for `DataFrame.mapInArrow`.
+_SPARK_SPANS = "array<struct<`start`: bigint, `end`: bigint>>"
+SPARK_SCHEMA = (
+    f"`document_id` string, `chunk_id` string, `index` bigint, `spans` {_SPARK_SPANS}, `text` string, "
+    f"`token_count` bigint, `context` string, `metadata` string, `derived` boolean, `segments` array<{_SPARK_SPANS}>, "
+    "`content_hash` string, `error` string"
+)
 
 Row = dict[str, Any]
 
@@ -359,14 +277,14 @@ _BATCH_CHARACTERS = 32_000_000
 _LONG = ("document_id", "text", "context", "metadata")
 
 
-def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | None) -> list[Row]:
+def chunk_rows(document: Document, chunks: list[Chunk]) -> list[Row]:
     """A document's chunks as rows.
 
     Raises `ModelError`: a model wrote an unpaired surrogate, which Arrow's strings cannot hold.
     """
     taken: set[str] = set()
     rows: list[Row] = []
-    for place, chunk in enumerate(chunks):
+    for chunk in chunks:
         if surrogate := _SURROGATE.search(chunk.text) or _SURROGATE.search(chunk.context):
             raise ModelError(
                 f"a model wrote an unpaired surrogate, which Arrow's strings cannot hold: {surrogate.group()!r}"
@@ -386,20 +304,17 @@ def chunk_rows(document: Document, chunks: list[Chunk], embedding: Embedding | N
                 "content_hash": chunk.content_hash,
             }
         )
-        if embedding is not None:
-            vectors, truncated = embedding
-            rows[-1] |= {"vector": vectors[place], "truncated": truncated[place]}
     return rows
 
 
-def batched(answers: Iterable[Iterable[Row]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def batched(answers: Iterable[Iterable[Row]]) -> Iterator[pa.RecordBatch]:
     """All rows in order, in batches of bounded size."""
 
     def characters(row: Row) -> int:
         return sum(len(row.get(column) or "") for column in _LONG)
 
     for rows in batches_of(chain.from_iterable(answers), characters, _BATCH_CHARACTERS, _BATCH_ROWS):
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        yield pa.RecordBatch.from_pylist(rows, schema=CHUNK_SCHEMA)
 
 
 def _beside(parent: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -457,17 +372,15 @@ _PROBLEM_LENGTH = 1000
 
 @dataclass(frozen=True)
 class ArrowChunker:
-    """A function from a record batch or table of documents to one of chunks (see `chunk_schema`).
+    """A function from a record batch or table of documents to one of chunks (see `CHUNK_SCHEMA`).
 
     Rows are in the documents' order, and do not depend on the other documents of the batch. A document that is empty,
     white space or cannot be chunked gives one row with the reason in ``error``. A pickle holds the configuration, no
-    model and no key; each worker process loads the model on first use.
+    model and no key; each worker process loads the model on first use. Embed the texts in the engine's next step.
 
     Attributes:
         chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
         options: options of a named strategy; ``chunk_size`` and ``chunk_overlap`` work too.
-        embedder: an `Embedder` or its name, for vectors.
-        dimensions: of the vectors; by default the embedder's, or the length of one vector.
         id_column: strings, or integers, which become strings.
         text_column: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
         metadata_column: a JSON object in a string, a struct or a map; optional unless named here. Other columns are not
@@ -488,8 +401,6 @@ class ArrowChunker:
     chunker: Chunker | str = DEFAULT_STRATEGY
     _: KW_ONLY
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    embedder: Embedder | str | None = None
-    dimensions: int | None = None
     id_column: str = "id"
     text_column: str = "text"
     metadata_column: str = METADATA
@@ -499,10 +410,6 @@ class ArrowChunker:
     def __post_init__(self) -> None:
         object.__setattr__(self, "chunker", build(self.chunker, options=self.options))
         object.__setattr__(self, "options", {})  # the chunker has them now
-        if self.dimensions is not None:
-            chunk_schema(self.dimensions)
-            if self.embedder is None:
-                raise OptionError("dimensions are those of an embedder's vectors: give embedder as well")
         names = (self.id_column, self.text_column, self.metadata_column)
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise OptionError(f"id_column, text_column and metadata_column name three columns, got {names}")
@@ -511,23 +418,17 @@ class ArrowChunker:
             raise OptionError(f"errors is 'row' or 'raise', got {self.errors!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        for model in (self.embedder, self.chunker):
-            if is_bridged(model):
-                raise OptionError(
-                    "a framework's model may hold a key, and is not sent to other processes: name the model, or make "
-                    "the ArrowChunker in the worker"
-                )
+        if is_bridged(self.chunker):
+            raise OptionError(
+                "a framework's model may hold a key, and is not sent to other processes: name the model, or make the "
+                "ArrowChunker in the worker"
+            )
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "chunker"}
-        if "schema" in self.__dict__ and self._vectorizer is not None:
-            settings["dimensions"] = self._vectorizer.dimensions  # so that no worker asks again
         return partial(type(self), **settings), (self.chunker,)
 
-    @cached_property
+    @property
     def schema(self) -> pa.Schema:
-        """The rows' schema: `chunk_schema`. An embedder without stated dimensions is asked for a vector."""
-        if self.dimensions is not None or self._vectorizer is None:
-            return chunk_schema(self.dimensions)
-        return chunk_schema(self._vectorizer.dimensions)
+        return CHUNK_SCHEMA
 
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
         """The chunks of the batch's documents.
@@ -535,15 +436,17 @@ class ArrowChunker:
         Raises:
             DataError: a column is missing, the chunks exceed one record batch, or a document fails with
                 ``errors="raise"``.
-            OptionError: unknown embedder.
-            MissingExtraError: a package of the embedder is not installed.
+            OptionError: unknown model of the chunker.
+            MissingExtraError: a package of the model is not installed.
         """
         if isinstance(batch, pa.Table):
-            return pa.Table.from_batches(self.batches(batch.to_batches() or [_empty(batch.schema)]), schema=self.schema)
+            return pa.Table.from_batches(
+                self.batches(batch.to_batches() or [_empty(batch.schema)]), schema=CHUNK_SCHEMA
+            )
         batches = list(self.batches([batch]))
         if not batches:
-            return _empty(self.schema)
-        together = pa.Table.from_batches(batches, schema=self.schema).combine_chunks().to_batches()
+            return _empty(CHUNK_SCHEMA)
+        together = pa.Table.from_batches(batches, schema=CHUNK_SCHEMA).combine_chunks().to_batches()
         if len(together) > 1:
             raise DataError(
                 "these documents' chunks are over 2 GiB, which one record batch cannot hold: give fewer documents, a "
@@ -558,12 +461,12 @@ class ArrowChunker:
         Raises as `__call__`.
         """
         answers = (rows for batch in batches for rows in self._answers(batch))
-        yield from batched(answers, self.schema)
+        yield from batched(answers)
 
     def nested(self, batch: pa.RecordBatch) -> pa.ListArray:
         """A list of rows, as structs, per row of the batch: for functions over columns. Raises as `__call__`."""
         lists = [list(rows) for rows in self._answers(batch)]
-        return pa.array(lists, type=pa.list_(pa.struct(list(self.schema))))
+        return pa.array(lists, type=pa.list_(pa.struct(list(CHUNK_SCHEMA))))
 
     def _answers(self, batch: pa.RecordBatch) -> Iterator[Iterable[Row]]:
         if not isinstance(batch, pa.RecordBatch):
@@ -583,8 +486,7 @@ class ArrowChunker:
         problem = chunks
         if isinstance(chunks, list) and row.document is not None:
             try:
-                embedding = None if self._vectorizer is None else self._vectorizer(chunks)
-                return chunk_rows(row.document, chunks, embedding)
+                return chunk_rows(row.document, chunks)
             except Exception as error:  # noqa: BLE001  # a document's failure is its row
                 problem = error
         assert isinstance(problem, Exception)
@@ -596,7 +498,7 @@ class ArrowChunker:
     def _message(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
         name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
-        secrets = secrets_within(self.embedder, self.chunker)
+        secrets = secrets_within(self.chunker)
         clean = without_secrets(f"{name}{problem}", secrets, longest=_PROBLEM_LENGTH)
         return clean.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -604,11 +506,7 @@ class ArrowChunker:
     def _loaded(self) -> None:
         """Load tokenizer and models, so that their failure is not reported as a document's error."""
         assert isinstance(self.chunker, Chunker)
-        _ = self._vectorizer, self.chunker.fingerprint, self.chunker.token_counter.count("a")
-
-    @cached_property
-    def _vectorizer(self) -> Vectorizer | None:
-        return None if self.embedder is None else Vectorizer(get_embedder(self.embedder), self.dimensions)
+        _ = self.chunker.fingerprint, self.chunker.token_counter.count("a")
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
@@ -650,19 +548,8 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
 
 
 def spark_chunks(frame: Any, chunker: ArrowChunker) -> Any:
-    """The chunks of a Spark data frame with the chunker's columns, lazily. Vectors become arrays of floats.
-
-    The chunker's `schema` is computed here, which may ask the embedder.
-    """
-    # Spark has no lists of fixed sizes.
-    kinds = {field.name: field.type for field in chunker.schema}
-    lists = {name: pa.list_(kind.value_type) for name, kind in kinds.items() if pa.types.is_fixed_size_list(kind)}
-    schema = pa.schema([field.with_type(lists.get(field.name, field.type)) for field in chunker.schema])
-
-    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (batch.cast(schema) for batch in chunker.batches(batches))
-
-    return frame.mapInArrow(cut, spark_schema(chunker.schema))
+    """The chunks of a Spark data frame with the chunker's columns, lazily."""
+    return frame.mapInArrow(chunker.batches, SPARK_SCHEMA)
 
 
 class _Actor:
