@@ -97,7 +97,7 @@ class Behind:
         return self._index.behind(query, hits, max_tokens=max_tokens, words=self._words)
 
 
-def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS) -> Benchmark:
+def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS, characters: int = CHARACTERS) -> Benchmark:
     """A draw of a collection, the same each time."""
     folder = shared / "data" / ("unseen" if name in CONFIRMED else "") / name
     benchmark = load_dataset(name) if name == "lochmere" else load_benchmark(folder)
@@ -106,7 +106,7 @@ def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS) -> Benchma
         random.Random(0).shuffle(documents)
     drawn, size = [], 0
     for document in documents:
-        if size + document.size <= CHARACTERS:
+        if size + document.size <= characters:
             drawn.append(document)
             size += document.size
     ids = {document.id for document in drawn}
@@ -136,9 +136,9 @@ def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, A
             yield f"behind {hits}, {scope}", Behind(dense[CHUNKERS.index(STORE)], words, hits, scope)
 
 
-def scored(name: str, shared: Path, vectors: TextVectors, count: int) -> dict[str, Any]:
+def scored(name: str, shared: Path, vectors: TextVectors, count: int, characters: int) -> dict[str, Any]:
     """A collection's rows: recall and whole evidence of each question at each budget."""
-    benchmark = benchmark_of(name, shared, count)
+    benchmark = benchmark_of(name, shared, count, characters)
     scorer = Scorer(benchmark)
     questions = [query.text for query in benchmark.queries]
     vectors.queries(questions)
@@ -222,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shared", type=Path, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=list(COLLECTIONS), help="this collection; may be repeated")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of a collection")
+    parser.add_argument("--characters", type=int, default=CHARACTERS, help="at most so many of a collection")
     parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
     parser.add_argument("--output", type=Path, default=DATA)
@@ -231,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         vectors = TextVectors(CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache)))
         for name in options.only or COLLECTIONS:
             began = time.perf_counter()
-            data[name] = summary(scored(name, options.shared, vectors, options.questions))
+            data[name] = summary(scored(name, options.shared, vectors, options.questions, options.characters))
             data = {each: data[each] for each in COLLECTIONS if each in data}
             options.output.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
