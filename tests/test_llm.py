@@ -36,8 +36,7 @@ from chunkcore.models.llm import (
     get_llm,
     llms,
 )
-from chunkcore.models.llm.base import ascending, found_json, member, whole_number
-from tests import fake_llm_server
+from chunkcore.models.llm.base import found_json, member, whole_number
 from tests.fake_llm_server import running
 from tests.fakes import FakeLLM, ScriptedLLM
 from tests.strategies import hard_text
@@ -124,14 +123,6 @@ def test_no_answer_whatever_crashes_the_reader(text):
         assert 1 <= read(text) <= 3
 
 
-def test_lists_of_numbers_are_in_range_and_in_order():
-    assert ascending([], "n", 0, 5) == []
-    assert ascending([0, 3, 5], "n", 0, 5) == [0, 3, 5]
-    for wrong in ([3, 3], [3, 2], [-1], [6], ["1"], [1.0], [True], [None], 3, "3", None, {"n": 1}):
-        with pytest.raises(BadAnswerError):
-            ascending(wrong, "n", 0, 5)
-
-
 # --- asking ---------------------------------------------------------------------------------------------------
 
 
@@ -159,26 +150,7 @@ def test_a_model_that_fails_once_is_asked_again_and_one_that_fails_twice_ends_th
     assert len(broken.asked) == 2
 
 
-def test_unpaired_surrogates_are_not_sent():
-    llm = ScriptedLLM('{"number": 1}')
-    ask(llm, question("a \ud800 b \U0001f600"))
-    assert llm.asked[0][1]["content"] == "a \ufffd b \U0001f600"
-
-
 # --- functions, threads and loops -----------------------------------------------------------------------------
-
-
-def test_a_function_a_coroutine_and_a_reply_are_welcome():
-    async def later(messages, schema):
-        await asyncio.sleep(0.001)
-        return '{"number": 3}'
-
-    for function in (
-        lambda messages, schema: '{"number": 3}',
-        lambda messages, schema: Reply('{"number": 3}', input_tokens=7, output_tokens=1),
-        later,
-    ):
-        assert ask(CallableLLM(function, name="f"), question()) == 3
 
 
 def test_an_asynchronous_model_can_be_asked_inside_a_running_loop_and_keeps_to_one_loop():
@@ -282,7 +254,7 @@ def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
     assert ask(CachedLLM(ScriptedLLM(AssertionError()), llm.cache), question()) == 1
 
 
-@pytest.mark.parametrize("answer", ["", "é 👩‍👩‍👧‍👦", "\ud800", "a\x00b", "x" * 1_000_000])
+@pytest.mark.parametrize("answer", ["", "é 👩‍👩‍👧‍👦 \ud800 a\x00b"])
 def test_any_answer_comes_back_the_same(path, answer):
     cache = LLMCache(path)
     cache.store("m", b"k", answer)
@@ -417,20 +389,10 @@ def test_an_endpoint_that_knows_no_schema_is_asked_without_from_then_on(server):
         "filtered*1",
         "prose*2",
         "out_of_range*1",
-        "negative*1",
-        "strings*1",
-        "nan*1",
-        "wrong_keys*1",
-        "list*1",
-        "empty*1",
         "null*1",
         "truncated*1",
         "latin1*1",
-        "utf16*1",
-        "no_json*1",
-        "html*1",
         "no_choices*1",
-        "no_object*1",
         "fenced",
         "no_usage",
         "http_429*2",
@@ -515,21 +477,6 @@ def test_a_busy_endpoint_is_left_alone_for_as_long_as_it_asks():
 
 
 @needs_openai
-def test_as_many_questions_at_once_as_the_limit_says(server, monkeypatch):
-    meeting = Meeting(3)
-
-    def meet(handler, body):
-        meeting.attend(stay=0.5)  # in which a fourth would come
-        fake_llm_server.answer(handler, body)
-
-    monkeypatch.setitem(fake_llm_server.FAULTS, "meet", meet)
-    llm = endpoint(server, "meet", concurrency=3, timeout=60.0)
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda number: ask(llm, question(str(number))), range(6)))
-    assert meeting.most == 3
-
-
-@needs_openai
 def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_else(server, monkeypatch, path):
     secret = "sk-very-secret-0123456789"
     monkeypatch.setenv("FAKE_API_KEY", secret)
@@ -547,12 +494,6 @@ def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_
     monkeypatch.delenv("FAKE_API_KEY")
     with pytest.raises(ModelError, match="the environment variable FAKE_API_KEY is to hold the key"):
         ask(OpenAILLM("ok", server.url, key="FAKE_API_KEY"), question())
-
-
-@needs_openai
-def test_openais_own_endpoint_needs_its_key():
-    with pytest.raises(ModelError, match="the environment variable OPENAI_API_KEY is to hold the key"):
-        ask(get_llm("openai:gpt-5-mini@https://api.openai.com/v1"), question())
 
 
 @needs_openai

@@ -8,12 +8,11 @@ import threading
 from dataclasses import replace
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore import Chunker, Document, ModelError, OptionError, Span, TokenCounter, get_chunker, get_counter, get_llm
+from chunkcore import Chunker, Document, ModelError, OptionError, Span, get_chunker, get_llm
 from chunkcore.chunkers import Agentic, Contextual, Draft, LLMSemantic, Lumber, Propositions, Recursive
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, Reply
@@ -143,22 +142,6 @@ def test_a_section_over_the_maximum_is_cut_between_pieces():
     ]
 
 
-class Squares(TokenCounter):
-    """What has n words counts n², so that pieces together count more than their sum."""
-
-    name = "squares"
-
-    def boundaries(self, text: str) -> np.ndarray:
-        return np.zeros(len(text.split()) ** 2, dtype=np.int64)
-
-
-def test_the_maximum_holds_also_where_pieces_count_more_together():
-    llm = answers({"split_after": [2]}, {"split_after": []})
-    found = chunks(semantic(llm, counter=Squares(), piece_size=9, size=40))
-    assert max(chunk.token_count for chunk in found) == 36
-    assert covered(found) == set()
-
-
 def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger_one_tells():
     llm = answers({"sections": [section(1, "A"), section(4, "B"), section(5, "C")]})
     found = chunks(agentic(llm, minimum=4))
@@ -166,23 +149,6 @@ def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger
         (lines(0, 3), "A"),
         (lines(4, 9), "C"),
     ]
-
-
-def test_a_section_under_the_minimum_stays_where_no_neighbour_has_room():
-    llm = answers({"split_after": [3, 4]})
-    assert texts(semantic(llm, minimum=4, size=14)) == [lines(0, 3), lines(4, 4), lines(5, 8), lines(9, 9)]
-
-
-def test_a_joined_chunk_says_that_a_part_of_it_is_not_the_models():
-    llm = answers("no", {"sections": [section(1, "B")]})  # for the first window of two pieces, and for the others
-    found = chunks(agentic(llm, window=6, retries=0))
-    assert [(chunk.text, chunk.metadata.get("fallback")) for chunk in found[:2]] == [
-        (lines(0, 1), "cut by size"),
-        (lines(2, 3), None),
-    ]
-    llm = answers("no", {"sections": [section(1, "B")]})
-    whole = chunks(agentic(llm, window=6, size=30, retries=0, minimum=30))
-    assert [(chunk.text, chunk.metadata["fallback"]) for chunk in whole] == [(TEXT, "cut by size")]
 
 
 def test_one_piece_alone_needs_no_model():
@@ -217,14 +183,6 @@ def test_paragraphs_are_shown_until_they_reach_the_window():
     llm = answers({"first_changed": 2})
     texts(lumber(llm, window=8), PARAGRAPHS)
     assert [each[1]["content"].count("ID") for each in llm.asked] == [3] * 8 + [2]
-    assert [each[1]["content"].count("ID") for each in chunks_asked(lumber, window=9)] == [3] * 8 + [2]
-    assert [each[1]["content"].count("ID") for each in chunks_asked(lumber, window=1)] == [2] * 9
-
-
-def chunks_asked(strategy, **options):
-    llm = answers({"first_changed": 2})
-    texts(strategy(llm, **options), PARAGRAPHS)
-    return llm.asked
 
 
 def test_where_nothing_changes_all_that_was_shown_is_a_chunk():
@@ -244,15 +202,6 @@ def test_a_paragraph_over_the_maximum_is_shown_in_parts_between_sentences():
     llm = answers({"first_changed": 2})
     text = "One two three. Four five. Six seven eight nine ten.\n\nEleven."
     assert texts(lumber(llm, size=6), text) == ["One two three. Four five.", "Six seven eight nine ten.", "Eleven."]
-
-
-def test_a_paragraph_that_just_fits_is_shown_whole():
-    """Its line end is one token with the full stop before it, and one of its own before the second sentence alone."""
-    text = "One two.\nThree four.\n\nFive."
-    counter = get_counter("cl100k_base")
-    assert counter.count("One two.\nThree four.") == 6 < counter.count("One two.") + counter.count("\nThree four.")
-    llm = answers({"first_changed": 2})
-    assert texts(lumber(llm, size=6, counter=counter), text) == ["One two.\nThree four.", "Five."]
 
 
 def test_what_parts_paragraphs_can_be_chosen():
@@ -292,13 +241,6 @@ def test_the_last_section_of_a_window_is_asked_about_again():
         (lines(2, 5), "C"),
         (lines(6, 9), "C"),
     ]
-
-
-def test_the_schema_of_sections_counts_pieces_from_one():
-    llm = answers({"sections": [section(1)]})
-    texts(agentic(llm))
-    first = llm.schemas[0]["properties"]["sections"]["items"]["properties"]["first"]
-    assert (first["minimum"], first["maximum"]) == (1, 10)
 
 
 @pytest.mark.parametrize(
@@ -458,11 +400,6 @@ def test_the_first_question_is_asked_alone_and_the_others_together():
     assert len(asked) == len(LINES)
 
 
-def test_what_the_other_strategy_knows_is_kept_also_without_a_sentence():
-    first, _ = Contextual(llm=answers("no"), chunker=Headed()).chunk(Document("d", "one of two of three"))
-    assert (first.context, first.metadata["from"], first.metadata["fallback"]) == ("Title", "d", "no context")
-
-
 def test_a_long_document_is_shown_in_parts():
     llm = answers({"context": "Why."})
     texts(Contextual(llm=llm, chunker="recursive:size=3,counter=words", document_size=12, counter="words"))
@@ -491,18 +428,6 @@ def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
         replace(chunker, chunker="recursive:size=50").fingerprint
         == Contextual(llm=get_llm(SPEC), chunker=Recursive(size=50)).fingerprint
     )
-
-
-def test_the_other_strategys_maximum_holds_where_both_count_alike():
-    assert Contextual(llm=SPEC, chunker="recursive:size=50,size_of=text").hard_maximum == 50
-    assert Contextual(llm=SPEC, chunker="recursive:size=50,size_of=text", counter="words").hard_maximum is None
-
-
-def test_sentences_can_stand_over_another_models_chunks():
-    llm = answers({"propositions": ["The fox is old."]}, {"context": "Of a fox."})
-    inner = Propositions(llm=llm)
-    (chunk,) = chunks(Contextual(llm=llm, chunker=inner), "The old fox.")
-    assert (chunk.text, chunk.context, chunk.derived) == ("The fox is old.", "Of a fox.", True)
 
 
 # --- all of them ----------------------------------------------------------------------------------------------
@@ -591,18 +516,6 @@ def test_a_model_that_does_not_answer_loses_nothing_and_the_chunks_say_so(strate
 
 
 @every_strategy
-def test_strict_raises_in_place_of_falling_back(strategy):
-    with pytest.raises(NoAnswerError, match="expected a JSON object, got 'no'"):
-        chunks(build(strategy, ScriptedLLM("no"), strict=True))
-
-
-@every_strategy
-def test_a_model_that_cannot_be_asked_at_all_ends_the_work(strategy):
-    with pytest.raises(ModelError, match="wrong key"):
-        chunks(build(strategy, ScriptedLLM(ModelError("wrong key"))))
-
-
-@every_strategy
 def test_a_second_run_asks_nothing(strategy):
     llm = CachedLLM(FakeLLM(broken=0.0))
     first = chunks(build(strategy, llm, retries=5))
@@ -610,22 +523,6 @@ def test_a_second_run_asks_nothing(strategy):
     falls_back = any("fallback" in chunk.metadata for chunk in first)
     assert chunks(build(strategy, llm, retries=5)) == first
     assert falls_back or len(llm.llm.asked) == calls > 0
-
-
-@every_strategy
-def test_what_it_would_take_is_told_without_asking(strategy):
-    llm = CallableLLM(lambda messages, schema: 1 / 0, name="f")
-    chunker = (
-        build(strategy, llm, chunker="recursive:size=9,counter=words")
-        if strategy == "contextual"
-        else build(strategy, llm)
-    )
-    usage = chunker.estimate([Document("a", TEXT), Document("b", ""), Document("c", TEXT)])
-    assert llm.usage.calls == 0
-    assert usage.calls % 2 == 0
-    assert usage.calls > 0
-    assert usage.input_tokens > usage.calls * 50
-    assert usage.output_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -664,13 +561,6 @@ def test_an_estimate_is_what_the_assumed_answers_take(strategy, options, answer)
     assert usage.output_tokens == sum(map(count_text_tokens, answered))
 
 
-def test_an_estimate_foresees_the_other_strategys_questions_too():
-    inner = build("lumber", SPEC)
-    alone = inner.estimate([Document("d", TEXT)])
-    both = Contextual(llm=SPEC, chunker=inner).estimate([Document("d", TEXT)])
-    assert both.calls > alone.calls > 0
-
-
 @every_strategy
 def test_a_model_is_to_be_named(strategy):
     with pytest.raises(OptionError, match=f"{strategy}: llm names the model to ask, as openai:MODEL@URL"):
@@ -698,16 +588,9 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
     ("options", "message"),
     [
         ({"strategy": "llm_semantic", "window": 0}, "window is at least 1, got 0"),
-        ({"strategy": "llm_semantic", "size": 0}, "size is at least 1, got 0"),
         ({"strategy": "llm_semantic", "piece_size": 99, "size": 50}, r"at most size \(50\), got 99"),
-        ({"strategy": "agentic", "piece_size": 0}, "piece_size is at least 1"),
         ({"strategy": "lumber", "minimum": 900}, r"minimum is at least 0 and at most size \(800\), got 900"),
-        ({"strategy": "agentic", "minimum": -1}, "minimum is at least 0"),
         ({"strategy": "propositions", "passage_minimum": 151}, r"passage_size \(150\), got 151"),
-        ({"strategy": "propositions", "passage_size": 0}, "passage_size is at least 1, got 0"),
-        ({"strategy": "propositions", "size": 0}, "size is at least 1, got 0"),
-        ({"strategy": "contextual", "context_size": 0}, "context_size is at least 1"),
-        ({"strategy": "contextual", "document_size": 0}, "document_size is at least 1"),
         ({"strategy": "contextual", "chunker": "recursiv"}, "unknown strategy 'recursiv'"),
     ],
 )
@@ -718,10 +601,12 @@ def test_options_out_of_range_are_told(options, message):
 
 # --- over the wire --------------------------------------------------------------------------------------------
 
-# Every fault once, and some for every strategy; integration_tests has all of them for all.
-CASES = [("llm_semantic", fault) for fault in LASTING]
-CASES += [
-    (name, fault) for name in STRATEGIES[1:] for fault in ("refusal", "strings", "truncated", "http_500", "latin1")
+NUMBERS_WRONG = ("out_of_range", "unsorted", "negative")  # which the answers of these strategies lack
+CASES = [
+    (strategy, fault)
+    for strategy in STRATEGIES
+    for fault in LASTING
+    if not (fault in NUMBERS_WRONG and strategy in ("propositions", "contextual"))
 ]
 
 
