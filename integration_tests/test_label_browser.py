@@ -169,18 +169,6 @@ def test_the_cursor_takes_in_neighbours_and_one_key_marks_them_all(page: tuple[B
     assert not tab.errors
 
 
-def test_the_words_that_tell_candidates_apart_stand_out(page: tuple[Browser, Path, LabelServer]) -> None:
-    tab, _, _ = page
-    ask(tab, "Does the crow hold a litre?")
-    found = set(tab.ask("[...document.querySelectorAll('#candidates em')].map((each) => each.textContent)"))
-    assert "crow" in found
-    assert "The" not in found
-    shown = tab.ask("[...document.querySelectorAll('#candidates button')].map((each) => each.textContent)")
-    names = tab.ask("[...document.querySelectorAll('#candidates b')].map((each) => each.textContent)")
-    texts = tab.ask("state.candidates.map((each) => each.text)")
-    assert shown == [name + text for name, text in zip(names, texts, strict=True)]
-
-
 def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: Path) -> None:
     long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
     index = get_retriever("bm25").index(chunk_corpus([long], get_chunker("sentence:size=20")))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chunkcore import Document, Span, get_chunker, get_embedder, load_dataset
-from chunkcore.errors import OptionError
 from chunkcore.models import LateEmbedder
 from chunkcore.models.base import TokenEmbedder
 from chunkcore.models.loading import EmbedderCounter
@@ -80,16 +78,3 @@ def test_the_models_tokens_are_a_counter_and_a_maximum_in_them_holds(model: Toke
     text = load_dataset("lochmere").documents[1].text[:3000]
     cut = type(chunker)(size=20, counter=counter).split_text(text)
     assert max(model.count_tokens(cut)) <= 22  # type: ignore[attr-defined]
-
-
-def test_a_model_without_token_context_is_refused(tmp_path: Path) -> None:
-    transformers = pytest.importorskip("sentence_transformers")
-    static = pytest.importorskip("sentence_transformers.sentence_transformer.modules.static_embedding")
-    tokenizers = pytest.importorskip("tokenizers")
-    words = tokenizers.models.WordLevel({"[UNK]": 0, "river": 1, "money": 2, "bank": 3}, unk_token="[UNK]")
-    tokenizer = tokenizers.Tokenizer(words)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    module = static.StaticEmbedding(tokenizer, embedding_weights=np.eye(4, 8, dtype=np.float32))
-    transformers.SentenceTransformer(modules=[module], device="cpu").save(str(tmp_path))
-    with pytest.raises(OptionError, match="its modules are StaticEmbedding; token vectors with context need"):
-        LateEmbedder(f"torch:{tmp_path}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import random
 import signal
 import sqlite3
 import subprocess
@@ -103,36 +102,6 @@ def test_an_altered_entry_is_a_miss_and_can_be_stored_again(path):
         assert cache.fetch("m", keys("a", "b", "c"))[0].tolist() == [False, False, True]
     cache.store("m", keys("a", "b"), rows(1.0, 2.0))
     assert cache.fetch("m", keys("a", "b", "c"))[1][:, 0].tolist() == [1.0, 2.0, 3.0]
-
-
-@pytest.mark.filterwarnings("ignore::chunkcore.models.CacheWarning")
-def test_no_flipped_bit_and_no_cut_gives_another_texts_vector_or_answer(path, tmp_path):
-    names = [f"text {number}" for number in range(12)]
-    for model, base in (("m", 0), ("n", 100)):
-        EmbeddingCache(path).store(model, keys(*names), rows(*range(base, base + 12)))
-    for name in names:
-        LLMCache(path).store("m", text_key(name), name)
-    data = path.read_bytes()
-    chance = random.Random(0)
-    kept = refused = 0
-    for turn in range(400):
-        copy = tmp_path / f"{turn}.sqlite"
-        flipped = bytearray(data)
-        # Half of the damages are where the entries are: most of a small file is free space.
-        flipped[chance.choice([chance.randrange(len(data)), data.index(keys(chance.choice(names))[0])])] ^= (
-            1 << turn % 8
-        )
-        copy.write_bytes(flipped if turn % 10 else data[: chance.randrange(1, len(data))])
-        try:
-            for model, base in (("m", 0), ("n", 100)):
-                is_kept, vectors = EmbeddingCache(copy).fetch(model, keys(*names))
-                assert vectors[is_kept][:, :1].ravel().tolist() == [base + number for number in np.flatnonzero(is_kept)]
-                kept += int(is_kept.sum())
-            assert all(LLMCache(copy).fetch("m", text_key(name)) in (name, None) for name in names)
-        except OptionError:
-            refused += 1
-    assert kept > 0.7 * 400 * 2 * len(names)
-    assert refused < 40
 
 
 # --- files that are no cache ----------------------------------------------------------------------------------
@@ -376,14 +345,6 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(path):
     assert (vectors == FakeEmbedder().embed_documents(texts)).all()
 
 
-def test_the_longest_texts_come_first_and_progress_is_told():
-    model, told = FakeEmbedder(), []
-    cached = CachedEmbedder(model, batch_size=2, progress=lambda *each: told.append(each))
-    cached.embed_documents(["aa", "a" * 9, "a", "aaa", "aa"])
-    assert [len(text) for text in model.texts] == [9, 3, 2, 1]
-    assert told == [(2, 4), (4, 4)]
-
-
 def test_threads_that_ask_for_the_same_text_embed_it_once():
     class Slow(FakeEmbedder):
         def embed_documents(self, texts):
@@ -430,11 +391,6 @@ def test_the_command_says_how_large_the_cache_is_prunes_and_clears_it(path, caps
     assert "0 vectors, 0 answers" in said("clear")
     assert main(["cache", "prune", "small"]) == 2
     assert "SIZE is a number and B, KB, MB or GB, such as 500MB; got 'small'" in capsys.readouterr().err
-
-
-def test_a_limit_of_the_file_is_not_negative(tmp_path):
-    with pytest.raises(OptionError, match="max_bytes is at least 0"):
-        EmbeddingCache(tmp_path / "cache.sqlite", max_bytes=-1)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

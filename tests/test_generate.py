@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from importlib.util import find_spec
@@ -591,58 +587,3 @@ def test_what_cannot_be_is_one_sentence(docs, tmp_path, capsys, more, message, m
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("chunkcore: ")]
     assert len(told) == 1
     assert message in told[0]
-
-
-# ---- killed at any moment
-
-WORK = """
-import sys, threading, time
-from pathlib import Path
-from chunkcore import Document
-from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
-from chunkcore.questions import GenerationOptions, generate_benchmark
-from chunkcore.questions.generate import write_generated
-from tests.fake_writers import mixed
-
-docs, output, log, concurrency = sys.argv[1:]
-lock = threading.Lock()
-
-def ask(messages, schema):
-    with lock, open(log, "a") as lines:
-        lines.write(f"{hash(str(messages))}\\n")
-    time.sleep(0.01)
-    return mixed(messages, schema)
-
-documents = [Document(path.name, path.read_text()) for path in sorted(Path(docs).iterdir())]
-options = GenerationOptions(questions=24, sample_size=400, retries=0, patience=30, concurrency=int(concurrency))
-llm = CachedLLM(CallableLLM(ask, name="m", concurrency=int(concurrency)), LLMCache(Path(output).parent / "kept.sqlite"))
-write_generated(Path(output), generate_benchmark(documents, llm, options))
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_killed_again_and_again_the_result_is_the_same_and_what_was_answered_is_not_asked_again(docs, tmp_path):
-    concurrency = 3
-    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": str(Path(__file__).parents[1])}
-
-    def run(folder: Path, kill_after: int | None = None) -> list[str]:
-        folder.mkdir(exist_ok=True)
-        log = folder / "log"
-        before = len(log.read_text().splitlines()) if log.exists() else 0
-        program = [sys.executable, "-c", WORK, str(docs), str(folder / "q.jsonl"), str(log), str(concurrency)]
-        with subprocess.Popen(program, env=environment) as process:
-            while kill_after is not None and process.poll() is None:
-                if log.exists() and len(log.read_text().splitlines()) >= before + kill_after:
-                    process.send_signal(signal.SIGKILL)
-                time.sleep(0.005)
-        assert kill_after is not None or process.returncode == 0
-        return log.read_text().splitlines()
-
-    once = run(tmp_path / "once")
-    run(tmp_path / "killed", 7)
-    killed = run(tmp_path / "killed")
-    assert set(killed) == set(once)
-    unreadable = len(once) - len(LLMCache(tmp_path / "once" / "kept.sqlite"))
-    assert len(killed) - len(once) <= 2 * (concurrency + unreadable)  # a kill costs what was under way
-    for name in ("q.jsonl", "q.rejected.jsonl"):
-        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes()

@@ -22,7 +22,7 @@ from chunkcore.models.base import TextTokens, Vectors, text_tokens
 from chunkcore.retrieval import Late
 from chunkcore.run import Run
 from tests.fakes import _WORD, FakeEmbedder, _word_vector, index_of
-from tests.strategies import hard_text, text_with_spans
+from tests.strategies import text_with_spans
 
 Ids = np.ndarray
 
@@ -162,28 +162,6 @@ def test_any_text_and_any_spans_have_finite_vectors(text_and_spans: tuple[str, l
     assert np.isfinite(found).all()
     for span, row in zip(spans, found, strict=True):
         assert row.any() == any(match.start() < span.end and match.end() > span.start for match in _WORD.finditer(text))
-
-
-@given(hard_text(max_parts=20))
-@settings(deadline=None, max_examples=25)
-def test_chunks_of_any_strategy_have_vectors(text: str) -> None:
-    documents = [Document("a", text), Document("b", "The fox naps. A crow watches.")]
-    late = LateEmbedder(FakeTokenEmbedder())
-    for spec in ("fixed_token:size=5,overlap=2", "recursive:size=9", "sentence:size=40", "fixed_sentences"):
-        chunks = list(get_chunker(spec).chunk_many(documents))
-        found = late.embed_chunks(documents, chunks)
-        assert found.shape == (len(chunks), 16)
-        apart = [late.embed_chunks(documents, [each])[0] for each in chunks]
-        np.testing.assert_allclose(found, apart, rtol=1e-5)
-
-
-def test_an_index_of_late_vectors_finds_what_its_context_is_about() -> None:
-    model = FakeTokenEmbedder(64, max_tokens=None, context=0.3)
-    documents = [Document("a", "Berlin is large. It has canals."), Document("b", "Oslo is cold. It has hills.")]
-    chunks = list(get_chunker("fixed_sentences:sentences=1").chunk_many(documents))
-    index = index_of(chunks, model, Late(), documents)
-    best = [piece.document_id for piece in index.retrieve("Berlin", 2)]
-    assert best == ["a", "a"]  # "It has canals." does not say so itself
 
 
 def test_memory_stays_bounded_because_the_model_is_given_a_part_at_a_time() -> None:
@@ -340,8 +318,7 @@ def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -
         model,
         measures=measures_at([1, 2]),
         retrievers=["late"],
-        progress=lambda *each: told.append(each),
-        workers=1,
+        progress=lambda *step: told.append(step),
     )
     assert [report.name for report in reports] == specs
     # Once each, for both strategies; the other calls are the probe's and the questions'.

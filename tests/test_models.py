@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore import load_dataset, run_experiment
+from chunkcore import Document, load_benchmark, run_experiment
 from chunkcore.cli import main
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
-from chunkcore.escaping import encodable
+from chunkcore.evaluation.benchmarks import write_benchmark
 from chunkcore.models import (
     CachedEmbedder,
     Embedder,
@@ -36,7 +36,6 @@ from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
-from tests.strategies import hard_text
 
 # --- answers --------------------------------------------------------------------------------------------------
 
@@ -96,13 +95,6 @@ def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, t
         assert total is None or len(batch) == 1 or len(batch) * lengths[batch[0]] <= total
 
 
-@given(hard_text())
-def test_what_a_tokenizer_is_given_can_be_encoded(text):
-    ready = encodable(text)
-    ready.encode("utf-8")
-    assert len(ready) == len(text)
-
-
 # --- names ----------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +104,7 @@ def test_a_string_that_names_no_model_is_told(spec):
         get_embedder(spec)
 
 
-@pytest.mark.parametrize("backend", ["", "openvino:", "openvino-bf16:", "torch:"])
+@pytest.mark.parametrize("backend", ["", "torch:"])
 @pytest.mark.parametrize(
     "model",
     [
@@ -267,14 +259,14 @@ def test_limits_prompts_and_pooling_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "roberta"}, "its model_type is 'roberta'; expected 'bert'"),
+        ({"model_type": "roberta"}, "its model_type is 'roberta'; expected bert"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"hidden_act": "silu"}, "its hidden_act is 'silu'"),
         ({"num_hidden_layers": None}, "its num_hidden_layers is None; expected a whole number of at least 1"),
         ({"max_position_embeddings": float("inf")}, "its max_position_embeddings is inf; expected a whole number"),
         ({"num_attention_heads": 3}, "its hidden_size 8 cannot be shared by 3 heads"),
         ({"layer_norm_eps": "tiny"}, "its layer_norm_eps is 'tiny'; expected a small number"),
-        ({"hidden_act": ["gelu"]}, r"its hidden_act is \['gelu'\]; expected one of gelu"),
+        ({"hidden_act": ["gelu"]}, r"its hidden_act is \['gelu'\]; expected gelu or"),
         ({"pooling": {"pooling_mode": 3}}, "its pooling is 3; expected mean or cls"),
         ({"modules": ["Transformer", "Pooling", "Dense"]}, "its modules are Transformer, Pooling, Dense"),
         (
@@ -351,10 +343,14 @@ def test_openvino_is_imported_without_its_telemetry():
 
 def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loading, "find_spec", lambda name: None)
-    benchmark = load_dataset("lochmere")
+    documents = [Document(name, f"The {name} is hot. The sea is deep. {name} naps.") for name in ("tea", "fox")]
+    rows = [{"question": f"Who naps, {doc.id}?", "evidence": [f"{doc.id} naps."]} for doc in documents]
+    benchmark = load_benchmark(documents, rows, name="b")
     (report,) = run_experiment(benchmark, ["sentence:size=50"], retrievers=["bm25"])
     assert report.cost.embedded_tokens == 0
-    compared = ["compare", "-s", "sentence:size=50", "--resamples", "100", "-o", str(tmp_path / "out")]
+    write_benchmark(benchmark, tmp_path / "b")
+    compared = ["compare", str(tmp_path / "b"), "-s", "sentence:size=5", "--resamples", "100"]
+    compared += ["-o", str(tmp_path / "out")]
     assert main([*compared, "-r", "bm25", "-r", "passages:lexical"]) == 0
     capsys.readouterr()
     assert main([*compared, "-r", "dense"]) == 2

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore.cli import main
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.segmentation import load_labelled, pk, window_diff, window_size
+from chunkcore.evaluation.segmentation import load_labelled
 from chunkcore.segmenters import Segmenter, TextTiling, get_segmenter, segment_starts
-from chunkcore.segmenters.base import block_similarities, depths, peaks
+from chunkcore.segmenters.base import block_similarities, depths
 from chunkcore.segmenters.tagger import (
     SHIPPED,
     Tagger,
@@ -44,49 +43,6 @@ from tests.test_breakpoint import AngleEmbedder
 # --- Pk and WindowDiff ------------------------------------------------------------------------------------------
 
 
-def test_pk_counts_pairs_that_one_side_has_in_a_segment():
-    """Ten units, a boundary at 5, the window half the mean length: 2. Pairs (3, 5) and (4, 6) cross it."""
-    assert window_size([5], 10) == 2
-    assert pk([5], [5], 10) == 0.0
-    assert pk([5], [], 10) == 2 / 8
-    assert pk([5], [6], 10) == 2 / 8  # (3, 5), which only the first crosses, and (5, 7), which only the second does
-    assert pk([5], [5, 6], 10) == 1 / 8  # (5, 7)
-    assert pk([], range(1, 10), 10) == 1.0
-
-
-def test_window_diff_counts_windows_with_another_number_of_boundaries():
-    """Windows that end at 5 and 6 hold the boundary at 5; those that end at 6 and 7 one at 6."""
-    assert window_diff([5], [5], 10) == 0.0
-    assert window_diff([5], [], 10) == 2 / 8
-    assert window_diff([5], [6], 10) == 2 / 8
-    assert window_diff([5], [5, 6], 10) == 2 / 8
-
-
-@given(st.data(), st.integers(2, 40))
-def test_the_measures_are_those_of_the_plain_program(data, count):
-    starts = st.sets(st.integers(1, count - 1))
-    reference, hypothesis = data.draw(starts), data.draw(starts)
-    window = data.draw(st.integers(1, count - 1))
-    inside = [range(first + 1, first + window + 1) for first in range(count - window)]
-    numbers = [[sum(start in each for start in starts) for starts in (reference, hypothesis)] for each in inside]
-    assert window_diff(reference, hypothesis, count, window) == pytest.approx(np.mean([a != b for a, b in numbers]))
-    assert pk(reference, hypothesis, count, window) == pytest.approx(np.mean([(a > 0) != (b > 0) for a, b in numbers]))
-
-
-@given(st.data(), st.integers(0, 30))
-def test_the_measures_lie_between_0_and_1_and_pk_is_never_over_window_diff(data, count):
-    starts = st.sets(st.integers(1, max(1, count - 1))) if count > 1 else st.just(set())
-    reference, hypothesis = data.draw(starts), data.draw(starts)
-    assert 0 <= pk(reference, hypothesis, count) <= window_diff(reference, hypothesis, count) <= 1
-    assert pk(reference, reference, count) == 0
-
-
-@pytest.mark.parametrize("arguments", [([0], [], 5), ([], [5], 5), ([1], [1], 5, 0), ([1], [], 1)])
-def test_what_is_no_segmentation_is_told(arguments):
-    with pytest.raises(DataError):
-        pk(*arguments)
-
-
 # --- TextTiling -------------------------------------------------------------------------------------------------
 
 
@@ -113,12 +69,6 @@ def test_segments_begin_at_deep_local_maxima():
 def test_of_gaps_equally_deep_side_by_side_the_last_is_the_boundary():
     """A lone sentence between two topics: similarities 1, 0, 0, 1, so both gaps around it are 2 deep."""
     assert TextTiling(window=1, deviations=0.5).find(np.eye(3)[[0, 0, 1, 2, 2]]).tolist() == [3]
-
-
-def test_a_first_and_a_last_sentence_can_be_segments_of_their_own() -> None:
-    """Similarities 0.6, 1, 1, 1, 0.6: the outer gaps are 0.4 deep."""
-    vectors = np.array([[0.6, 0.8], [1, 0]])[[0, 1, 1, 1, 1, 0]]
-    assert TextTiling(window=1, deviations=0.5).find(vectors).tolist() == [1, 5]
 
 
 @given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 8), st.floats(-3, 3))
@@ -158,24 +108,6 @@ def test_names_of_no_segmenter_are_told(spec):
         get_segmenter(spec)
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            "texttiling:a:b",
-            "texttiling:a:b: expected texttiling:<window>:<deviations>, a whole number of sentences and",
-        ),
-        ("texttiling:3:b", "texttiling:3:b: expected texttiling:<window>"),
-        ("texttiling:0", "texttiling:0: window is at least 1, got 0"),
-    ],
-)
-def test_what_texttiling_cannot_read_is_told_in_its_own_words(spec, message):
-    with pytest.raises(OptionError) as caught:
-        get_segmenter(spec)
-    assert str(caught.value).startswith(message)
-    assert "invalid literal" not in str(caught.value)
-
-
 def test_a_file_that_holds_no_weights_is_told(tmp_path):
     with pytest.raises(DataError, match=r"missing\.safetensors is no file: expected the weights of a segmenter"):
         get_segmenter(f"tagger:{tmp_path / 'missing.safetensors'}").starts(["a", "b"], FakeEmbedder())
@@ -207,12 +139,6 @@ def small_tagger(dimensions: int = 16, *, threshold: float = 0.5, members: int =
         tensors[f"{member}.out.weight"] = random.standard_normal((1, 6)).astype(np.float16)
         tensors[f"{member}.out.bias"] = random.standard_normal(1).astype(np.float16)
     return Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=threshold, members=members))
-
-
-def test_a_peak_is_over_the_threshold_and_over_the_neighbours():
-    assert peaks(np.array([0.3, 0.6, 0.7, 0.2, 0.4, 0.4, 0.1]), 0.35).tolist() == [2, 5]
-    assert peaks(np.array([0.3, 0.6, 0.7, 0.2, 0.8]), 0.5).tolist() == [2, 4]
-    assert peaks(np.zeros(0), 0.5).tolist() == []
 
 
 def test_features_tell_the_vector_and_what_lies_on_both_sides():
@@ -262,17 +188,6 @@ def test_the_forward_pass_is_pytorchs():
     with torch.no_grad():
         expected = torch.sigmoid(out(lstm(torch.from_numpy(inputs)[None])[0]))[0, :, 0].numpy()
     assert boundary_probabilities(inputs, weights) == pytest.approx(expected, abs=1e-6)
-
-
-def test_networks_are_averaged():
-    rows = rows_of(np.random.default_rng(2).standard_normal((9, 16)).astype(np.float32))
-    both = small_tagger(members=2)
-    halves = []
-    for number in range(2):
-        tensors = {f"0.{name[2:]}": each for name, each in both.tensors.items() if name.startswith(f"{number}.")}
-        halves.append(Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=0.5, members=1)))
-    mean = (halves[0].probabilities(rows) + halves[1].probabilities(rows)) / 2
-    assert both.probabilities(rows) == pytest.approx(mean, abs=1e-6)
 
 
 def test_it_reads_the_vectors_of_the_model_that_it_was_trained_for(monkeypatch):
@@ -381,15 +296,6 @@ def test_lines_that_are_no_texts_are_told(tmp_path, line, message):
         load_labelled(path)
     assert str(caught.value).startswith(f"{path}, line 2: {message}")
     assert "Error" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("copies", "said"), [(1, "1 text to train on"), (2, "2 texts to train on")])
-def test_the_command_counts_what_it_trains_on(tmp_path, monkeypatch, capfd, copies, said):
-    monkeypatch.setattr("chunkcore.models.loading.get_embedder", lambda name: FakeEmbedder())
-    rows = [{"id": str(number), "text": "One. Two.", "boundaries": [5]} for number in range(copies)]
-    path = write(tmp_path / "texts.jsonl", *rows)
-    assert main(["segments", "train", str(path), "-o", str(tmp_path / "weights.safetensors")]) == 2
-    assert said in capfd.readouterr().err
 
 
 def test_a_file_without_texts_is_told(tmp_path):
@@ -505,26 +411,6 @@ def test_without_pytorch_the_error_says_so(monkeypatch):
         train_tagger(TOYS[:3], TOYS[3:5], QUICK, embedder="fake")
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("hidden", 0),
-        ("members", 0),
-        ("dropout", 1.0),
-        ("thin", 1.0),
-        ("splice", 1.5),
-        ("piece", 9),
-        ("rate", 0.0),
-        ("windows", ()),
-        ("windows", (0,)),
-        ("seed", -1),
-    ],
-)
-def test_options_out_of_range_are_told(option, value):
-    with pytest.raises(OptionError, match=option):
-        Training(**{option: value})
-
-
 def test_scores_are_means_over_texts():
     texts = [
         Labelled("a", rows_of(np.zeros((10, 1))), np.array([5])),
@@ -533,8 +419,3 @@ def test_scores_are_means_over_texts():
     found = score(texts, lambda text: np.empty(0, dtype=np.int64))
     assert found == (0.25, 0.25)
     assert score([], lambda text: text.starts) == (0.0, 0.0)
-
-
-def test_of_equal_depths_side_by_side_the_last_is_the_boundary():
-    vectors = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]], dtype=np.float64)  # gaps 2 and 3 are equally deep
-    assert TextTiling(window=1, deviations=0.0).find(vectors).tolist() == [3]

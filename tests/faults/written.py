@@ -82,14 +82,26 @@ def read_index(folder: Path) -> Any:
     return [document.text for document in loaded.corpus.documents], [hit.text for hit in loaded.retrieve("tea", 3)]
 
 
-def vectors(folder: Path, word: str) -> None:
-    row = {"old": [0.5, 1.0], "new": [2.0, 3.0]}[word]
-    EmbeddingCache(folder / "c.sqlite").store("m", [text_key("tea")], np.array([row], dtype=np.float32))
+KEYS = [text_key(f"text {number}") for number in range(12)]
 
 
-def read_vectors(folder: Path) -> Any:
-    is_kept, rows = EmbeddingCache(folder / "c.sqlite").fetch("m", [text_key("tea")])
-    return rows.tolist() if is_kept.all() else None
+def cached(folder: Path, word: str) -> None:
+    for model, base in (("m", 0), ("n", 100)):
+        rows = np.arange(base, base + len(KEYS), dtype=np.float32)[:, None].repeat(3, axis=1)
+        EmbeddingCache(folder / "c.sqlite").store(model, KEYS, rows)
+        for number, key in enumerate(KEYS):
+            LLMCache(folder / "c.sqlite").store(model, key, f"answer {number} of {model}")
+
+
+def read_cached(folder: Path) -> dict[tuple[str, str, int], Any]:
+    """What is kept, by model and number of the text."""
+    found: dict[tuple[str, str, int], Any] = {}
+    for model in ("m", "n"):
+        is_kept, rows = EmbeddingCache(folder / "c.sqlite").fetch(model, KEYS)
+        found |= {("vector", model, number): tuple(rows[number]) for number in np.flatnonzero(is_kept).tolist()}
+        answers = [LLMCache(folder / "c.sqlite").fetch(model, key) for key in KEYS]
+        found |= {("answer", model, number): text for number, text in enumerate(answers) if text is not None}
+    return found
 
 
 def chunk(folder: Path, steps: int | None = None) -> None:
@@ -134,13 +146,7 @@ class Kind(NamedTuple):
     files: str = "*"
 
 
-CACHES = {
-    "vectors": Kind(vectors, read_vectors),
-    "answers": Kind(
-        lambda folder, word: LLMCache(folder / "c.sqlite").store("m", b"key", word),
-        lambda folder: LLMCache(folder / "c.sqlite").fetch("m", b"key"),
-    ),
-}
+CACHES = {"cache": Kind(cached, read_cached)}
 WRITTEN = {
     "run": Kind(
         lambda folder, word: write_run(run(word), folder / "run.jsonl", benchmark()),
