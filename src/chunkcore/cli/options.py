@@ -43,7 +43,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     options: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         inner = inspect.signature(groups[name]).parameters if name in groups else {name: parameter}

@@ -144,7 +144,7 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
         f"{len(generated.rows):,} questions about {len(about):,} of {len(generated.documents):,} documents; "
         f"{len(generated.rejections):,} rejected"
     )
-    counts = Counter(rejection.stage for rejection in generated.rejections)
+    counts: Counter[str] = Counter(rejection.stage for rejection in generated.rejections)
     yield from (f"rejected {counts[stage]:,}: {reason}" for stage, reason in _STAGES.items() if counts[stage])
     if (filtered := generated.filtered) is not None:
         yield f"Thresholds: relevance {_cosine(filtered.relevance)}, duplicate {_cosine(filtered.duplicate)}"

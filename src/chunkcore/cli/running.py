@@ -253,7 +253,8 @@ def finish(
 
     from chunkcore.report.records import print_report, write_report
 
-    page = replace(page, settings={**data.facts(page.benchmark), **page.settings}, more_questions=data.more_questions)
+    facts = data.facts(page.benchmark) if page.benchmark else {}
+    page = replace(page, settings={**facts, **page.settings}, more_questions=data.more_questions)
     html = write_report(page, output).html
     results = [] if page.stopped else checks(page.comparison.reports)
     print_report(page, Console(highlight=False))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -142,7 +142,7 @@ def train(
 
     from chunkcore.training import Training, compare_on, save_tagger, train_tagger
 
-    sizes = {"epochs": epochs, "members": members, "hidden": hidden}
+    sizes: dict[str, Any] = {"epochs": epochs, "members": members, "hidden": hidden}
     training = Training(seed=seed, **{name: value for name, value in sizes.items() if value})
     console, log = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
     model = options.cached_embedder(embedder)
@@ -160,7 +160,7 @@ def train(
     save_tagger(tagger, output)
     table = Table("texts tested on", "segmenter", "Pk", "WindowDiff")
     for name, parts in collections.items():
-        for segmenter, scores in compare_on(parts, tagger, seed).items():
+        for segmenter, scores in compare_on(parts.test, tagger).items():
             table.add_row(f"{name} ({len(parts.test)})", segmenter, f"{scores.pk:.3f}", f"{scores.window_diff:.3f}")
         table.add_section()
     console.print(table)

@@ -7,7 +7,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -46,7 +46,6 @@ def packed(name: str, value: Any) -> Pack:
 
 TEXT_ROOM = 13_000_000  # characters of the page
 SHELF = 200_000  # characters of text unpacked together
-SAMPLE = 20, 50_000  # documents, and characters of each, sampled to estimate the packed size
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,99 +75,66 @@ class Excerpts:
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
+    """What of a large document is kept: `deepest` hits, and evidence up to `longest`, with a margin around."""
+
     deepest: int
     margin: int
-    longest: int | None = None
+    longest: int = 1_000_000_000
 
     def note(self) -> str:
-        kept = "the questions’ evidence"
-        if self.longest is not None:
-            kept = f"the first {self.longest:,} characters of each question’s evidence"
+        kept = "evidence" if self.longest > 1_000_000 else f"the first {self.longest:,} characters of evidence"
         if self.deepest:
             kept += f" and what was retrieved at ranks 1 to {self.deepest}"
-        around = f", with {self.margin:,} characters around" if self.margin else ""
-        return f"The documents are too large for one page: it carries {kept}{around}."
+        return f"The documents are too large for one page: it has {kept}, with {self.margin:,} characters around."
 
 
-_WINDOWS = (
-    *(_Windows(10, 1000), _Windows(10, 200), _Windows(10, 0), _Windows(5, 0), _Windows(3, 0), _Windows(1, 0)),
-    *(_Windows(0, 500), _Windows(0, 100, 1000)),
-)
+_WINDOWS = (_Windows(10, 1000), _Windows(10, 100), _Windows(3, 100), _Windows(0, 500), _Windows(0, 100, 1000))
 
 
 def excerpts(documents: Sequence[Document], places: Sequence[Place], room: int = TEXT_ROOM) -> Excerpts:
     """Whole documents if they fit into `room` characters of the page, else the widest windows that fit.
 
-    As a last resort the text is cut off; the note says so.
+    None is carried if not even the evidence fits; the note says so.
     """
-    count, size = SAMPLE
-    texts = [page_text(document.text[:size]) for document in documents[:: 1 + len(documents) // count]]
-    density = len(packed("", texts).text) / max(1, sum(map(len, texts)))
     whole = {at: np.array([[0, document.size]], dtype=np.int64) for at, document in enumerate(documents)}
-    if (found := _fitting(documents, whole, room, density)) is not None:
-        return found
+    carried = _fitting(documents, whole, room)
     for windows in _WINDOWS:
-        kept = _kept(documents, places, windows)
-        if (found := _fitting(documents, kept, room, density, windows.note())) is not None:
-            return found
-    return _first(documents, _kept(documents, places, _WINDOWS[-1]), room)
+        if carried is None:
+            carried = _fitting(documents, _kept(documents, places, windows), room, windows.note())
+    return carried or Excerpts([], [], [], [], "The documents are too large for this page.")
 
 
 def _kept(documents: Sequence[Document], places: Iterable[Place], windows: _Windows) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    kept: dict[int, list[tuple[int, int]]] = {}
     for place in places:
-        within = found.setdefault(place.document, [])
+        ranges = kept.setdefault(place.document, [])
         if place.rank <= windows.deepest:
-            end = place.end if windows.longest is None else min(place.end, place.start + windows.longest)
-            size = documents[place.document].size
-            within.append((max(0, place.start - windows.margin), min(size, end + windows.margin)))
+            start, end = place.start - windows.margin, min(place.end, place.start + windows.longest) + windows.margin
+            ranges.append((max(0, start), min(documents[place.document].size, end)))
     return {
-        number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2))
-        for number, ranges in sorted(found.items())
+        number: union_ranges(np.array(ranges, dtype=np.int64).reshape(-1, 2)) for number, ranges in sorted(kept.items())
     }
 
 
-def _fitting(
-    documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, density: float, note: str = ""
-) -> Excerpts | None:
-    """These ranges, packed; None if they take more room."""
-    listed, ranges = list(kept), list(kept.values())
-    # Packing takes a second per ten million characters, so far too large inputs are not tried.
-    if 0.8 * density * sum(int((each[:, 1] - each[:, 0]).sum()) for each in ranges) > room:
-        return None
+def _fitting(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, note: str = "") -> Excerpts | None:
+    """These ranges, packed; None as soon as they take more room."""
     shelves: list[Pack] = []
     firsts: list[int] = []
-    used = at = 0
-    parts = (_parts(documents[number].text, each) for number, each in kept.items())
-    for shelf in batches_of(parts, lambda each: sum(len(part) for part in each if isinstance(part, str)), SHELF):
+    listed = used = 0
+    parts = (_parts(documents[number].text, ranges) for number, ranges in kept.items())
+    for shelf in batches_of(parts, lambda row: sum(len(part) for part in row if isinstance(part, str)), SHELF):
         shelves.append(packed(f"texts-{len(shelves)}", shelf))
-        firsts.append(at)
-        at += len(shelf)
+        firsts.append(listed)
+        listed += len(shelf)
         used += len(shelves[-1].text)
         if used > room:
             return None
-    return Excerpts(listed, ranges, shelves, firsts, note)
-
-
-def _first(documents: Sequence[Document], kept: Mapping[int, Ranges], room: int) -> Excerpts:
-    """As much of the smallest windows as surely fits: at most 4 bytes a character, a third more in base64."""
-    left = room // 6
-    cut: dict[int, Ranges] = {}
-    for number, ranges in kept.items():
-        within = ranges[np.cumsum(ranges[:, 1] - ranges[:, 0]) <= left]
-        cut[number] = within
-        left -= int((within[:, 1] - within[:, 0]).sum())
-    note = f"{_WINDOWS[-1].note()} Even so, not every document had room."
-    found = _fitting(documents, cut, room, 0.0, note)
-    return found or Excerpts([], [], [], [], "The documents are too large for this page.")
+    return Excerpts(list(kept), list(kept.values()), shelves, firsts, note)
 
 
 def _parts(text: str, ranges: Ranges) -> list[int | str]:
-    parts: list[int | str] = []
-    for start, end in ranges.tolist():
-        parts += [start, page_text(text[start:end])]
-    return parts
+    return [part for start, end in ranges.tolist() for part in (start, page_text(text[start:end]))]
 
 
 _Place = tuple[str, tuple[Span, ...]]
@@ -187,23 +153,8 @@ class PackedAnswers:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """How many hits per question are kept, and whether never-retrieved chunks are."""
-
-    depth: int
-    pool: bool
-
-    def note(self, *, deeper: bool) -> str:
-        sentences = []
-        if not self.pool:
-            sentences.append("There are too many chunks for one page: those that were never retrieved are not drawn.")
-        if deeper:
-            sentences.append(f"Of each answer the first {self.depth} pieces are shown.")
-        return " ".join(sentences)
-
-
-_SHARES = (_Share(50, True), _Share(50, False), _Share(10, False), _Share(3, False))
+# How many hits of each question are kept, and whether chunks that were never retrieved are.
+_SHARES = ((50, True), (50, False), (10, False), (3, False))
 
 
 def answers(
@@ -213,46 +164,43 @@ def answers(
 
     `documents` has the numbers of the listed ones.
     """
-    deepest = max((len(found) for run in runs if run for found in run.results.values()), default=0)
-    pools = [run.pool for run in runs if run and run.pool is not None]
-    too_many = (
-        sum(map(len, pools)) > POOL and sum(piece.document_id in documents for pool in pools for piece in pool) > POOL
-    )
-    for share in _SHARES[1:] if too_many else _SHARES:
-        packs, left = [], room
+    deepest = max((len(hits) for run in runs if run for hits in run.results.values()), default=0)
+    chunks = sum(len(run.pool) for run in runs if run and run.pool is not None)
+    for depth, pool in _SHARES[1:] if chunks > POOL else _SHARES:
+        packs: list[Pack | None] = []
+        left = room
         for number, run in enumerate(runs):
-            pack = packed(f"answers-{number}", _columns(benchmark, run, documents, share)) if run else None
-            packs.append(pack)
-            left -= len(pack.text) if pack else 0
+            packs.append(packed(f"answers-{number}", _columns(benchmark, run, documents, depth, pool)) if run else None)
+            left -= len(packs[-1].text) if packs[-1] else 0
             if left < 0:
                 break
         else:
-            return PackedAnswers(packs, share.note(deeper=deepest > share.depth))
+            notes = [] if pool else ["There are too many chunks for one page: only retrieved ones are drawn."]
+            notes += [f"Of each answer the first {depth} pieces are shown."] if deepest > depth else []
+            return PackedAnswers(packs, " ".join(notes))
     return PackedAnswers([None] * len(runs), "There are too many answers for one page: none is shown.")
 
 
-def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], share: _Share) -> dict[str, Any]:
+def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth: int, pool: bool) -> dict[str, Any]:
     pieces = _PieceRows(documents)
-    if run.pool is not None and share.pool:
-        pieces.add_pool(run.pool)
-    elif run.pool is not None:
-        pieces.number_pool(run.pool, {_place(piece) for each in run.results.values() for piece in each[: share.depth]})
-    sources = {document.id: document for document in benchmark.documents}
+    drawn = pool and run.pool is not None
+    pieces.add_pool(run.pool if drawn and run.pool is not None else ())
+    sources = {document.id: document.text for document in benchmark.documents}
     results = [run.results.get(query.id, ()) for query in benchmark.queries]
-    hits = [piece for each in results for piece in each[: share.depth]]  # of all questions, one after another
+    hits = [piece for row in results for piece in row[:depth]]  # of all questions, one after another
     numbers = [pieces.number(piece, sources) for piece in hits]
-    found, kept = [len(each) for each in results], [min(len(each), share.depth) for each in results]
+    counts, kept = [len(row) for row in results], [min(len(row), depth) for row in results]
     hows, sure = [HOWS.index(piece.match) for piece in hits], [round(100 * piece.certainty) for piece in hits]
     columns = {
         "kept": kept,
-        "found": [] if found == kept else found,
+        "found": [] if counts == kept else counts,
         "piece": numbers,
         "score": [_rounded(piece.score) for piece in hits],
         "how": hows if any(hows) else [],  # empty if each was located by its spans
-        "sure": [] if all(each == 100 for each in sure) else sure,
+        "sure": [] if all(share == 100 for share in sure) else sure,
         "parts": [[number, _parts_of(piece)] for number, piece in enumerate(hits) if piece.parts],
     }
-    return {"pool": run.pool is not None and share.pool, "pieces": pieces.columns(), "hits": columns}
+    return {"pool": drawn, "pieces": pieces.columns(), "hits": columns}
 
 
 class _PieceRows:
@@ -260,56 +208,43 @@ class _PieceRows:
 
     def __init__(self, documents: Mapping[str, int]) -> None:
         self._documents = documents
-        self._known: dict[Any, int] = {}
-        self._hidden: dict[Any, int] = {}  # chunks of the pool not retrieved yet, and their numbers
-        self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and number of each
+        self._numbers: dict[Any, int] = {}  # by key, and by place: systems send different text along
+        self._rows: list[tuple[str, tuple[Span, ...], int]] = []  # document, spans and chunk number of each
         self._texts: dict[int, str] = {}
 
     def add_pool(self, pool: Sequence[Retrieved]) -> None:
         """Add the chunks of the listed documents, numbered from 1 in each."""
-        for piece, number in self._numbered(pool):
-            self._add(piece, number)
-
-    def number_pool(self, pool: Sequence[Retrieved], places: Container[_Place]) -> None:
-        """Number only the chunks at some places; there may be millions of others."""
-        for piece, number in self._numbered(pool):
-            if _place(piece) in places:
-                self._hidden[_key(piece)] = number
-                self._hidden.setdefault(_place(piece), number)
-
-    def _numbered(self, pool: Sequence[Retrieved]) -> Iterator[tuple[Retrieved, int]]:
         counts: Counter[str] = Counter()
         for piece in pool:
             counts[piece.document_id] += 1
             if piece.document_id in self._documents:
-                yield piece, counts[piece.document_id]
+                self._add(piece, counts[piece.document_id])
 
-    def number(self, piece: Retrieved, documents: Mapping[str, Document]) -> int:
+    def number(self, piece: Retrieved, sources: Mapping[str, str]) -> int:
         """The piece's row; its text is kept if the listed documents lack it."""
-        key = _key(piece)
-        at = self._known.get(key)
-        if at is None and key[1]:
-            at = self._known.get(_place(piece))  # the same place; systems send different text along
+        at = self._numbers.get(_key(piece))
+        if at is None and piece.spans:
+            at = self._numbers.get(_place(piece))
         if at is None:
-            at = self._add(piece, self._hidden.get(key, self._hidden.get(_place(piece), 0)))
+            at = self._add(piece, 0)
         if at not in self._texts:
-            listed = piece.document_id in self._documents
-            if text := _own_text(piece, documents[piece.document_id].text if listed else ""):
+            source = sources[piece.document_id] if piece.document_id in self._documents else ""
+            if text := _unlike(piece, source):
                 self._texts[at] = text
         return at
 
     def _add(self, piece: Retrieved, number: int) -> int:
         at = len(self._rows)
         self._rows.append((piece.document_id, piece.spans, number))
-        self._known[_key(piece)] = at
-        self._known.setdefault(_place(piece), at)
+        self._numbers[_key(piece)] = at
+        self._numbers.setdefault(_place(piece), at)
         return at
 
     def columns(self) -> dict[str, Any]:
         """Differences between consecutive rows, which pack well."""
         placed = [spans if document in self._documents else () for document, spans, _ in self._rows]
-        spans = [span for found in placed for span in found]
-        counts = [len(found) for found in placed]
+        spans = [span for row in placed for span in row]
+        counts = [len(row) for row in placed]
         return {
             "document": _steps(self._documents.get(document, -1) for document, _, _ in self._rows),
             "number": _steps(number for _, _, number in self._rows),
@@ -338,7 +273,7 @@ def _place(piece: Retrieved) -> _Place:
     return piece.document_id, piece.spans
 
 
-def _own_text(piece: Retrieved, document: str) -> str:
+def _unlike(piece: Retrieved, document: str) -> str:
     """The retrieved text if it differs from the document's at its spans, else ""."""
     if not piece.text:
         return ""
@@ -360,10 +295,6 @@ def _steps(values: Iterable[int]) -> list[int]:
     return [int(step) for step in np.diff(np.fromiter(values, dtype=np.int64), prepend=0)]
 
 
-# Deeper hits do not justify carrying a document's text.
-_DEEPEST = 10
-
-
 @dataclass(frozen=True)
 class Viewer:
     """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
@@ -383,13 +314,13 @@ def viewer(page: ReportPage) -> Viewer | None:
     carried = excerpts(benchmark.documents, _places(benchmark, runs))
     listed = [benchmark.documents[number] for number in carried.numbers]
     numbers = {document.id: at for at, document in enumerate(listed)}
-    found = answers(benchmark, runs, numbers)
+    packed_answers = answers(benchmark, runs, numbers)
     index = {
         "ids": [page_text(document.id) for document in listed],
         "sizes": [document.size for document in listed],
         "pages": {str(at): _pages(document) for at, document in enumerate(listed) if document.marks},
         "shelves": carried.firsts,
-        "answers": [pack.name if pack else "" for pack in found.packs],
+        "answers": [pack.name if pack else "" for pack in packed_answers.packs],
         "hows": [FOUND_BY[how] for how in HOWS],
         "within": {
             str(k): [_within_budget(report, benchmark, budget) for report in page.reports]
@@ -397,8 +328,8 @@ def viewer(page: ReportPage) -> Viewer | None:
             if (budget := budget_of(k)) is not None
         },
     }
-    packs = [*carried.shelves, *(pack for pack in found.packs if pack)]
-    return Viewer(index, packs, numbers, [note for note in (carried.note, found.note) if note])
+    packs = [*carried.shelves, *filter(None, packed_answers.packs)]
+    return Viewer(index, packs, numbers, list(filter(None, (carried.note, packed_answers.note))))
 
 
 def _pages(document: Document) -> list[int]:
@@ -417,25 +348,22 @@ def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[in
     if run is None or run.pool is None or chunks is None or chunks.count != len(run.pool) or chunks.count > POOL:
         return None
     tokens = dict(zip(map(_place, run.pool), chunks.tokens.tolist(), strict=True))
-    found = []
-    for query in benchmark.queries:
-        sizes = [tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())]
-        before = np.cumsum([0, *sizes])[:-1]
-        found.append(int(np.count_nonzero(before < budget)))
-    return found
+    sizes = [[tokens.get(_place(piece), 0) for piece in run.results.get(query.id, ())] for query in benchmark.queries]
+    return [int(np.count_nonzero(np.cumsum([0, *row])[:-1] < budget)) for row in sizes]
 
 
 def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
-    number = {document.id: at for at, document in enumerate(benchmark.documents)}
-    found = dict.fromkeys(
-        Place(number[each.document_id], each.span.start, each.span.end)
+    """The evidence, and the first hits of every question."""
+    numbers = {document.id: at for at, document in enumerate(benchmark.documents)}
+    places = {
+        Place(numbers[piece.document_id], piece.span.start, piece.span.end): None
         for query in benchmark.queries
-        for each in query.evidence
-    )
+        for piece in query.evidence
+    }
     for run in runs:
-        for pieces in run.results.values() if run else ():
-            for rank, piece in enumerate(pieces[:_DEEPEST], 1):
-                if (at := number.get(piece.document_id)) is not None:
-                    for span in piece.spans:
-                        found[Place(at, span.start, span.end, rank)] = None
-    return list(found)
+        for hits in run.results.values() if run else ():
+            for rank, hit in enumerate(hits[: _WINDOWS[0].deepest], 1):
+                if hit.document_id in numbers:
+                    at = numbers[hit.document_id]
+                    places |= {Place(at, span.start, span.end, rank): None for span in hit.spans}
+    return list(places)
