@@ -259,13 +259,20 @@ def test_what_is_not_installed_is_told_before_any_work(tmp_path, capfd, fake, mo
     assert fake.calls == 0
 
 
-def test_an_interruption_is_answered_with_130_and_leaves_nothing(docs, tmp_path, capfd, monkeypatch):
+@pytest.mark.parametrize(
+    ("problem", "code", "sentence"),
+    [
+        (KeyboardInterrupt, 130, "stopped before the end; nothing half-written was left behind\n"),
+        (MemoryError, 1, "the memory is not enough: take out the largest files, or give fewer of them\n"),
+    ],
+)
+def test_an_end_before_its_time_is_one_sentence(problem, code, sentence, docs, tmp_path, capfd, monkeypatch):
     def stop(*_, **__):
-        raise KeyboardInterrupt
+        raise problem
 
     monkeypatch.setattr(Chunker, "chunks_per_document", stop)
-    assert main(["chunk", str(docs), "-o", str(tmp_path / "out.jsonl")]) == 130
-    assert capfd.readouterr().err == "chunkcore: stopped before the end; nothing half-written was left behind\n"
+    assert main(["chunk", str(docs), "-o", str(tmp_path / "out.jsonl")]) == code
+    assert capfd.readouterr().err == f"chunkcore: {sentence}"
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
 
 
@@ -521,3 +528,20 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
     assert "notes.txt' is no cache and was left as it is" in err
     assert err.count("\n") == 1
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("command", [["compare", "-s", "sentence:size=50", "-r", "bm25"], ["questions", "generate"]])
+def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs, questions, tmp_path, capfd):
+    (tmp_path / "secret.txt").write_text("The key is 9173. " * 50)
+    (docs / "link.txt").symlink_to(tmp_path / "secret.txt")
+    arguments = ["--questions", str(questions), "-o", str(tmp_path / "out"), "--resamples", "100"]
+    if command[0] == "questions":
+        arguments = ["--llm", "openai:m@http://127.0.0.1:1/v1", "-o", str(tmp_path / "q.jsonl"), "--dry-run"]
+    outputs = []
+    for allowed in (False, True):
+        assert main([*command, str(docs), *arguments, *["--follow-links"] * allowed]) == 0
+        out, err = capfd.readouterr()
+        assert ("is a link out of the folder" in err) is not allowed
+        outputs.append(out)
+    assert outputs[0] != outputs[1], "the text counts where it is read"

@@ -54,11 +54,6 @@ def test_a_dry_run_tells_calls_tokens_and_cost_and_asks_nothing(server, docs, ca
     assert not default_cache().exists()
 
 
-def test_a_dry_run_of_what_asks_nobody_costs_nothing(docs, capsys):
-    assert main(["chunk", str(docs), "--dry-run"]) == 0
-    assert capsys.readouterr().out.startswith("recursive: 0 calls, 0 tokens in, 0 tokens out\n")
-
-
 def test_chunks_are_written_what_they_took_is_told_and_a_second_run_asks_nothing(server, docs, capsys):
     assert main(["chunk", str(docs), "-s", spec(server), "--input-price", "2", "--output-price", "8"]) == 0
     first = capsys.readouterr()

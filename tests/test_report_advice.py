@@ -14,8 +14,8 @@ import pytest
 import typer
 from rich.console import Console
 
-from chunkcore.chunkers import get_chunker
 from chunkcore.cli import app
+from chunkcore.datasets import load_dataset
 from chunkcore.escaping import markdown_cell, terminal_text
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.costs import Cost
@@ -25,6 +25,9 @@ from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage
 from chunkcore.report.records import print_report
+from chunkcore.report.study import StudySettings, compare_systems
+from chunkcore.tuning import Tuning
+from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY, study, system
 
 RECALL, BUDGET = get_measure("Recall@5"), get_measure("Recall@1000tok")
@@ -111,13 +114,6 @@ def test_a_cheap_one_is_not_used_where_it_seems_worse_by_more_than_the_margin() 
     assert re.search(r"[\d,]+ to [\d,]+ more questions", lines(advice)["To settle it"])
 
 
-def test_a_real_difference_that_does_not_matter_is_none_to_pay_for() -> None:
-    scores = np.tile(HARD, 5)
-    advice = advise(report("a", scores, tokens=900), report("b", scores - 0.004, tokens=300))
-    assert advice.use == "b"
-    assert "Avoid" not in lines(advice) or "more than chance" not in lines(advice)["Avoid"]
-
-
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
     scores = np.tile(HARD, 5)
     advice = advise(report("a", scores), report("b", scores))
@@ -166,6 +162,22 @@ def test_terminal_markdown_and_page_begin_with_the_same_lines(names) -> None:
         assert text in markdown
 
 
-def test_pasted_lines_build_the_strategy_that_is_advised() -> None:
-    advice = Advice.of(study(questions=40))
-    assert get_chunker(shlex.split(advice.pasted["Command line"])[-1]) == get_chunker(advice.use)
+@pytest.mark.parametrize("gain", [False, True])
+def test_other_balances_of_passages_are_tried_on_held_out_questions_and_told_in_one_line(gain, monkeypatch) -> None:
+    model = FakeEmbedder()
+    page = compare_systems(
+        load_dataset("lochmere"), ["sentence:size=50"], ["passages"], [model], settings=StudySettings(resamples=100)
+    )
+    assert page.balances is not None
+    retrievers = {pair.retriever for pair in page.balances.configurations.values()}
+    assert retrievers == {"passages", *(f"passages:balance={balance}" for balance in (0.3, 0.5, 0.9))}
+    monkeypatch.setattr(Tuning, "gain", gain)
+    told = lines(Advice.of(page))["Balance"]
+    assert "held-out questions" in told or "questions that did not choose it" in told
+    assert told.startswith("Keep the default of passages") is not gain
+
+
+def test_few_questions_and_other_retrievers_try_no_balance() -> None:
+    page = compare_systems(load_dataset("lochmere"), ["sentence:size=50"], ["bm25"])
+    assert page.balances is None
+    assert "Balance" not in lines(Advice.of(page))

@@ -13,7 +13,7 @@ from chunkcore.datasets import load_dataset
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.report import ReportPage, html_report, markdown_report, plots
+from chunkcore.report import ReportPage, html_report, markdown_report
 from chunkcore.report.html import WIDTHS, option_plot
 from chunkcore.report.tables import Table, cost_axis, cost_table, cross_table, score_table
 from chunkcore.tuning import TuneOptions, tune
@@ -57,18 +57,6 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     assert 'id="costs"' not in html_report(without(bare, seconds={}))
 
 
-def test_the_cost_table_tells_each_step_and_each_model(priced):
-    asked = next(row for row, report in enumerate(priced.reports) if report.cost.llm_calls)
-    found, report = cells(cost_table(priced), asked), priced.reports[asked]
-    assert found["Seconds", "search"] == "<0.01"
-    assert found["Seconds", "together"] == f"{sum(report.seconds[step] for step in ('chunk', 'embed', 'search')):.1f}"
-    assert found["Embedder", "Tokens"] == f"{report.cost.embedded_tokens:,}"
-    assert found["Embedder", "per source token"] == "2.00"
-    assert (found["Language models", "Calls"], found["Language models", "Tokens read"]) == ("7", "9,000")
-    assert found["Money", "Documents"] == "0.02"
-    assert found["Money", "per million tokens"] == "0.2"
-
-
 def test_recall_is_drawn_against_money_where_prices_are_known_else_against_tokens(priced):
     assert cost_axis(priced).values == tuple(report.cost.money_per_million for report in priced.reports)
     tokens = cost_axis(study())
@@ -76,15 +64,6 @@ def test_recall_is_drawn_against_money_where_prices_are_known_else_against_token
     asked = next(row for row, report in enumerate(priced.reports) if report.cost.llm_calls)
     assert tokens.values[asked] == pytest.approx(2.0 + 0.1)
     assert 'aria-label="Recall@5 against cost, a point a system"' in html_report(priced)
-
-
-def test_a_strategy_without_a_cost_is_no_point_of_the_plot(priced):
-    first, *others = priced.comparison.reports
-    reports = (replace(first, cost=None), *others)
-    made = replace(priced, comparison=replace(priced.comparison, reports=reports))
-    source = html_report(made)
-    (drawn, *_) = re.findall(r'aria-label="Recall@5 against cost, a point a system">.*?</svg>', source)
-    assert drawn.count('class="dot') == len(others)
 
 
 # ---- chunkers and retrievers
@@ -116,15 +95,6 @@ def test_where_nothing_is_shared_there_is_no_such_table(names):
     assert cross_table(study(names=names)) is None
 
 
-def test_what_was_not_tried_together_is_an_empty_cell():
-    table = cross_table(study(names=("a · x", "a · y", "b · x", "c · y")))
-    assert [[cell.text == "–" for cell in row[1:]] for row in sorted(table.rows, key=lambda row: row[0].text)] == [
-        [False, False],
-        [False, True],
-        [True, False],
-    ]
-
-
 # ---- intervals
 
 
@@ -141,13 +111,6 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
         assert re.search(rf'class="estimate s{number} {kind}"', drawn)
         assert f"first in {100 * found.firsts[report.name]:.0f} %" in drawn
     assert source.index("Mean Recall@5 of every system") < source.index("<table")
-
-
-def test_a_mean_whose_interval_is_not_known_is_a_mark_alone():
-    drawn = plots.intervals([plots.Row(1, "a", 50, math.nan, math.nan, True)], width=860, x_label="", title="")
-    assert drawn.count('class="estimate') == 1
-    assert "whisker" not in drawn
-    assert "nan" not in drawn
 
 
 def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot():

@@ -68,10 +68,6 @@ def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
     assert "Scores at 20 tokens" in markdown_report(shown)
 
 
-def test_a_narrow_terminal_keeps_the_verdicts_measure() -> None:
-    assert "nDCG" in terminal(study([*USUAL, *ORDER], "nDCG@5"), width=70)
-
-
 def test_dcg_is_told_as_it_is() -> None:
     shown = study([*USUAL, "DCG@5"], "DCG@5")
     assert shown.comparison.verdict.startswith("rank 1 is best: its DCG@5 is 0.")
@@ -102,8 +98,3 @@ def test_a_run_that_is_shorter_than_the_budget_is_told() -> None:
     shown = study(["Recall@30tok", "Recall@900tok"], "Recall@30tok")
     told = [line for line in warnings(shown) if "fewer than" in line and "rank" in line]
     assert told == ["rank 3 and rank 1 found fewer than 900 tokens for up to 12 of the questions."]
-
-
-def test_depths_are_in_order() -> None:
-    shown = study(["Recall@900tok", "Recall@10", "Recall@min", "Recall@2", "Recall@70tok"], "Recall@2")
-    assert shown.ks == (2, 10, "70tok", "900tok", "min")

@@ -62,9 +62,3 @@ def test_page_and_markdown_show_what_was_missed(tmp_path) -> None:
     files = write_report(page, tmp_path / "one.html")
     assert (files.html, files.json) == (tmp_path / "one.html", None)
     assert [path.name for path in tmp_path.iterdir()] == ["one.html"]
-
-
-def test_neighbours_have_two_colours() -> None:
-    shown = Document("d", TEXT).highlight([hit(FOX), hit(OWL), hit(OTTER)])
-    colours = [part.split(");")[0].rpartition(",")[0] for part in str(shown).split("rgba(")[1:]]
-    assert colours[0] == colours[2] != colours[1]

@@ -50,14 +50,6 @@ def test_documents_that_fit_are_carried_whole(texts):
         assert parts == [(0, page_text(texts[number]))]
 
 
-def test_many_documents_are_unpacked_a_few_at_a_time():
-    documents = [Document(f"d{number}", f"{number} " * 20_000) for number in range(10)]
-    found = excerpts(documents, [])
-    sizes = [len(opened(shelf)) for shelf in found.shelves]
-    assert max(sizes) < 10
-    assert found.firsts == [0, *accumulate(sizes)][:-1]
-
-
 @settings(max_examples=25)
 @given(st.data())
 def test_of_large_documents_windows_are_carried_that_hold_all_evidence(data):
@@ -185,12 +177,6 @@ def test_a_text_that_a_model_wrote_stands_beside_its_passage():
     assert shown[0][3] == "", "only what was retrieved needs its text"
 
 
-def test_what_stands_in_the_document_is_not_carried_twice():
-    pool = [Retrieved("a", (Span(0, 17),), 0, TEXT[:17])]
-    shown, _ = decoded(answers(BENCHMARK, [Run("x", {"q1": pool}, pool)], NUMBERS).packs[0])
-    assert shown == [(0, 1, [(0, 17)], "")]
-
-
 def test_with_too_many_chunks_only_those_that_were_retrieved_are_drawn(monkeypatch):
     pool = [Retrieved("a", (Span(start, start + 1 + start % 7),)) for start in range(40)]
     run = Run("x", {"q1": [pool[7], pool[30]], "q2": pool[:20]}, pool)
@@ -206,14 +192,6 @@ def test_with_too_many_chunks_only_those_that_were_retrieved_are_drawn(monkeypat
     none = answers(BENCHMARK, [run, None], NUMBERS, room=10)
     assert none.packs == [None, None]
     assert "none is shown" in none.note
-
-
-def test_deep_answers_are_cut_off_and_counted():
-    run = Run("x", {"q1": [Retrieved("a", (Span(0, 17),))] * 70})
-    found = answers(BENCHMARK, [run], NUMBERS)
-    hits = opened(found.packs[0])["hits"]
-    assert (hits["kept"], hits["found"]) == ([50, 0], [70, 0])
-    assert "first 50 pieces" in found.note
 
 
 # ---- both

@@ -179,11 +179,11 @@ def _conditions(where: list[str] | None) -> dict[str, str] | None:
 
 
 def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set[str]) -> Text:
-    """The passage under its place: words of the question are bold, the parts below the passage's mean score dim."""
+    """The passage under its place: words of the question are bold."""
     from rich.text import Text
 
     from chunkcore.document import Document
-    from chunkcore.retrieval.lexicon import without_tags
+    from chunkcore.retrieval.lexicon import without_tags, word_keys
 
     file, (first, last), spans = place["file"], place["lines"], place["spans"]
     pages = place["pages"]
@@ -194,23 +194,9 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     if place["document_id"] not in file:
         shown.append(f" · {terminal_text(place['document_id'])}")
     shown.append(f" · {lines} · characters {spans[0][0]}-{spans[-1][1]}\n", style="not bold cyan")
-    mean = sum(part.score for part in passage.parts) / max(1, len(passage.parts))
     text = without_tags(Document(place["document_id"], passage.text))  # as long as the passage
-    end = 0
-    for part in sorted(passage.parts, key=lambda part: part.spans):
-        begin = max(end, passage.text.find(part.text, end))
-        close = min(len(passage.text), begin + len(part.text))
-        _append(shown, text[end:begin], words, "dim")
-        _append(shown, text[begin:close], words, "" if part.score >= mean else "dim")
-        end = close
-    _append(shown, text[end:], words, "dim")
-    return shown.append("\n")
-
-
-def _append(shown: Text, text: str, words: Set[str], style: str) -> None:
-    from chunkcore.retrieval.lexicon import word_keys
-
     for piece in _WORDS.split(text):
-        emphasis = "bold" if piece and not words.isdisjoint(word_keys(piece, _FORM)) else style
+        bold = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
         parts = (part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part) for part in _SPACE.split(piece))
-        shown.append("".join(parts), style=emphasis)
+        shown.append("".join(parts), style="bold" if bold else "")
+    return shown.append("\n")

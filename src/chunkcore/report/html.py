@@ -150,9 +150,7 @@ def html_report(page: ReportPage) -> str:
             pairs_note=tables.pairs_note(page),
             meanings=_meanings(page, views),
             chunks=tables.chunk_table(page),
-            histograms=_histograms(page),
             problems=tables.problem_table(page),
-            located=tables.located_table(page),
             tuning=_tuning(page.tuning) if page.tuning else None,
         )
     )
@@ -381,24 +379,6 @@ def _forest(page: ReportPage, width: int) -> str:
         title=f"Difference of every other system from {top.report.name}, in points of {page.comparison.measure}",
         differences=True,
     )
-
-
-def _histograms(page: ReportPage) -> list[dict[str, Any]]:
-    known = [(number, report.name, report.chunks) for number, report in page.systems if report.chunks]
-    limit = plots.ticks(0, max([chunks.maximum for _, _, chunks in known] + [1]))[-1]
-    return [
-        {
-            "number": number,
-            "name": name,
-            "count": tables.amount(chunks.count),
-            "median": tables.amount(chunks.median),
-            "maximum": tables.amount(chunks.maximum),
-            "plot": markup(
-                plots.histogram(chunks.tokens.tolist(), limit=limit, title=f"Chunk lengths of {name}, in tokens")
-            ),
-        }
-        for number, name, chunks in known
-    ]
 
 
 def option_plot(tuning: Tuning, *, width: int) -> str:

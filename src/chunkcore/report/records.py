@@ -56,8 +56,8 @@ def markdown_report(page: ReportPage) -> str:
     parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
     for table in tables.tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
-    for found in (tables.chunk_table(page), tables.problem_table(page), tables.located_table(page)):
-        parts += _titled(found)
+    for table in (tables.chunk_table(page), tables.problem_table(page)):
+        parts += _titled(table)
     shown = {
         "Date": page.written,
         "Seed": str(page.comparison.seed),

@@ -162,13 +162,12 @@ def compare_systems(
 ) -> ReportPage:
     """Score every chunker with every retriever and embedder, and compare them.
 
-    Runs of your own retrievers are scored alone and with passages behind them, as `PassageRetriever` deploys them.
-    Without runs, the best of several systems that makes no passages has such a row. Other balances of `passages` are
-    tried on held-out questions. Stopped by Ctrl-C, it compares what was scored, and the page says so.
+    Runs of your own retrievers are scored alone and with passages behind them, as `PassageRetriever` deploys them;
+    without runs, so is the best system that makes no passages. Other balances of `passages` are tried on held-out
+    questions. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
-        chunkers: specs; a report's name has the chunker's size even if it is the default.
-        retrievers: specs.
+        chunkers: specs; a report's name has the chunker's size even if it is the default. `retrievers` are specs, too.
         embedders: models or their names; a `CachedEmbedder` keeps vectors. Nothing is loaded unless something embeds.
         runs: what your retrievers found.
         prepare: called with each chunker before it is used, for example to cache its language model.
@@ -185,45 +184,40 @@ def compare_systems(
     """
     settings = settings or StudySettings()
     methods = [get_retriever(spec).name for spec in retrievers]
-    models = [model if isinstance(model, CachedEmbedder) else _cached(model) for model in embedders]
+    models = [
+        model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model), EmbeddingCache(None))
+        for model in embedders
+    ]
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
     settings.check(benchmark)  # raises before the work
     scorer = settings.scorer(benchmark)
     reports: list[Report] = []
     stopped, balances = "", None
+
+    def chunkers_of(model: Embedder) -> dict[str, Chunker]:
+        return {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()}
+
+    def done(report: Report) -> None:
+        reports.append(replace(report, cost=report.cost and report.cost.priced(settings.prices)))
+
     try:
-        run_experiment(
-            scorer,
-            lambda model: {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()},
-            models,
-            measures=settings.measures,
-            retrievers=methods,
-            progress=progress,
-            done=lambda report: reports.append(
-                replace(report, cost=report.cost and report.cost.priced(settings.prices))
-            ),
-        )
+        measures = settings.measures
+        run_experiment(scorer, chunkers_of, models, measures=measures, retrievers=methods, progress=progress, done=done)
         balances = _balances(reports, models, scorer, settings, prepare, progress)
         reports += _behind_retrievers(reports, runs, scorer, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
         stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
-    embedding = {report.embedder for report in reports} - {""}
     facts = {
-        "Embedder": "; ".join(described(model) for model in models if model.name in embedding),
+        "Embedder": "; ".join(described(model) for model in models if any(r.embedder == model.name for r in reports)),
         "Retrievers": ", ".join(methods),
         "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
         **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
     }
     shown = {name: value for name, value in facts.items() if value}
-    comparison = settings.compare(reports)
-    return ReportPage(comparison, benchmark, shown, today(), stopped=stopped, balances=balances)
-
-
-def _cached(embedder: Embedder | str) -> CachedEmbedder:
-    return CachedEmbedder(lazy_embedder(embedder), EmbeddingCache(None))
+    return ReportPage(settings.compare(reports), benchmark, shown, today(), stopped=stopped, balances=balances)
 
 
 def _balances(
@@ -244,20 +238,13 @@ def _balances(
         measure=str(measure),
         default=system_name(best.chunker, PASSAGES),
         counter=settings.counter,
+        by=cast("By", settings.by),
         seed=settings.seed,
         resamples=settings.resamples,
     )
     model = next(model for model in models if model.name == best.embedder)
-    retrievers = [PASSAGES, OTHER_BALANCES]
-    return tune(
-        scorer.benchmark,
-        best.chunker,
-        model,
-        retrievers=retrievers,
-        options=options,
-        prepare=prepare,
-        progress=progress,
-    )
+    others = {"retrievers": [PASSAGES, OTHER_BALANCES], "options": options, "prepare": prepare}
+    return tune(scorer.benchmark, best.chunker, model, progress=progress, **others)
 
 
 def _behind_retrievers(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -437,20 +437,6 @@ FOUND_BY: dict[MatchKind, str] = {
     "ambiguous": "at one of several places",
     "unlocated": "nowhere",
 }
-
-
-def located_table(page: ReportPage) -> Table[System] | None:
-    """How many retrieved pieces were matched how; None if every piece had valid spans."""
-    if all(how == "spans" or not count for report in page.reports for how, count in report.located.items()):
-        return None
-    columns = (Column[System](FOUND_BY[how], partial(_located, how), "Pieces located") for how in get_args(MatchKind))
-    return Table("How pieces were located", (*_system_columns(page), *columns), page.systems)
-
-
-def _located(how: MatchKind, row: System) -> Cell:
-    """A count, with its certainty if the places may be wrong."""
-    sure = row.report.certainty.get(how, 1.0)
-    return Cell(amount(row.report.located.get(how, 0)), (f"{percent(sure, 0)} % sure",) if sure < 1 else ())
 
 
 @dataclass(frozen=True)
