@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 
 import numpy as np
@@ -47,12 +46,6 @@ def test_wrong_spans_give_way_to_the_text(aligner: Aligner, spans: list[Span]) -
     assert (found.match, found.document_id, found.spans) == ("exact", "fox", (Span(4, 15),))
 
 
-def test_an_exact_place_wins_over_one_that_differs_in_white_space() -> None:
-    aligner = Aligner([Document("a", "one  two, and a few more words"), Document("b", "one two, and a few more words")])
-    found = aligner.locate("one two, and a few more words")
-    assert (found.match, found.document_id) == ("exact", "b")
-
-
 def test_several_places_are_ambiguous_and_the_first_is_taken(aligner: Aligner) -> None:
     found = aligner.locate("The end of the story.")
     assert (found.match, found.document_id, found.spans) == ("ambiguous", "fox", (Span(46, 67),))
@@ -74,8 +67,7 @@ def test_documents_that_share_an_id_are_refused() -> None:
         Aligner([FOX, FOX])
 
 
-@pytest.mark.parametrize("start", range(20))
-@pytest.mark.parametrize("length", [15, 16, 22, 23, 24, 40])
+@given(st.integers(0, 19), st.integers(15, 40))
 def test_a_text_of_any_length_is_found_wherever_it_stands(start: int, length: int) -> None:
     source = "".join(chr(0x4E00 + number * number) for number in range(70))
     found = Aligner([Document("a", "other"), Document("b", source)]).locate(source[start : start + length])
@@ -159,15 +151,6 @@ def test_case_accents_signs_and_ligatures_are_seen_through(text: str, source: st
     assert located(text) == ("folded", source)
 
 
-def test_a_decomposed_letter_at_the_end_keeps_its_mark() -> None:
-    found = Aligner([Document("a", "Un cafe\u0301 noir")]).locate("UN CAFÉ")
-    assert found.spans == (Span(0, 8),)
-
-
-def test_vowel_signs_are_no_diacritics() -> None:
-    assert Aligner([Document("a", "काम")]).locate("कम ").match == "unlocated"
-
-
 def test_mistyped_text_is_found_by_resemblance_and_its_certainty_is_the_share_of_what_matches() -> None:
     text = "the lighthouse kepeer saw nothimg but fog from midnight until six"
     how, source = located(text)
@@ -187,15 +170,7 @@ def test_what_was_written_before_and_after_a_passage_falls_off() -> None:
     assert located(f"Chapter 3 > At sea\n{passage}")[0] == "part"
 
 
-def test_a_truncated_passage_is_what_is_left_of_it() -> None:
-    assert located("the lighthouse keeper saw nothing but fo...") == (
-        "folded",
-        "the lighthouse keeper saw nothing but fo",
-    )
-    assert located("the lighthouse keeper saw noth") == ("exact", "the lighthouse keeper saw noth")
-
-
-@pytest.mark.parametrize("lead", range(0, 64, 7))
+@pytest.mark.parametrize("lead", [0, 7, 35])
 def test_a_passage_is_found_on_both_sides_of_a_page_footer(lead: int) -> None:
     """Of the 40 figures between 16 cost 0.8 each: less than the letters behind them gain."""
     first = (
@@ -231,38 +206,6 @@ def test_near_copies_are_ambiguous_where_errors_could_have_made_the_difference()
     found = Aligner(documents).locate(clause.format("Kial").replace("premises", "premisse"))
     assert (found.match, found.document_id) == ("ambiguous", "Kiel")
     assert 0.4 < found.certainty < 0.5
-
-
-@pytest.mark.parametrize("seed", [17, 24, 27, 33])
-def test_four_copies_are_four_places_though_the_passage_repeats_a_phrase_of_its_own(seed: int) -> None:
-    draw = random.Random(seed)
-    words = [
-        "harbour",
-        "master",
-        "pier",
-        "seven",
-        "storm",
-        "keeper",
-        "lighthouse",
-        "night",
-        "morning",
-        "fog",
-        "ships",
-        "winter",
-        "council",
-        "letter",
-    ]
-    phrase = " ".join(draw.choices(words, k=4))
-    passage = f" {phrase} ".join(" ".join(draw.choices(words, k=6)) for _ in range(3))
-
-    def misspelt() -> str:
-        place = draw.randrange(len(passage))
-        return f"{passage[:place]}x{passage[place + 1 :]}"
-
-    documents = [Document(str(copy), f"{' '.join(draw.choices(words, k=9))}. {misspelt()}.") for copy in range(4)]
-    found = Aligner(documents).locate(misspelt())
-    assert found.match == "ambiguous"
-    assert 0.24 < found.certainty <= 0.25
 
 
 # --- several places ---

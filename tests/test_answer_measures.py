@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunkcore.answers import answer_cosines, bert_scores, bleu, exact_match, meteor, rouge_l, squad_f1
 from chunkcore.errors import MissingExtraError
-from chunkcore.evaluation.answer_measures import spaced, squad_normalised, words
+from chunkcore.evaluation.answer_measures import squad_normalised, words
 from chunkcore.models.base import TextTokens, Vectors
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
@@ -31,13 +31,6 @@ def test_ascii_words_are_those_of_rouge_score(text):
     assert words(text) == tokenizers.DefaultTokenizer(use_stemmer=False).tokenize(text)
 
 
-def test_characters_are_words_where_a_script_has_no_spaces():
-    assert words("通気栓を閉める2回") == ["通", "気", "栓", "を", "閉", "め", "る", "2", "回"]
-    assert words("Привет, мир") == ["привет", "мир"]
-    assert words("한국어 문장") == ["한국어", "문장"]
-    assert spaced("no change. Ever!") == "no change. Ever!"
-
-
 def test_normalisation_is_the_squad_scripts():
     """The script lowers, strips punctuation, then articles, then white space: so "a.n." is an article."""
     assert squad_normalised("  The An\tANSWER, (a test) ") == "answer test"
@@ -48,16 +41,6 @@ def test_normalisation_is_the_squad_scripts():
 
 
 # --- SQuAD's F1 and exact match ---------------------------------------------------------------------------------
-
-
-def official_f1(answer: str, right: str) -> float:
-    """Section "F1" of the script of SQuAD 1.1, written down again in its own steps."""
-    found, expected = squad_normalised(answer).split(), squad_normalised(right).split()
-    common = sum(min(found.count(word), expected.count(word)) for word in set(found))
-    if not common:
-        return 0.0
-    precision, recall = common / len(found), common / len(expected)
-    return 2 * precision * recall / (precision + recall)
 
 
 def test_squad_f1_by_hand():
@@ -84,12 +67,6 @@ def test_nothing_is_right_where_no_reference_says_anything():
 VOCABULARY = st.lists(st.sampled_from(["the", "cat", "sat", "Mat.", "on", "犬", "a"]), max_size=8).map(" ".join)
 
 
-@given(VOCABULARY, VOCABULARY)
-def test_squad_f1_is_the_scripts(answer, right):
-    if squad_normalised(answer) and squad_normalised(right):
-        assert squad_f1(answer, [right]) == pytest.approx(official_f1(answer, right))
-
-
 # --- ROUGE-L, BLEU, METEOR --------------------------------------------------------------------------------------
 
 
@@ -101,12 +78,6 @@ def test_squad_f1_is_the_scripts(answer, right):
 def test_rouge_l_of_lins_example(answer, score):
     """Lin (2004), section 3: against "police killed the gunman", with beta = 1."""
     assert rouge_l(answer, ["police killed the gunman"]) == pytest.approx(score)
-
-
-@needs_packages
-def test_rouge_l_reads_japanese():
-    assert rouge_l("緑の輪", ["緑の輪が見える"]) == pytest.approx(2 * 3 / (3 + 7))
-    assert rouge_l("the cat", ["a dog", "The cat!"]) == 1
 
 
 @needs_packages
@@ -194,15 +165,6 @@ def test_any_texts_score_from_0_to_1_and_the_references_order_is_nothing(measure
     found = measure(answer, references)
     assert 0 <= found <= 1 + 1e-9
     assert measure(answer, references[::-1]) == pytest.approx(found)
-
-
-@needs_packages
-@settings(max_examples=40)
-@given(st.sampled_from([squad_f1, exact_match, rouge_l, meteor]), VOCABULARY, VOCABULARY, VOCABULARY)
-def test_another_right_answer_never_lowers_a_score(measure, answer, one, other):
-    # Of references the script leaves out those that come to nothing, such as "the", while there is another.
-    if all(words(each) and squad_normalised(each) for each in (one, other)):
-        assert measure(answer, [one, other]) == pytest.approx(max(measure(answer, [one]), measure(answer, [other])))
 
 
 @pytest.mark.parametrize(

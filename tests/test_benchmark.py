@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,24 +58,6 @@ def test_shared_collections_load_with_every_span_verified(
         assert sum(len(document.text) for document in loaded.documents) == characters
 
 
-def test_a_chroma_question_is_tabled_under_its_corpus_and_its_references_are_verbatim() -> None:
-    folder = shared("data/chroma")
-    loaded = load_benchmark(folder)
-    first = loaded.queries[0]
-    assert (first.id, first.collection) == ("state_of_the_union-1", "state_of_the_union")
-    assert [piece.span for piece in first.evidence] == [Span(27346, 27425), Span(27866, 28023)]
-    source = (folder / "corpora/state_of_the_union.md").read_bytes().decode("utf-8")
-    assert loaded.document("state_of_the_union").text == source
-    assert first.evidence[0].span.slice(source).startswith("My administration announced we’re cutting credit card")
-    assert {query.collection for query in loaded.queries} == {document.id for document in loaded.documents}
-
-
-def test_a_collection_keeps_answers_as_metadata() -> None:
-    query = load_benchmark(shared("data/cuad")).queries[0]
-    assert (query.id, query.metadata["category"]) == ("cuad-ed9e45802a-expirationdate", "Expiration Date")
-    assert query.evidence == (Evidence("cuad-ed9e45802a", Span(14322, 14666)),)
-
-
 # --- evidence ----------------------------------------------------------------------------------------
 
 
@@ -125,14 +105,6 @@ def test_what_can_not_be_verified_is_left_out_with_its_reason(entry: Any, row: d
     assert reason in why(entry, **row)
 
 
-def test_excerpts_that_overlap_themselves_are_ambiguous() -> None:
-    loaded = load_benchmark(
-        [Document("a", "bababa cd")],
-        [{"question": "?", "evidence": ["baba"]}, {"question": "?", "evidence": ["cd"]}],
-    )
-    assert "occurs 2 times" in loaded.problems[0].reason
-
-
 def test_two_questions_with_one_id_are_refused() -> None:
     row = {"id": "q", "question": "?", "evidence": ["A cat"]}
     with pytest.raises(DataError, match="have the id 'q': question 2: the id was given before, at question 1; make"):
@@ -145,17 +117,6 @@ def test_questions_without_an_id_get_one_that_no_other_has() -> None:
     loaded = load_benchmark([CAT], rows)
     assert [query.id for query in loaded.queries] == ["q2", "q1", "4", "q4", "q5"]
     assert not loaded.problems
-
-
-@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="this system has no /dev/stdin")
-def test_questions_may_come_through_a_pipe() -> None:
-    code = (
-        "from chunkcore import Document, load_benchmark\n"
-        f"print(len(load_benchmark([Document('cat', {CAT.text!r})], '/dev/stdin').queries))"
-    )
-    lines = b'{"question": "?", "evidence": ["A cat"]}\n' * 3
-    done = subprocess.run([sys.executable, "-c", code], input=lines, capture_output=True, timeout=200)
-    assert (done.stdout, done.returncode) == (b"3\n", 0)
 
 
 def test_a_question_is_tabled_under_what_it_says_or_its_document_says_or_its_folder() -> None:
@@ -261,14 +222,6 @@ def test_files_without_text_are_left_out_of_a_folder_and_named(tmp_path: Path) -
     assert [document.id for document in documents] == ["cat.txt"]
     told = " ".join(str(warning.message) for warning in caught)
     assert all(name in told for name in ("empty.md", "image.png", "paper.pdf"))
-
-
-def test_a_folder_of_nothing_but_images_is_refused_with_their_names(tmp_path: Path) -> None:
-    (tmp_path / "image.png").write_bytes(PNG)
-    with pytest.raises(DataError, match=r"holds no documents: .*image\.png"):
-        load_documents(tmp_path)
-    with pytest.raises(DataError, match=r"image\.png"):
-        load_documents(tmp_path / "image.png")
 
 
 def test_nothing_there(tmp_path: Path) -> None:

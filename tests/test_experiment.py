@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 
 from chunkcore.chunkers import Contextual, FixedToken, SemanticOverlap, get_chunker
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -99,14 +99,6 @@ def test_a_semantic_overlap_reads_by_the_runs_embedder_too() -> None:
     assert with_run_embedder(chunker, model) is chunker
 
 
-def test_all_strategies_are_embedded_in_one_sorted_pass(benchmark: Benchmark) -> None:
-    model = FakeEmbedder()
-    run_experiment(benchmark, chunkers(*SPECS[:3]), model)
-    assert model.calls == 2  # the chunks, the questions
-    chunks = model.texts[: -len(benchmark.queries)]
-    assert [len(text) for text in chunks] == sorted((len(text) for text in chunks), reverse=True)
-
-
 def test_a_second_run_embeds_nothing(benchmark: Benchmark, tmp_path: Path) -> None:
     first, second = FakeEmbedder(), FakeEmbedder()
     one, two = (
@@ -123,15 +115,6 @@ def test_a_second_run_embeds_nothing(benchmark: Benchmark, tmp_path: Path) -> No
 def _timeless(report: Report) -> dict[str, Any]:
     plain = report.to_dict()
     return {**plain, "seconds": 0, "cost": {**plain["cost"], "seconds": 0}}
-
-
-def test_an_embedder_with_a_cache_keeps_it(benchmark: Benchmark) -> None:
-    model = CachedEmbedder(FakeEmbedder())
-    run_experiment(benchmark, chunkers(), model)
-    assert model.embedded == 0  # the run has a wrapper of its own around the same model and cache
-    assert len(model.cache) > 0
-    run_experiment(benchmark, chunkers(), model)
-    assert len(model.embedder.texts) == len(set(model.embedder.texts))  # type: ignore[attr-defined]
 
 
 def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark) -> None:
@@ -164,34 +147,6 @@ def test_min_goes_as_deep_as_the_evidence_of_a_query_is_spread(benchmark: Benchm
     assert report.retrieved_tokens["min"].tolist() == [pytest.approx(3 * held, abs=2)]
 
 
-def test_the_min_rule_is_handed_on(benchmark: Benchmark) -> None:
-    overlapping = chunkers("fixed_token:size=6,overlap=4,counter=words")
-    (plain,) = run_experiment(Scorer(benchmark, counter="words"), overlapping, FakeEmbedder())
-    (touching,) = run_experiment(Scorer(benchmark, counter="words", min_rule="touching"), overlapping, FakeEmbedder())
-    assert (plain.min_rule, touching.min_rule) == ("holding", "touching")
-    assert plain.mean_tokens("min") < touching.mean_tokens("min")
-
-
-def test_what_was_written_about_a_chunk_is_embedded_with_it(
-    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (chunker,) = chunkers(SPECS[0])
-    plain = type(chunker).chunk_many
-    (untitled,) = run_experiment(benchmark, [chunker], FakeEmbedder())
-    assert untitled.chunks is not None
-
-    def titled(self: Chunker, *arguments: Any, **options: Any) -> Iterator[Chunk]:
-        return (replace(each, context="A title") for each in plain(self, *arguments, **options))
-
-    monkeypatch.setattr(type(chunker), "chunk_many", titled)
-    embedder = FakeEmbedder()
-    (report,) = run_experiment(benchmark, [chunker], embedder)
-    chunks = [text for text in embedder.texts if text.startswith("A title\n")]
-    assert len(chunks) + len(benchmark.queries) == len(embedder.texts)
-    assert report.chunks is not None
-    assert report.chunks.tokens.tolist() == untitled.chunks.tokens.tolist(), "the context is no part of a chunk's text"
-
-
 @pytest.mark.parametrize("method", [Dense(), Dense(cluster_only=True)])
 def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, method: Dense) -> None:
     embedder = FakeEmbedder()
@@ -206,15 +161,6 @@ def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark,
     assert report.found == alone.found
     for measure in alone.scores:
         np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
-
-
-def test_chunk_lengths_are_told_in_the_tokens_that_are_scored(benchmark: Benchmark) -> None:
-    (chunker,) = chunkers(SPECS[1])
-    chunks = [*chunker.chunk_many(benchmark.documents)]
-    for counter, count in (("words", lambda text: len(text.split())), ("characters", len)):
-        (report,) = run_experiment(Scorer(benchmark, counter=counter), [chunker], FakeEmbedder())
-        assert report.chunks is not None
-        assert report.chunks.tokens.tolist() == [count(chunk.text) for chunk in chunks]
 
 
 def test_what_the_embedder_cuts_off_is_counted_once_a_distinct_text(benchmark: Benchmark) -> None:
@@ -298,49 +244,6 @@ def test_bm25_alone_embeds_nothing(benchmark: Benchmark) -> None:
     assert "oak" in best.text
 
 
-def test_a_search_that_finds_less_is_scored_with_less(benchmark: Benchmark) -> None:
-    """No word of a query in any chunk: nothing is retrieved, and the budget's search ends."""
-    (report,) = run_experiment(
-        Scorer(
-            load_benchmark(
-                benchmark.documents, [{"question": "zebra?", "evidence": [{"document": "c.txt", "start": 0, "end": 9}]}]
-            ),
-            counter="words",
-        ),
-        chunkers(SPECS[0]),
-        FakeEmbedder(),
-        measures=measures_at([5, "100tok", "min"]),
-        retrievers=["bm25"],
-    )
-    assert report.mean("Recall@5") == 0
-    assert report.retrieved_tokens["100tok"].tolist() == [0]
-
-
-def test_a_search_that_has_no_more_is_not_asked_again(benchmark: Benchmark) -> None:
-    asked: list[int] = []
-
-    class First(RetrievalMethod):
-        kind = "first"
-        embeds = False
-
-        def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-            return FirstIndex(corpus)
-
-    class FirstIndex(Index):
-        def rank(self, queries: Sequence[str], k: int) -> Hits:
-            asked.append(k)
-            return Hits.of([(np.array([0]), np.array([1.0]))] * len(queries))
-
-    run_experiment(
-        Scorer(benchmark, counter="words"),
-        chunkers(SPECS[0]),
-        FakeEmbedder(),
-        measures=measures_at([2, "100tok"]),
-        retrievers=[First()],
-    )
-    assert asked == [2]
-
-
 def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: Benchmark) -> None:
     """What is found at 4 words is no part of what is found at 40, and each measure sees its own."""
     asked: list[tuple[int | None, int | None, str]] = []
@@ -409,21 +312,6 @@ def test_with_several_embedders_names_tell_which_and_what_needs_none_runs_once(b
     for model, group in ((small, reports[:2]), (large, reports[4:6])):
         alone = run_experiment(Scorer(benchmark, counter="words"), chunkers(*specs), model)
         assert [each.found for each in group] == [each.found for each in alone]
-
-
-def test_strategies_can_be_made_for_each_embedder(benchmark: Benchmark) -> None:
-    made: list[str] = []
-
-    def make(model: Any) -> dict[str, Chunker]:
-        made.append(model.name)
-        return {"cluster": replace(chunkers(SPECS[3])[0], embedder=model)}  # type: ignore[call-arg]
-
-    models = [FakeEmbedder(4, name="small"), FakeEmbedder(64, name="large")]
-    reports = run_experiment(benchmark, make, models)
-    assert made == ["small", "large"]
-    assert [report.name for report in reports] == ["cluster · small", "cluster · large"]
-    by_default = run_experiment(benchmark, chunkers(SPECS[3]), models)
-    assert [each.found for each in reports] == [each.found for each in by_default]
 
 
 def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Benchmark) -> None:
@@ -501,12 +389,6 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
         assert cost.seconds > 0
 
 
-def test_a_model_reads_no_more_tokens_than_it_can(benchmark: Benchmark) -> None:
-    (report,) = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(max_tokens=5))
-    assert report.cost is not None
-    assert report.cost.embedded_tokens == 5 * report.cost.embedded_texts
-
-
 def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: Benchmark) -> None:
     reports = run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), retrievers=["dense", "bm25"])
     dense, words = (each.cost.priced(ModelPrices(embedding=2.0)) for each in reports if each.cost is not None)
@@ -546,18 +428,6 @@ def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
     assert Report.from_dict(plain).cost is None
 
 
-def test_a_report_keeps_what_was_retrieved_and_from_what(benchmark: Benchmark) -> None:
-    (report,) = run_experiment(
-        Scorer(benchmark, counter="words"), chunkers(SPECS[0]), FakeEmbedder(), measures=measures_at([3])
-    )
-    assert report.run is not None
-    assert report.chunks is not None
-    assert len(report.run.pool or ()) == report.chunks.count
-    assert {query: len(pieces) for query, pieces in report.run.results.items()} == dict.fromkeys(report.query_ids, 3)
-    again = score(report.run, benchmark, ["Recall@3"], counter="words")
-    assert again.values("Recall@3").tolist() == report.values("Recall@3").tolist()
-
-
 # --- what a text costs -------------------------------------------------------------------------------
 
 
@@ -589,13 +459,3 @@ def test_a_calls_time_is_split_by_length(clock: Clock) -> None:
     meter.embed_documents(["a" * 10, "b" * 30])
     assert meter.seconds_of(["a" * 10]) == 10
     assert meter.seconds_of(["b" * 30, "b" * 30, "never asked"]) == 30
-
-
-def test_a_text_that_was_there_already_costs_what_it_cost(clock: Clock) -> None:
-    meter = Meter(CachedEmbedder(clock))
-    with meter.measured() as first:
-        meter.embed_documents(["a" * 10])
-    with meter.measured() as second:
-        meter.embed_documents(["a" * 10, "b" * 5])
-    assert (first.embedding, len(first.texts), meter.seconds_of(["a" * 10])) == (10, 1, 10)
-    assert (second.embedding, len(second.texts), meter.seconds_of(["a" * 10, "b" * 5])) == (5, 2, 15)

@@ -73,24 +73,6 @@ def test_a_plain_chunk_takes_a_few_numbers() -> None:
     assert held < 100 * len(compact)
 
 
-def test_a_chunk_with_headings_holds_no_text() -> None:
-    text = "The hen sits. " * 70
-    story = Document("story.md", text * 200)
-    spans = (Span(number * len(text), (number + 1) * len(text)) for number in range(200))
-    tracemalloc.start()
-    compact = ChunkedCorpus(
-        (
-            Chunk("story.md", number, (span,), span.slice(story.text), 210, metadata={"headings": ("Hens",)})
-            for number, span in enumerate(spans)
-        ),
-        [story],
-    )
-    held = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert compact[7].metadata == {"headings": ("Hens",)}
-    assert held < 600 * len(compact), "what stands in the document is not held again"
-
-
 @pytest.fixture
 def benchmark() -> Benchmark:
     draw = np.random.default_rng(0)
@@ -160,20 +142,3 @@ def test_an_excerpt_is_found_by_the_index_where_reading_finds_it(seed: int) -> N
         start = int(draw.integers(len(text) + 1))
         excerpt = text[start : start + int(draw.integers(1, 60))] or "a" * 40
         assert list(finder._places(excerpt, documents)) == list(reading._places(excerpt, documents))
-
-
-def test_many_excerpts_have_the_evidence_that_each_has_alone(benchmark: Benchmark) -> None:
-    excerpts = [
-        document.text[start : start + 45] for document in benchmark.documents for start in range(0, 900, 45)
-    ]  # 120 of them, most of which stand at one place
-    together = evidence.EvidenceFinder(benchmark.documents)
-    found = [answer(together, excerpt) for excerpt in excerpts]
-    assert found == [answer(evidence.EvidenceFinder(benchmark.documents), excerpt) for excerpt in excerpts]
-    assert sum(isinstance(each, Evidence) for each in found) > 60
-
-
-def answer(finder: evidence.EvidenceFinder, excerpt: str) -> Evidence | str:
-    try:
-        return finder.find(excerpt)
-    except evidence.EvidenceError as error:
-        return str(error)

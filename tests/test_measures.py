@@ -28,7 +28,6 @@ from chunkcore.evaluation.measures import (
     get_measure,
     known_measures,
     measures,
-    measures_at,
     parse_depth,
 )
 from chunkcore.evaluation.results import Report
@@ -113,12 +112,6 @@ def test_what_is_no_measure_is_refused_by_name(written: Any, message: str) -> No
     assert message in str(caught.value)
 
 
-def test_the_usual_measures_are_those_of_the_issue() -> None:
-    names = [str(measure) for measure in measures_at()]
-    assert len(names) == len(set(names)) == 2 * (4 * 4 + 1)
-    assert {"Recall@5", "Precision@10", "IoU@min[character]", "F1@5", "PrecisionOmega[character]"} <= set(names)
-
-
 def test_an_equal_budget_is_judged_by_first() -> None:
     toy = Benchmark("toy", [Document("one", "aaaa")], [Query("q", "?", (Evidence("one", Span(0, 4)),))])
     report = score(Run("r", {}), toy)
@@ -172,16 +165,6 @@ def test_aggregates_by_collection_are_in_alphabetical_order() -> None:
     assert math.isnan(mean)
     assert math.isnan(std)
     assert count == 0
-
-
-def test_chunk_statistics() -> None:
-    chunks = REPORT.chunks
-    assert chunks is not None
-    assert (chunks.count, chunks.total, chunks.mean, chunks.median) == (3, 12, 4.0, 3.0)
-    assert (chunks.minimum, chunks.maximum, chunks.std) == (1, 8, pytest.approx(math.sqrt(26 / 3)))
-    none = ChunkStatistics(np.array([], dtype=np.int64))
-    assert (none.count, none.total, none.minimum, none.maximum) == (0, 0, 0, 0)
-    assert math.isnan(none.mean)
 
 
 def test_a_report_survives_json() -> None:

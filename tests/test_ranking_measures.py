@@ -86,13 +86,6 @@ def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> N
     assert mean_of("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
 
 
-def test_ranks_are_looked_at_down_to_min() -> None:
-    pool = [piece((10, 15)), piece((15, 20)), *RANKED]
-    assert mean_of("HitRate@min", RANKED[0], RANKED[0], RANKED[0], RANKED[2], pool=pool) == 1  # four hold evidence
-    assert mean_of("HitRate@min", *[RANKED[0]] * 4, RANKED[2], pool=pool) == 0
-    assert math.isnan(mean_of("MRR@min", *RANKED))
-
-
 def test_a_query_without_an_answer_scores_nothing_and_one_without_evidence_units_is_not_known() -> None:
     benchmark = Benchmark("b", [Document("d", "  alpha")], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
     for measure in ("HitRate@5", "MRR", "MAP", "nDCG@5", "DCG@5", "ChunkPrecision@5"):
@@ -112,51 +105,6 @@ def test_the_last_piece_is_cut_at_the_budget() -> None:
     assert [mean_of(f"Recall@{budget}tok", *ranking) for budget in (21, 22, 23, 24, 25, 99)] == [
         0.6, 0.7, 0.8, 0.9, 1, 1,
     ]  # fmt: skip
-
-
-def test_the_budget_is_of_tokens_in_every_unit() -> None:
-    document = Document("d", "alpha beta gamma delta")
-    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 22)),))])
-    report = score(
-        Run("r", {"q": [piece((0, 22), document="d")]}),
-        benchmark,
-        ["Recall@2tok", "Recall@2tok[character]"],
-        counter="words",
-    )
-    assert report.mean("Recall@2tok") == 2 / 4
-    assert report.mean("Recall@2tok[character]") == 11 / 22  # "alpha beta " ends where "gamma" begins
-
-
-def test_text_that_stands_nowhere_is_cut_too() -> None:
-    ranking = [Retrieved("", (), 0, "x" * 30, match="unlocated"), piece((10, 20))]
-    report = score(
-        Run("r", {"q": ranking}), ONE, ["Recall@20tok", "Recall@35tok", "Precision@35tok"], counter="characters"
-    )
-    assert report.retrieved_tokens == {"20tok": [20], "35tok": [35]}
-    assert (report.mean("Recall@20tok"), report.mean("Recall@35tok")) == (0, 0.5)
-    assert report.mean("Precision@35tok") == 5 / 35
-
-
-def test_a_piece_that_is_cut_to_nothing_holds_nothing() -> None:
-    document = Document("d", "a👩")  # its last character is three tokens
-    assert get_counter("cl100k_base").boundaries(document.text).tolist() == [0, 1, 1, 1]
-    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
-    report = score(Run("r", {"q": [piece((1, 2), document="d")]}), benchmark, ["Recall@2tok", "Recall@3tok"])
-    assert report.retrieved_tokens == {"2tok": [0], "3tok": [3]}
-    assert (report.mean("Recall@2tok"), report.mean("Recall@3tok")) == (0, 3 / 4)
-
-
-def test_no_character_is_cut_in_two() -> None:
-    family = "👩‍👩‍👧"
-    document = Document("d", f"{family} naps")
-    benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(0, len(document.text))),))])
-    whole = get_counter("cl100k_base").count(document.text)
-    for budget in range(1, whole + 1):
-        measure = f"Recall@{budget}tok"
-        run = Run("r", {"q": [piece((0, len(document.text)), document="d")]})
-        report = score(run, benchmark, [measure, f"{measure}[character]"])
-        assert report.retrieved_tokens[f"{budget}tok"][0] <= budget
-    assert report.mean(measure) == report.mean(f"{measure}[character]") == 1
 
 
 # --- sentences and documents ------------------------------------------------------------------------
@@ -216,8 +164,8 @@ def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
 class BySets:
     """The definitions, word for word, a unit at a time."""
 
-    def __init__(self, benchmark: Benchmark, run: Run, counter: str, unit: Unit) -> None:
-        self.benchmark, self.run, self.unit = benchmark, run, unit
+    def __init__(self, benchmark: Benchmark, run: Run, counter: str, unit: Unit, min_rule: str) -> None:
+        self.benchmark, self.run, self.unit, self.min_rule = benchmark, run, unit, min_rule
         self.counter = get_counter(counter)
         self.texts = {document.id: document.text for document in benchmark.documents}
         self.begins = {name: self.starts(text, unit) for name, text in self.texts.items()}
@@ -263,8 +211,25 @@ class BySets:
             found.append(Retrieved(piece.document_id, tuple(spans)))
         return found
 
+    def holding(self, query: Query) -> list[Retrieved]:
+        """The chunks that hold evidence, or with "touching" stand next to it."""
+        reach = 1 if self.min_rule == "touching" else 0
+        return [
+            piece
+            for piece in self.run.pool or ()
+            if any(
+                piece.document_id == each.document_id
+                and span.start < each.span.end + reach
+                and each.span.start - reach < span.end
+                for span in piece.spans
+                for each in query.evidence
+            )
+        ]
+
     def ranking(self, query: Query, measure: Measure) -> list[list[Hashable]]:
         ranking = list(self.run.results.get(query.id, []))
+        if measure.k == "min":
+            ranking = ranking[: len(self.holding(query))]
         if (budget := budget_of(measure.k)) is not None:
             ranking = self.cut(ranking, budget)
         elif isinstance(measure.k, int):
@@ -284,8 +249,11 @@ class BySets:
     def score(self, query: Query, measure: Measure) -> float:
         by_document = self.relevant(query)
         relevant = set().union(*by_document.values())
-        if not relevant:
+        if not relevant or (measure.needs_pool and self.run.pool is None):
             return math.nan
+        if measure.kind == "PrecisionOmega":
+            held = {unit for piece in self.holding(query) for unit in self.units(piece)}
+            return len(held & relevant) / len(held) if held else 0.0
         ranking = self.ranking(query, measure)
         known: set[Hashable] = set()
         new = []
@@ -320,14 +288,23 @@ NAMES = ("Recall", "Precision", "IoU", "F1", "HitRate", "MRR", "MAP", "nDCG", "D
 UNITS = ("token", "character", "sentence", "document")
 
 
-@given(cases(), st.sampled_from(["characters", "words", "cl100k_base"]), st.sampled_from(UNITS), st.integers(1, 30))
-def test_scores_are_what_sets_of_units_give(case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int) -> None:
+@given(
+    cases(),
+    st.sampled_from(["characters", "words", "cl100k_base"]),
+    st.sampled_from(UNITS),
+    st.integers(1, 30),
+    st.sampled_from(["holding", "touching"]),
+)
+def test_scores_are_what_sets_of_units_give(
+    case: tuple[Benchmark, Run], counter: str, unit: Any, budget: int, min_rule: Any
+) -> None:
     benchmark, run = case
     names = [name for name in NAMES if not (unit == "document" and name == "ChunkPrecision")]
-    measures = [get_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, f"{budget}tok")]
+    measures = [get_measure(f"{name}@{k}[{unit}]") for name in names for k in (1, 3, "min", f"{budget}tok")]
     measures += [get_measure(f"{name}[{unit}]") for name in ("MRR", "MAP", "nDCG")]
-    report = score(run, benchmark, measures, counter=counter)
-    by_sets = BySets(benchmark, run, counter, unit)
+    measures += [get_measure(f"PrecisionOmega[{unit}]")] if unit != "document" else []
+    report = score(run, benchmark, measures, counter=counter, min_rule=min_rule)
+    by_sets = BySets(benchmark, run, counter, unit, min_rule)
     for measure in measures:
         expected = [by_sets.score(query, measure) for query in benchmark.queries]
         np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))

@@ -68,16 +68,6 @@ def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark
         assert scores.found == report.found
 
 
-def test_ids_are_those_that_chunks_have(benchmark: Benchmark, tmp_path: Path) -> None:
-    """So a run can be read with the file that ``chunkcore chunk`` writes."""
-    chunker = get_chunker("recursive:size=4,counter=words")
-    (report,) = run_experiment(benchmark, [chunker], FakeEmbedder())
-    assert report.run is not None
-    ids = [chunk.id for chunk in chunker.chunk_many(benchmark.documents)]
-    assert [piece.id for piece in report.run.pool or ()] == ids
-    assert {piece.id for pieces in report.run.results.values() for piece in pieces} <= set(ids)
-
-
 pieces = st.lists(
     st.tuples(
         st.sampled_from(["fox.txt", "rain.txt"]), st.integers(0, 38), st.floats(allow_nan=False, allow_infinity=True)
@@ -174,11 +164,6 @@ def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tm
     path = written(tmp_path, "r.jsonl", {"query_id": "q1", "results": []})
     report = score(read_run(path, benchmark), benchmark)
     assert report.unanswered == ("q2",)
-
-
-def test_texts_that_read_the_same_may_be_other_passages(benchmark: Benchmark, tmp_path: Path) -> None:
-    path = written(tmp_path, "r.jsonl", *[{"query_id": "q1", "text": "The"}] * 2)
-    assert len(read_run(path, benchmark).results["q1"]) == 2
 
 
 TREC = {

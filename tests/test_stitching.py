@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,17 +92,6 @@ def test_every_original_stands_whole_and_every_evidence_text_is_what_it_was(
         assert origins == [each.document_id for each in old.evidence]
 
 
-@given(benchmarks(), st.integers(1, 20))
-def test_a_document_is_complete_where_one_more_would_take_it_farther_away(short: Benchmark, sentences: int) -> None:
-    counts = {each.id: len(sentence_ranges(each.text)) for each in short.documents}
-    documents = stitch(short, sentences=sentences).documents
-    sizes = [[counts[part.document_id] for part in parts_of(each)] for each in documents]
-    for size, after in itertools.pairwise(sizes):
-        assert abs(sum(size) + after[0] - sentences) > abs(sum(size) - sentences)
-        for number in range(1, len(size)):
-            assert abs(sum(size[: number + 1]) - sentences) <= abs(sum(size[:number]) - sentences)
-
-
 @given(short=benchmarks().filter(lambda each: bool(each.queries)))
 def test_a_written_benchmark_is_read_as_it_was(short: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> None:
     long = stitch(short, sentences=6)
@@ -115,27 +102,6 @@ def test_a_written_benchmark_is_read_as_it_was(short: Benchmark, tmp_path_factor
     assert again.problems == ()
     assert [(each.id, each.text, each.evidence, dict(each.metadata)) for each in again.queries] == [
         (each.id, each.text, each.evidence, dict(each.metadata)) for each in long.queries
-    ]
-
-
-def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
-    short = Benchmark("short", [Document(f"d{number}", f"Text {number}.") for number in range(30)], [])
-    texts = [[each.text for each in stitch(short, sentences=5, seed=seed).documents] for seed in (0, 0, 1)]
-    assert texts[0] == texts[1] != texts[2]
-
-
-def test_questions_without_evidence_are_kept_and_written(tmp_path: Path) -> None:
-    """Multiple choice over a whole story marks none, and can be answered of the stitched documents, too."""
-    asked = Query("q", "What naps?", (Evidence("a", Span(0, 3)),))
-    chosen = Query("r", "Which?", (), "", {"document_id": "b", "choices": ["red", "green"], "correct": 1})
-    short = Benchmark("b", [Document("a", "One naps."), Document("b", "Two.")], [asked], (), (chosen,))
-    long = stitch(short)
-    assert long.without_evidence == (replace(chosen, metadata={**chosen.metadata, "document_id": "stitched-1"}),)
-    write_benchmark(long, tmp_path)
-    again = load_benchmark(tmp_path)
-    assert [each.id for each in again.queries] == ["q"]
-    assert [(each.id, dict(each.metadata)) for each in again.without_evidence] == [
-        ("r", dict(long.without_evidence[0].metadata))
     ]
 
 
@@ -204,13 +170,6 @@ def test_a_chunk_stands_for_the_originals_that_it_shares_a_character_with(
     assert report.mean("Precision@5[part]") == pytest.approx(precision)
     f1 = 2 * recall * precision / (recall + precision) if recall else 0
     assert report.mean("F1@5[part]") == pytest.approx(f1)
-
-
-def test_text_that_stands_nowhere_counts_as_one_irrelevant_part() -> None:
-    benchmark, run = toy(("long", [(6, 10)]))
-    lost = Retrieved("", (), text="who knows", match="unlocated")
-    run = replace(run, results={"q": [*run.results["q"], lost]})
-    assert score(run, benchmark, ["Precision@5[part]"]).mean("Precision@5[part]") == pytest.approx(1 / 2)
 
 
 @given(benchmarks())

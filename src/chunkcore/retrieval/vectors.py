@@ -408,8 +408,9 @@ class TextVectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
         questions = tuple(texts)
         if self._queries is None or self._queries[0] != questions:
-            self._watch("queries", 0, len(questions))
+            self._tell("queries", 0, len(questions))
             self._queries = questions, self._embed(texts, queries=True)
+            self._tell("queries", len(questions), len(questions))
         return self._queries[1]
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
@@ -434,7 +435,7 @@ class TextVectors:
     def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
         done = dimensions = 0
         for some in blocks(texts):
-            self._watch("embed", done, len(texts))
+            self._tell("embed", done, len(texts))
             vectors = self._embed(list(some))
             if done and vectors.shape[1] != dimensions:
                 raise ModelError(f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same")
@@ -466,11 +467,6 @@ class TextVectors:
     def _tell(self, step: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(step, done, total)
-
-    def _watch(self, step: str, before: int, total: int) -> None:
-        model, tell = self.embedder, self._progress
-        if isinstance(model, CachedEmbedder) and tell is not None:
-            model.progress = lambda done, _: tell(step, before + done, total)
 
 
 class SelectedVectors(TextVectors):
