@@ -56,6 +56,24 @@ Scope = Literal["hits", "text", "all"] | Collection[str]
 Rank = int
 _COMMON = 0.25  # of the documents: a word that more of them have says little
 _FEW = 10  # units among which no score stands out
+_OTHER_QUESTIONS = (  # what they have in common with a collection is chance
+    "What is the capital of Mongolia?",
+    "How is sourdough bread baked?",
+    "Who won the football world cup in 1998?",
+    "How do I tie a bow tie?",
+    "What is the boiling point of ethanol?",
+    "Which planet has the most moons?",
+    "Who painted the Mona Lisa?",
+    "How long do cats live?",
+    "What are the rules of chess?",
+    "When did the Roman Empire end?",
+    "How do vaccines work?",
+    "How tall is Mount Everest?",
+    "Who wrote Hamlet?",
+    "How do I grow tomatoes?",
+    "What is the square root of two?",
+    "Which words rhyme with orange?",
+)
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -79,7 +97,7 @@ class Passages(RetrievalMethod):
     unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among fewer than ten
     units, none that has a word of the question. A question to which nothing is related more than by chance has no
     answer: none of its words is in the index or, with vectors, in at most a quarter of the documents, and no unit is
-    nearer to it than units of different documents are to each other.
+    nearer to it than units are to most of sixteen questions on everyday things, such as "Who wrote Hamlet?".
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -185,6 +203,7 @@ class WindowIndex(PassageIndex):
         self.units = Units(corpus)
         self._shares = options.shares()
         self._warned_of: set[str] = set()
+        self._of_others: float | None = None
         self._dense: DenseWindows | None = None
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
@@ -210,7 +229,7 @@ class WindowIndex(PassageIndex):
     def _scores(self, queries: Sequence[str]) -> Iterator[tuple[Scores, bool]]:
         """Each query's scores of all units, and whether one of them has more in common with it than chance gives:
 
-        a word that at most a quarter of the documents have, or a cosine above those of units of different documents.
+        a word that at most a quarter of the documents have, or a greater cosine than most questions on something else.
         By words alone, any word will do.
         """
         vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else ()
@@ -224,7 +243,7 @@ class WindowIndex(PassageIndex):
             if self._dense is not None:
                 cosines = self._dense.cosines(vectors[place])
                 scores += self._shares["dense"] * mean_of_squares(self._dense.scales(cosines), size)
-                is_related = is_related or bool(cosines.max(initial=-1.0) >= self._dense.chance)
+                is_related = is_related or bool(cosines.max(initial=-1.0) > self._chance(self._dense))
             yield scores, is_related
 
     def word_scores(self, query: str) -> Scores:
@@ -305,6 +324,13 @@ class WindowIndex(PassageIndex):
             self.assembled(query, scores, k, max_tokens or MAX_TOKENS, counter) if is_related else RankedList()
             for query, (scores, is_related) in zip(queries, self._scores(queries), strict=True)
         ]
+
+    def _chance(self, dense: DenseWindows) -> float:
+        """The cosine of the nearest unit with questions on something else: the upper quartile."""
+        if self._of_others is None:
+            vectors = self._vectors.embed(_OTHER_QUESTIONS, queries=True)
+            self._of_others = float(np.quantile([dense.cosines(vector).max(initial=-1.0) for vector in vectors], 0.75))
+        return self._of_others
 
     def _least(self, query: str, scores: Scores) -> float:
         """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""

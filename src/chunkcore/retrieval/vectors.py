@@ -409,7 +409,7 @@ class TextVectors:
         questions = tuple(texts)
         if self._queries is None or self._queries[0] != questions:
             self._tell("queries", 0, len(questions))
-            self._queries = questions, self._embed(texts, queries=True)
+            self._queries = questions, self.embed(texts, queries=True)
             self._tell("queries", len(questions), len(questions))
         return self._queries[1]
 
@@ -436,7 +436,7 @@ class TextVectors:
         done = dimensions = 0
         for some in blocks(texts):
             self._tell("embed", done, len(texts))
-            vectors = self._embed(list(some))
+            vectors = self.embed(list(some))
             if done and vectors.shape[1] != dimensions:
                 raise ModelError(f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same")
             dimensions = vectors.shape[1]
@@ -458,7 +458,8 @@ class TextVectors:
         tell = partial(self._tell, "embed")
         return self.late_embedder.embed_chunks(documents, distinct, progress=tell), rows
 
-    def _embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+    def embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
+        """One row per text, which is not kept. Raises `ModelError`: the model failed twice."""
         model = self.embedder
         if isinstance(model, CachedEmbedder):  # it checks and retries by itself
             return model.embed_queries(texts) if queries else model.embed_documents(texts)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,6 @@ _WORDS = 2**16  # units whose windows are scored together: a block without a wor
 _WIDE = (
     2**15
 )  # up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6
-_SAMPLE = 1000  # units whose cosines with each other say what chance gives
-_FEWEST_PAIRS = 30
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Scale = int | str  # a half-width, or "document"
@@ -183,21 +180,6 @@ class DenseWindows:
         sums = _running(cosines * self._weights)
         for scale, inverse, (start, end) in zip(self._scales, self._inverse, self._windows, strict=False):
             yield (sums[end] - sums[start]) * inverse if scale else cosines.copy(), 1.0
-
-    @cached_property
-    def chance(self) -> float:
-        """The cosine that a unit has with an unrelated text: three deviations above the mean of units of different
-        documents. -1 where there are too few to tell.
-        """
-        units = np.unique(np.linspace(0, len(self._units) - 1, min(len(self._units), _SAMPLE)).astype(np.int64))
-        documents = self._units.documents[units]
-        pairs = documents[:, None] < documents
-        if pairs.sum() < _FEWEST_PAIRS:
-            return -1.0
-        vectors = np.asarray(self._rows[self._units.chunks(units)], dtype=np.float64)
-        vectors *= self._inverse[-1, units, None]
-        cosines = (vectors @ vectors.T)[pairs]
-        return float(cosines.mean() + 3 * cosines.std())
 
 
 class LexicalWindows:
