@@ -238,8 +238,8 @@ class WindowIndex(PassageIndex):
             is_related = False
             if "lexical" in self._shares:
                 scores += self._shares["lexical"] * self.word_scores(query)
-                rarest = min(self._lexical.shares(query), default=math.inf)
-                is_related = rarest <= (1 if self._dense is None else _COMMON)
+                units = self._lexical.with_words(query)
+                is_related = bool(units) if self._dense is None else any(map(self._is_telling, units))
             if self._dense is not None:
                 cosines = self._dense.cosines(vectors[place])
                 scores += self._shares["dense"] * mean_of_squares(self._dense.scales(cosines), size)
@@ -325,6 +325,11 @@ class WindowIndex(PassageIndex):
             for query, (scores, is_related) in zip(queries, self._scores(queries), strict=True)
         ]
 
+    def _is_telling(self, units: Numbers) -> bool:
+        """Whether these units, which have a word, are of few of the documents."""
+        count = 1 + np.count_nonzero(np.diff(self.units.documents[units]))
+        return bool(count <= _COMMON * (len(self.units.firsts) - 1))
+
     def _chance(self, dense: DenseWindows) -> float:
         """The cosine of the nearest unit with questions on something else: the upper quartile."""
         if self._of_others is None:
@@ -337,7 +342,7 @@ class WindowIndex(PassageIndex):
         best = float(scores.max(initial=0.0))
         least = _LEAST * best if best > 0 else -math.inf
         if len(scores) < _FEW and "lexical" in self._shares:
-            least = min([least, *scores[self._lexical.with_words(query)].tolist()])
+            least = min([least, *(float(scores[units].min()) for units in self._lexical.with_words(query))])
         return least
 
     def _shown(self, units: Numbers, shown: HitText) -> NDArray[np.bool_]:

@@ -201,7 +201,7 @@ class LexicalWindows:
             start, end = units.windows(scale)
             norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
 
-    def scales(self, question: str) -> Iterator[tuple[Scores, float]]:
+    def scales(self, question: str) -> Iterator[tuple[NDArray[np.floating], float]]:
         """At each scale every unit's score for a question, in an array that may be changed; and the greatest."""
         words = []
         for key, repeats in Counter(word_keys(question, self._form)).items():
@@ -212,25 +212,12 @@ class LexicalWindows:
         for first, last in self._units.blocks(_WORDS):
             self._add(scores[:, first:last], words, first, last)
         for total in scores:
-            yield total.astype(np.float64), float(total.max(initial=0.0))
+            yield total, float(total.max(initial=0.0))
 
-    def shares(self, question: str) -> list[float]:
-        """Of each word of the question that a unit has, the share of the documents that have it."""
-        units = [self._postings.of_word(key)[0] for key in word_keys(question, self._form)]
-        return [
-            len(np.unique(self._units.documents[places])) / (len(self._units.firsts) - 1)
-            for places in units
-            if len(places)
-        ]
-
-    def with_words(self, question: str) -> Numbers:
-        """The units that have a word of the question."""
-        return np.unique(
-            np.concatenate(
-                [self._postings.of_word(key)[0] for key in word_keys(question, self._form)]
-                or [np.zeros(0, dtype=np.int64)]
-            )
-        )
+    def with_words(self, question: str) -> list[Numbers]:
+        """Of each word of the question the units that have it, ascending; of words that a unit has."""
+        rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
+        return [units for units in rows if len(units)]
 
     def _weights(self, units: Numbers) -> list[float]:
         """At each scale the inverse document frequency, among its windows, of a word that these units have."""
@@ -279,7 +266,7 @@ class LexicalWindows:
                 total += frequency
 
 
-def mean_of_squares(scales: Iterable[tuple[Scores, float]], size: int) -> Scores:
+def mean_of_squares(scales: Iterable[tuple[NDArray[np.floating], float]], size: int) -> Scores:
     """Each unit's mean over the scales of z · abs(z); a scale that does not tell units apart gives 0.
 
     Rounded to 9 decimals: running sums would tell equal windows apart.
