@@ -448,9 +448,7 @@ def test_no_key_stands_in_a_row() -> None:
 
 
 def test_a_pickle_is_the_configuration() -> None:
-    chunker = ArrowChunker(
-        get_chunker("cluster_semantic", embedder=FakeEmbedder(8)), max_characters=99, text_column="x"
-    )
+    chunker = ArrowChunker(SMALL, max_characters=99, text_column="x")
     again = pickle.loads(pickle.dumps(chunker))
     assert (again.chunker, again.max_characters, again.text_column) == (chunker.chunker, 99, "x")
     named = ArrowChunker("cluster_semantic:size=50,embedder=all-MiniLM-L6-v2")
