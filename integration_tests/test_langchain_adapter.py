@@ -37,9 +37,7 @@ from chunkadapters.places import decode_spans
 from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.document import Document as CoreDocument
-from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from integration_tests.examples import langchain_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost
@@ -362,29 +360,13 @@ def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
         getattr(ChunkcoreTextSplitter(), method)(*given)
 
 
-def test_parts_of_one_file_are_told_apart_and_not_merged():
+def test_documents_that_nothing_but_their_text_tells_apart_are_told():
     splitter = ChunkcoreTextSplitter("recursive:size=60")
     texts = ["Tea is hot. Green tea is mild.", "Milk is cold. It is white."]
     documents = [Document(page_content=text, metadata={"source": "r.docx"}) for text in [*texts, texts[0]]]
     with pytest.warns(SourceWarning, match=r"2 documents share the source 'r\.docx'.*add_start_index=True"):
-        first, second, again = splitter.split_documents(documents)
-    assert [each.metadata["source_part"] for each in (first, second, again)] == [0, 1, 0]
+        first, *_ = splitter.split_documents(documents)
     assert content_key(first) == content_key(splitter.split_documents(documents[:1])[0])
-
-
-def test_pieces_that_do_not_say_where_they_stand_are_not_claimed_to_stand_in_the_document():
-    text = " ".join(f"Sentence {number} is about tea. Refrain." for number in range(40))
-    pieces = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=0).split_documents(
-        [Document(page_content=text, metadata={"source": "a.md"})]
-    )
-    with pytest.warns(SourceWarning):
-        chunks = ChunkcoreTextSplitter("recursive:size=8,overlap=0").split_documents(pieces)
-    assert all("source_part" in chunk.metadata for chunk in chunks)
-    benchmark = Benchmark("b", [CoreDocument("a.md", text)], [Query("q", "tea?", (Evidence("a.md", Span(0, 9)),))])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no answer states a place where another text stands
-        run = run_retriever(RunnableLambda(lambda question: chunks), benchmark)
-    assert not {found.match for found in run.results["q"]} & {"spans", "unlocated"}
 
 
 def test_an_edited_document_is_split_as_if_it_were_the_first():
@@ -398,7 +380,6 @@ def test_an_edited_document_is_split_as_if_it_were_the_first():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             chunks = splitter.split_documents([Document(page_content=text, metadata={"source": "a.md"})])
-        assert not any("source_part" in chunk.metadata for chunk in chunks)
         done = index(chunks, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
         counts.append(done)
     assert counts[0]["num_added"] == len(chunks)
@@ -464,5 +445,4 @@ def test_documents_that_can_be_told_apart_are_not_numbered(known):
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        chunks = ChunkcoreTextSplitter("recursive").split_documents(documents)
-    assert not any("source_part" in chunk.metadata for chunk in chunks)
+        ChunkcoreTextSplitter("recursive").split_documents(documents)

@@ -23,7 +23,7 @@ from chunkadapters.exact import exact
 
 MODE = os.environ.get("PEERS_MODE", "original")
 METHODS = ("split_text", "create_documents", "split_documents", "transform_documents")
-ADDED = ("end_index", "source_id", "spans", "derived", "located", "white_space", "source_part")
+ADDED = ("end_index", "source_id", "spans", "derived", "located", "white_space")
 
 outcomes: dict[str, dict[str, Any]] = {}
 answered_by: set[str] = set()

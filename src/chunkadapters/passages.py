@@ -317,7 +317,7 @@ def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
 _NAMES = frozenset(["source", "source_id", "file_path", "file_name", "path", "url", "ref_doc_id", "root_source_id"])
 # Metadata of a chunk's place, of a store's own, and of a retriever's score.
 _PLACES = re.compile(
-    r"(start|end)_(index|char_idx)|split_\w+|root_\w+|source_part|_.*|(doc_|document_|parent_)?id|uuid|name|"
+    r"(start|end)_(index|char_idx)|split_\w+|root_\w+|_.*|(doc_|document_|parent_)?id|uuid|name|"
     r"(relevance_)?score"
 )
 # Metadata that loaders and splitters write: of the file, or of what the chunk is about.

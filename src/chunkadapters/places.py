@@ -7,7 +7,7 @@ keys and is the codec; `Origin` adds offsets up through a chain of splitters.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby, zip_longest
@@ -366,25 +366,12 @@ def chunk_records(
 
 
 def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()) -> dict[Any, Any]:
-    """The metadata that a chunk inherits, as a copy.
+    """The metadata that a chunk inherits, as a copy: all but page marks.
 
-    From a chunk that is cut again: all but its own spans, segments, white space and the keys to `drop`. From a source
-    document: all but its page marks; ``spans``, ``segments`` and ``derived`` that read like a chunk's place become
-    ``source_spans`` and so on.
+    From a chunk that is cut again: without its own spans, segments and white space, and the keys to `drop`.
     """
-    if of_a_chunk:
-        place = (SPANS, SEGMENTS, WHITE_SPACE, PAGE_MARKS, *drop)
-        return {key: value for key, value in metadata.items() if key not in place}
-    reads_like_a_place: dict[Any, Callable[[Any], object]] = {
-        SPANS: decode_spans,
-        SEGMENTS: decode_segments,
-        DERIVED: lambda value: value is True,
-    }
-    return {
-        f"source_{key}" if key in reads_like_a_place and reads_like_a_place[key](value) else key: value
-        for key, value in metadata.items()
-        if key != PAGE_MARKS
-    }
+    gone = (PAGE_MARKS, SPANS, SEGMENTS, WHITE_SPACE, *drop) if of_a_chunk else (PAGE_MARKS,)
+    return {key: value for key, value in metadata.items() if key not in gone}
 
 
 _PAGE_KEYS = ("page", "page_label", "page_number")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from pydantic import field_validator
 
-from chunkadapters.langchain.splitter import KEYS, SOURCE_PART, part_of, source_of
+from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.passages import (
     STRICT,
     IndexFields,
@@ -79,9 +78,7 @@ def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
 
 def _hits(answer: Any) -> list[Hit]:
     if isinstance(answer, list | tuple):
-        pairs = [(hit_of(document), document.metadata) for document in answer]
-        # A place in an unknown part of a source is no place in the source.
-        return [replace(hit, spans=()) if SOURCE_PART in metadata else hit for hit, metadata in pairs]
+        return list(map(hit_of, answer))
     keys = isinstance(answer, dict) and ", ".join(map(str, answer))
     hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
     raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")

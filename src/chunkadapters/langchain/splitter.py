@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
 KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
-SOURCE_PART = "source_part"
 # Loaders make a document of each of these, and offsets refer to that.
-_PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id", SOURCE_PART)
+_PARTS = ("page", "page_number", "row", "sheet", "seq_num", "element_id")
 _Model: TypeAlias = "Embedder | Embeddings | str | None"
 
 _as_model = partial(model_of, "langchain")
@@ -78,8 +77,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
     altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents of
-    one call share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so, and
-    ``source_part`` numbers them.
+    one call share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
@@ -189,13 +187,13 @@ class ChunkcoreTextSplitter(TextSplitter):
         return self._split([_Source(document.id, document.page_content, document.metadata) for document in listed])
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:
-        parts = _unnamed_parts(sources)
+        _warn_of_shared_sources(sources)
         texts = (source.document for source in sources)
         chunked = self._chunker.chunks_per_document(texts, workers=workers_for(self._chunker, len(sources)))
         documents: list[Document] = []
         taken: set[str] = set()
         for source, chunks in zip(sources, warn_on_truncation(chunked, self._fit_to), strict=True):
-            documents += _documents(source, list(chunks), taken, parts.get((source.id, source.text)))
+            documents += _documents(source, list(chunks), taken)
         return documents if self._with_ids else [document.model_copy(update={"id": None}) for document in documents]
 
 
@@ -215,14 +213,12 @@ class _Source:
         return CoreDocument(self.document_id or f"{self.id}#{digest(self.text)}", self.text, self.metadata)
 
 
-def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str], part: int | None) -> list[Document]:
+def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
     parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
     documents = []
     for chunk, record in zip(chunks, chunk_records(source.document, chunks, source.origin, parent, KEYS), strict=True):
         metadata = copy.deepcopy(parent) | UNKNOWN | {WHITE_SPACE: ""} | record
         metadata["source_id"] = source.id
-        if part is not None:
-            metadata[SOURCE_PART] = part
         documents.append(Document(page_content=chunk.text, metadata=metadata, id=unused_id(chunk.id, taken)))
     return documents
 
@@ -249,25 +245,19 @@ def part_of(source: str, metadata: Mapping[Any, Any]) -> str:
     return "#".join([source, *(f"{key}={metadata[key]}" for key in keys)])
 
 
-def _unnamed_parts(sources: Iterable[_Source]) -> dict[tuple[str, str], int]:
-    """Numbers, by (source, text), the documents that differ from others of their source only by text.
-
-    They may be parts of a file, or pieces without stated places: offsets are in each of them.
-    """
-    texts_by_source: dict[str, dict[str, int]] = defaultdict(dict)
+def _warn_of_shared_sources(sources: Iterable[_Source]) -> None:
+    """Warn of documents that differ from others of their source only by text: offsets are in each of them."""
+    texts: dict[str, set[str]] = defaultdict(set)
     for source in sources:
         if source.document_id is None and not source.is_chunk and part_of(source.id, source.metadata) == source.id:
-            texts = texts_by_source[source.id]
-            texts.setdefault(source.text, len(texts))
-    shared = {name: texts for name, texts in texts_by_source.items() if len(texts) > 1}
-    for name, texts in list(shared.items())[:1]:
+            texts[source.id].add(source.text)
+    for name in [name for name in texts if len(texts[name]) > 1][:1]:
         warn_user(
-            f"{len(texts)} documents share the source {name!r}, and neither an id nor a page tells them apart: offsets "
-            f"are in each of them, which the metadata {SOURCE_PART!r} numbers. If a splitter cut them, give it "
-            "add_start_index=True; else give the documents ids",
+            f"{len(texts[name])} documents share the source {name!r}, and neither an id nor a page tells them apart: "
+            "offsets are in each of them. If a splitter cut them, give it add_start_index=True; else give the "
+            "documents ids",
             SourceWarning,
         )
-    return {(name, text): number for name, texts in shared.items() for text, number in texts.items()}
 
 
 def source_of(document_id: str | None, text: str, metadata: dict[Any, Any]) -> tuple[str, Origin]:
@@ -331,6 +321,6 @@ def content_key(document: Document) -> str:
     >>> content_key(moved[0]) == content_key(moved[1])
     True
     """
-    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, SOURCE_PART, WHITE_SPACE)
+    places = (KEYS.start, KEYS.end, SPANS, SEGMENTS, WHITE_SPACE)
     kept = {str(key): value for key, value in document.metadata.items() if key not in places}
     return digest(json.dumps([document.page_content, kept], sort_keys=True, ensure_ascii=True, default=repr))
