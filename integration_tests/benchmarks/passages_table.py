@@ -15,6 +15,7 @@ import json
 import random
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ CHOSEN = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum", "fairytaleqa", "evi
 CONFIRMED = ("legal_contractnli", "legal_privacy_qa", "policyqa", "xquad_en")
 NAMES = "lochmere,Chroma,COVID-QA,CUAD,QMSum,FairytaleQA,Evidence Inference,ContractNLI,PrivacyQA,PolicyQA,XQuAD en"
 COLLECTIONS = dict(zip((*CHOSEN, *CONFIRMED), NAMES.split(","), strict=True))
+LABELS = COLLECTIONS | {"union": "all as one"}
 BUDGETS = (250, 500, 1000, 2000)
-CHARACTERS, QUESTIONS = 1_300_000, 300
+CHARACTERS, QUESTIONS, UNION = 1_300_000, 300, 20  # UNION: questions of each collection
 UNITS, STORE = "sentence:size=50", "recursive:size=200"
 CHUNKERS = (UNITS, "recursive:size=100", STORE, "recursive:size=400")
 OTHERS = [(chunker, name) for chunker in CHUNKERS for name in ("dense", "bm25", "hybrid", "hybrid:fusion=ranks")] + [
@@ -47,7 +49,7 @@ OTHERS = [(chunker, name) for chunker in CHUNKERS for name in ("dense", "bm25", 
 PASSAGES = ("passages", "passages:lexical", "passages:dense", "passages:balance=0.36")
 MAIN, MULTI = f"{UNITS} passages", "four chunk sizes, reciprocal ranks"
 DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "passages.json"
-EXACT = 1 - 1e-9
+HEAD = f"| {' | '.join(f'{budget:,}' for budget in BUDGETS)} |\n|---|" + "--:|" * len(BUDGETS)
 
 
 class MultiScale:
@@ -99,6 +101,8 @@ class Behind:
 
 def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS, characters: int = CHARACTERS) -> Benchmark:
     """A draw of a collection, the same each time."""
+    if name == "union":
+        return union([benchmark_of(name, shared, UNION, characters) for name in COLLECTIONS])
     folder = shared / "data" / ("unseen" if name in CONFIRMED else "") / name
     benchmark = load_dataset(name) if name == "lochmere" else load_benchmark(folder)
     documents = sorted(benchmark.documents, key=lambda document: document.id)
@@ -119,16 +123,29 @@ def benchmark_of(name: str, shared: Path, questions: int = QUESTIONS, characters
     return Benchmark(name, drawn, queries[:questions])
 
 
+def union(parts: Sequence[Benchmark]) -> Benchmark:
+    """All collections as one; ids begin with the collection's name."""
+    documents = [replace(document, id=f"{part.name}/{document.id}") for part in parts for document in part.documents]
+    queries = []
+    for part in parts:
+        for query in part.queries:
+            evidence = tuple(replace(row, document_id=f"{part.name}/{row.document_id}") for row in query.evidence)
+            queries.append(replace(query, id=f"{part.name}/{query.id}", text=query.text, evidence=evidence))
+    return Benchmark("union", documents, queries)
+
+
 def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, Any]]:
-    """The name of each row, and what retrieves."""
+    """The name of each row, and what retrieves; of the union those that the page shows."""
     corpora = {chunker: chunk_corpus(benchmark.documents, chunker) for chunker in CHUNKERS}
     vectors = TextVectors(vectors.embedder, list(corpora.values()))
-    for chunker, name in OTHERS:
+    few = benchmark.name == "union"
+    for chunker, name in [(STORE, "dense"), (STORE, "bm25"), (STORE, "hybrid")] if few else OTHERS:
         yield f"{chunker} {name}", get_retriever(name).index(corpora[chunker], vectors)
-    for name in PASSAGES:
+    for name in PASSAGES[:1] if few else PASSAGES:
         yield f"{UNITS} {name}", get_retriever(name).index(corpora[UNITS], vectors)
     dense = [get_retriever("dense").index(corpus, vectors) for corpus in corpora.values()]
-    yield MULTI, MultiScale(corpora[UNITS], dense)
+    if not few:
+        yield MULTI, MultiScale(corpora[UNITS], dense)
     words = get_retriever("passages:lexical").index(corpora[UNITS])
     assert isinstance(words, PassageIndex)
     for hits in (10, 50):
@@ -164,7 +181,7 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
     """Means of every row; of `passages` and of what stands behind a store the differences from others, by budget."""
     recall = {system: np.array(values) for system, values in rows["recall"].items()}
     whole = {system: np.array(values) for system, values in rows["whole"].items()}
-    others = [f"{chunker} {name}" for chunker, name in OTHERS] + [MULTI]
+    others = [name for name in (*(f"{chunker} {name}" for chunker, name in OTHERS), MULTI) if name in recall]
     found: dict[str, Any] = {"questions": rows["questions"], "documents": rows["documents"]}
     found["recall"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in recall.items()}
     found["whole"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in whole.items()}
@@ -192,35 +209,54 @@ def cells(values: Sequence[float], differences: Sequence[Sequence[float]]) -> li
 
 
 def tables(data: dict[str, Any]) -> Iterator[str]:
-    """Markdown; what is surely behind is bold."""
-    head = f"| {' | '.join(f'{budget:,}' for budget in BUDGETS)} |\n|---|" + "--:|" * len(BUDGETS)
+    """Markdown, as it stands on the page; what is surely behind is bold."""
     for kind in ("recall", "whole"):
-        yield f"\n{kind}: `passages`, and its difference from the best of {len(OTHERS) + 1} others\n"
-        yield f"| collection, questions {head}"
-        for name, found in data.items():
-            yield (
-                f"| {COLLECTIONS[name]}, {found['questions']} | "
-                + " | ".join(cells(found[kind][MAIN], found[f"{kind} against best"]))
-                + " |"
-            )
-    for label in ("dense", "hybrid"):
-        for system in ("behind 10, hits", "behind 50, hits", "behind 10, all", "behind 50, all"):
-            yield f"\n{system}: recall, and its difference from the store's {label}\n\n| collection {head}"
-            for name, found in data.items():
-                row = cells(found["recall"][system], found[f"{system}, against {label}"])
-                yield f"| {COLLECTIONS[name]} | " + " | ".join(row) + " |"
-    shown = (
-        [f"{UNITS} {name}" for name in PASSAGES] + [MULTI] + [f"{STORE} {name}" for name in ("dense", "bm25", "hybrid")]
-    )
-    yield "\nrecall at 1,000 tokens\n\n| collection | " + " | ".join(shown) + " |\n|---|" + "--:|" * len(shown)
-    for name, found in data.items():
-        yield f"| {COLLECTIONS[name]} | " + " | ".join(f"{found['recall'][system][2]:.1f}" for system in shown) + " |"
+        for names in (CHOSEN, CONFIRMED):
+            yield f"\n{kind}: `passages`, and its difference from the best of {len(OTHERS) + 1} others\n"
+            yield f"| collection, questions {HEAD}"
+            for name in (name for name in names if name in data):
+                row = data[name]
+                shown = cells(row[kind][MAIN], row[f"{kind} against best"])
+                yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
+    yield f"\nthe mean difference over collections, which are resampled\n\n| collections, other {HEAD}"
+    for label, names in (("chosen on", CHOSEN), ("unseen", CONFIRMED), ("in all", tuple(COLLECTIONS))):
+        yield from mean_rows(label, [data[name] for name in names if name in data])
+    places = ("behind 10, hits", "behind 50, hits", "behind 10, all")
+    yield "\nbehind a retriever, recall at 1,000 tokens, and its difference from that retriever\n"
+    yield '| collection | `dense`, 200 | behind 10 hits | 50 hits | 10 hits, `words="all"` | 10 hits, less `hybrid` |'
+    yield "|---|" + "--:|" * 5
+    for name, row in data.items():
+        shown = [cells([row["recall"][place][2]], [row[f"{place}, against dense"][2]])[0] for place in places]
+        mean, low, high = row["behind 10, hits, against hybrid"][2]
+        shown = [f"{row['recall'][f'{STORE} dense'][2]:.1f}", *shown, f"{mean:+.1f} ({low:+.1f}…{high:+.1f})"]
+        yield f"| {LABELS[name]} | {' | '.join(shown)} |"
+    rivals = [f"{STORE} {name}" for name in ("dense", "bm25", "hybrid")]
+    systems = [*(f"{UNITS} {name}" for name in (*PASSAGES[:1], PASSAGES[3], *PASSAGES[1:3])), MULTI, *rivals]
+    head = "`passages` | `balance=0.36` | words alone | vectors alone | four chunk sizes | `dense`, 200 | `bm25`, 200"
+    yield f"\nrecall at 1,000 tokens\n\n| collection | {head} | `hybrid`, 200 |\n|---|" + "--:|" * len(systems)
+    for name, row in data.items():
+        shown = [f"{row['recall'][system][2]:.1f}" if system in row["recall"] else "" for system in systems]
+        yield f"| {LABELS[name]} | {' | '.join(shown)} |"
+
+
+def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    hybrid = f"{STORE} hybrid"
+    for other, differences in (
+        ("best other", [[mean for mean, _, _ in row["recall against best"]] for row in rows]),
+        ("`hybrid`, 200", [np.subtract(row["recall"][MAIN], row["recall"][hybrid]) for row in rows]),
+    ):
+        columns = np.array(differences)
+        intervals = zip(columns.mean(axis=0), *mean_intervals(columns), strict=True)
+        shown = [f"{mean:+.1f} ({low:+.1f}…{high:+.1f})" for mean, low, high in intervals]
+        yield f"| {len(rows)} {label}, {other} | {' | '.join(shown)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, help="the folder with data/")
-    parser.add_argument("--only", action="append", choices=list(COLLECTIONS), help="this collection; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=[*COLLECTIONS, "union"], help="this collection; may be repeated"
+    )
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of a collection")
     parser.add_argument("--characters", type=int, default=CHARACTERS, help="at most so many of a collection")
     parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
@@ -233,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in options.only or COLLECTIONS:
             began = time.perf_counter()
             data[name] = summary(scored(name, options.shared, vectors, options.questions, options.characters))
-            data = {each: data[each] for each in COLLECTIONS if each in data}
+            data = {name: data[name] for name in LABELS if name in data}
             options.output.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
     if options.tables:
