@@ -1,24 +1,18 @@
-"""The Chroma report's table, "All corpora, all-MiniLM-L6-v2", beside ours, and how long ours takes.
+"""The Chroma report's table, "All corpora, all-MiniLM-L6-v2", beside ours.
 
     python -m integration_tests.benchmarks.chroma_table --shared ../shared [--cache FILE] [--output FILE]
 
-Eight strategies × k = 5, 10, min. The first run embeds about 25,000 texts, which takes some minutes; the cache
-(the command line's, unless another is named) makes the next one quick. Wall times of both are printed: a run
-whose embeddings are all there already has no cold time to tell.
+Eight strategies × k = 5, 10, min. The first run embeds about 25,000 texts, which takes some minutes; the cache (the
+command line's, unless another is named) makes the next one quick.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli.options import default_cache
@@ -30,7 +24,6 @@ from chunkcore.evaluation.measures import Depth, Measure, get_measure, measures_
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache, get_embedder
-from chunkcore.models.base import Vectors
 from chunkcore.retrieval.vectors import top_k
 from chunkcore.run import Retrieved, Run
 
@@ -67,36 +60,6 @@ class Row:
     values: Mapping[str, float]
 
 
-class TimedEmbedder:
-    """An embedder that adds up the time it takes, under the step that the run is at."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self.name, self.fingerprint, self.max_tokens = embedder.name, embedder.fingerprint, embedder.max_tokens
-        self.symmetric = getattr(embedder, "symmetric", False)
-        self.step = "chunk"
-        self.seconds: dict[str, float] = {}
-        self.texts: dict[str, int] = {}
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        began = time.perf_counter()
-        vectors = self.embedder.embed_documents(texts)
-        self.seconds[self.step] = self.seconds.get(self.step, 0.0) + time.perf_counter() - began
-        self.texts[self.step] = self.texts.get(self.step, 0) + len(texts)
-        return vectors
-
-    embed_queries = embed_documents
-
-    def count_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        return self.embedder.count_tokens(texts)  # type: ignore[attr-defined]
-
-    def watch(self, step: str, done: int, total: int) -> None:
-        """Note the step; cutting is over when all documents are cut."""
-        self.step = "embed" if step != "chunk" or done == total else "chunk"
-        if done == total:
-            print(f"{step}: {total:,}", file=sys.stderr, flush=True)
-
-
 def read_reference(path: Path) -> dict[tuple[Key, Depth], dict[str, float]]:
     """The rows of a reference file, those of all corpora on MiniLM where it has others."""
     found: dict[tuple[Key, Depth], dict[str, float]] = {}
@@ -122,16 +85,13 @@ def _measure(name: str, k: Depth, unit: str) -> Measure:
     return get_measure(name, None if name.startswith("PrecisionOmega") else k, unit)  # type: ignore[arg-type]
 
 
-def run(
-    benchmark: Benchmark, embedder: Embedder, *, published: bool, progress: TimedEmbedder | None = None
-) -> list[Report]:
+def run(benchmark: Benchmark, embedder: Embedder, *, published: bool) -> list[Report]:
     """The eight strategies, with k = "min" as the released code counts it, or by the report's text."""
     return run_experiment(
         Scorer(benchmark, min_rule="touching" if published else "holding"),
         [get_chunker(spec) for spec in STRATEGIES.values()],
         embedder,
         measures=measures_at(KS),
-        progress=progress.watch if progress else None,
     )
 
 
@@ -219,23 +179,6 @@ def corpus_table(reports: Sequence[Report], k: Depth) -> list[str]:
     return lines
 
 
-def difference_table(ours: Sequence[Report], theirs: Sequence[Report]) -> list[str]:
-    """How far our Recall is from theirs in each corpus, in points of characters, at each k."""
-    lines = [f"| strategy | {' | '.join(_corpora(ours[0]))} |", "|---|" + "--:|" * len(_corpora(ours[0]))]
-    for key, *pair in zip(STRATEGIES, ours, theirs, strict=True):
-        found = [[report.by_collection(_measure("Recall", k, "character")) for report in pair] for k in KS]
-        cells = [
-            " / ".join(_signed(100 * (mine[corpus][0] - other[corpus][0])) for mine, other in found)
-            for corpus in _corpora(ours[0])
-        ]
-        lines.append(f"| {_name(key)} | {' | '.join(cells)} |")
-    return lines
-
-
-def _corpora(report: Report) -> list[str]:
-    return list(report.by_collection(_measure("Recall", 5, "character")))
-
-
 def omega_table(reports: Sequence[Report], *references: Mapping[tuple[Key, Depth], Mapping[str, float]]) -> list[str]:
     """PrecisionΩ with and without the evidence that no chunk covers, beside theirs."""
     lines = ["| strategy | PrecisionΩ | as the released code | report | released code |", "|---|--:|--:|--:|--:|"]
@@ -290,16 +233,8 @@ def write(shared: Path, cache: Path, model: str) -> list[str]:
     benchmark = load_benchmark(shared / "data/chroma")
     published = read_reference(shared / "reference/chroma_report_all_corpora.csv")
     rerun = read_reference(shared / "reference/chroma_released_code_rerun.csv")
-    timed = TimedEmbedder(get_embedder(model))
-    embedder = CachedEmbedder(timed, EmbeddingCache(cache))
-    times = []
-    began = time.perf_counter()
-    by_default = run(benchmark, embedder, published=False, progress=timed)
-    times.append(time.perf_counter() - began)
-    new, seconds = dict(timed.texts), dict(timed.seconds)
-    began = time.perf_counter()
-    by_code = run(benchmark, embedder, published=True, progress=timed)
-    times.append(time.perf_counter() - began)
+    embedder = CachedEmbedder(get_embedder(model), EmbeddingCache(cache))
+    by_default, by_code = (run(benchmark, embedder, published=published) for published in (False, True))
     rows = our_rows(by_code)
     first = by_first_occurrence(benchmark, embedder)
     misplaced = our_rows(first)
@@ -330,12 +265,6 @@ def write(shared: Path, cache: Path, model: str) -> list[str]:
         "",
         *omega_table(first, published, rerun),
         "",
-        "## Recall by the defaults, less that of the released code's places and rules, corpus by corpus",
-        "",
-        "Points, of characters, at k = 5 / 10 / min.",
-        "",
-        *difference_table(by_default, first),
-        "",
         "## Ours by the defaults, against the report",
         "",
         'Percent, of characters, `min_rule="holding"`, the default.',
@@ -355,21 +284,6 @@ def write(shared: Path, cache: Path, model: str) -> list[str]:
         "Recall / Precision / IoU, percent, of tokens, by the defaults; the number of questions behind each corpus.",
         "",
         *(line for k in KS for line in (f"k = {k}:", "", *corpus_table(by_default, k), "")),
-        "## Time",
-        "",
-        *_timing(times, new, seconds),
-    ]
-
-
-def _timing(times: Sequence[float], new: Mapping[str, int], seconds: Mapping[str, float]) -> list[str]:
-    if not new:
-        return [f"All embeddings were in the cache: {times[0]:.1f} s, and again {times[1]:.1f} s."]
-    alone = seconds.get("embed", 0.0)
-    return [
-        f"First run: {times[0]:.1f} s. The model took {alone:.1f} s of it for {new.get('embed', 0):,} distinct chunks "
-        f"and questions, and {seconds.get('chunk', 0.0):.1f} s for {new.get('chunk', 0):,} pieces of cluster_semantic; "
-        f"the run took {times[0] / alone:.2f} × the time of the chunks and questions alone. "
-        f"Second run, all from the cache: {times[1]:.1f} s."
     ]
 
 

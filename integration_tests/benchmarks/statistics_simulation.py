@@ -3,13 +3,12 @@
 Systems whose true scores are known are compared again and again, each time on newly drawn questions. Tables:
 
 1. Two equal systems: how often the 95 % interval of the difference holds 0, how often the randomisation test alone
-   says p <= 0.05, how often the two are called distinct. Beside them other intervals, as to why these are made so.
+   says p <= 0.05, how often the two are called distinct.
 2. Six equal systems, fifteen pairs: how often any pair is called distinct.
 3. Two systems that differ by just the margin (how often they are called equivalent, wrongly), or not at all (rightly).
 4. Equal systems whose questions come in documents that suit one of them: by question, and by document.
-5. As many questions as `questions_to_separate` advises: how often they do separate.
-6. One system: how often the 95 % interval of its mean holds the true mean, and how wide it is; beside it percentiles.
-7. How often the range of `questions_to_show` holds the number that a difference of the margin needs.
+5. One system: how often the 95 % interval of its mean holds the true mean, and how wide it is; beside it percentiles.
+6. How often the range of `questions_to_show` holds the number that a difference of the margin needs.
 
 The scores are made in five ways, which look like those of real comparisons: see `KINDS`.
 """
@@ -100,36 +99,10 @@ def equal_pair(draw: Draw, questions: int, runs: int, seed: int = 0) -> Counter[
         seen["covered"] += found.low <= 0 <= found.high
         seen["rejected"] += found.p_value <= 0.05
         seen["distinct"] += found.distinct
-        for name, (low, high) in other_intervals(scores[0] - scores[1], run).items():
-            seen[name] += low <= 0 <= high
     return seen
 
 
-def other_intervals(apart: Scores, seed: int) -> dict[str, tuple[float, float]]:
-    """What is not used: plain percentiles; BCa (Efron 1987); the studentised bootstrap (bootstrap-t)."""
-    rng = np.random.default_rng(seed)
-    size = len(apart)
-    drawn = apart[rng.integers(0, size, (RESAMPLES, size))]
-    means, mean, deviation = drawn.mean(axis=1), apart.mean(), apart.std(ddof=1)
-    plain = tuple(np.quantile(means, [0.025, 0.975]))
-    if deviation < 1e-12:
-        return dict.fromkeys(("percentile", "BCa", "studentised"), plain)
-    normal = NormalDist()
-    below = np.clip((np.mean(means < mean) + np.mean(means <= mean)) / 2, 1 / RESAMPLES, 1 - 1 / RESAMPLES)
-    bias = normal.inv_cdf(float(below))
-    skew = float(np.sum((apart - mean) ** 3) / (6 * np.sum((apart - mean) ** 2) ** 1.5))
-    tails = [normal.cdf(bias + (bias + z) / (1 - skew * (bias + z))) for z in (-1.959964, 1.959964)]
-    errors = drawn.std(axis=1, ddof=1)
-    t = np.divide(means - mean, errors, out=np.sign(means - mean) * 1e9, where=errors > 1e-12)
-    low, high = np.quantile(t, [0.025, 0.975])
-    return {
-        "percentile": plain,
-        "BCa": tuple(np.quantile(means, tails)),
-        "studentised": (mean - high * deviation, mean - low * deviation),
-    }
-
-
-# --- 2 to 5 ---
+# --- 2 to 4 ---
 
 
 def equal_family(draw: Draw, systems: int, questions: int, runs: int, seed: int = 0) -> Counter[str]:
@@ -172,20 +145,7 @@ def clustered(documents: int, each: int, runs: int, seed: int = 0) -> Counter[st
     return seen
 
 
-def advised(draw: Draw, gap: float, runs: int, seed: int = 0) -> tuple[int, int]:
-    """How many questions are advised for a true difference, and how often so many do separate."""
-    rng = np.random.default_rng(seed)
-    many = draw(rng, 2, 100_000)
-    questions = round(questions_to_separate(gap, float((many[0] - many[1]).std())))
-    count = 0
-    for run in range(runs):
-        scores = draw(rng, 2, questions)
-        scores[0] += gap
-        count += compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run).differences[0].distinct
-    return questions, count
-
-
-# --- 6 and 7: intervals of single means, and of the number of questions ---
+# --- 5 and 6: intervals of single means, and of the number of questions ---
 
 
 def precision(rng: np.random.Generator, size: int) -> Scores:
@@ -282,9 +242,9 @@ def range_table(runs: int) -> None:
 
 
 def pair_table(runs: int) -> None:
-    _row("scores", "questions", "interval holds 0", "p <= 0.05", "distinct", "percentile", "BCa", "studentised")
-    _row(*["---"] * 8)
-    keys = ("covered", "rejected", "distinct", "percentile", "BCa", "studentised")
+    _row("scores", "questions", "interval holds 0", "p <= 0.05", "distinct")
+    _row(*["---"] * 5)
+    keys = ("covered", "rejected", "distinct")
     for name, draw in KINDS.items():
         for questions in (10, 30, 90, 300):
             seen = equal_pair(draw, questions, runs)
@@ -318,29 +278,20 @@ def document_table(runs: int) -> None:
         _row(documents, each, *(_share(seen[key], runs) for key in keys))
 
 
-def advice_table(runs: int) -> None:
-    _row("scores", "true difference", "questions advised", "distinct")
-    _row(*["---"] * 4)
-    for name, gap in (("found or not", 0.08), ("many ties", 0.03), ("even", 0.1), ("skewed", 0.01)):
-        questions, count = advised(KINDS[name], gap, runs)
-        _row(name, gap, questions, _share(count, runs))
-
-
 TABLES: dict[str, Callable[[int], None]] = {
     "1": pair_table,
     "2": family_table,
     "3": margin_table,
     "4": document_table,
-    "5": advice_table,
-    "6": single_table,
-    "7": range_table,
+    "5": single_table,
+    "6": range_table,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
-    parser.add_argument("--tables", default="1234567", help="which ones to print")
+    parser.add_argument("--tables", default="123456", help="which ones to print")
     given = parser.parse_args()
     error = 100 * (0.05 * 0.95 / given.runs) ** 0.5
     print(f"{given.runs} comparisons a row: the standard error of 5 % is {error:.1f} points.")
