@@ -77,7 +77,7 @@ def test_of_the_tied_the_one_that_retrieves_least_is_to_be_used() -> None:
     advice = advise(report("a", HARD, tokens=1500), report("b", jittered(0.005), tokens=400))
     told = lines(advice)
     assert advice.use == "b"
-    assert told["As good"].startswith("a: 90 questions show no significant difference. Less than 2.0 points, ")
+    assert told["As good"].startswith("a: 90 questions show no significant difference. Under the margin of 2.0 points")
     assert (
         "the fewest retrieved tokens of those within 2.0 points of the highest score: 400 a question"
         in (told["Why this one"])

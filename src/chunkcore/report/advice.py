@@ -69,7 +69,7 @@ class Advice:
         ]
         if tied:
             within = f"{measure.show(comparison.margin)}{measure.points}"
-            margin = f" Less than {within}, the margin (--margin), would not matter." if comparison.margin else ""
+            margin = f" Under the margin of {within} a difference would not matter." if comparison.margin else ""
             shown = f"{listed(tied)}: {questions:,} questions show no significant difference.{margin}"
             lines.append(("As good", shown))
             lines.append(("Why this one", _reason(use, near, costs, comparison.margin, measure)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, singledispatch
 from html import escape
 from importlib.resources import files
-from itertools import count, groupby
+from itertools import groupby
 from typing import Any
 
 from chunkcore.document import Chunks
@@ -277,7 +277,8 @@ def _means(page: ReportPage, width: int) -> str:
         value, (low, high) = mean(report, found.measure), found.intervals.get(report.name, (math.nan, math.nan))
         if math.isfinite(value):
             rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, report.name in found.tied))
-            notes.append(f"first in {100 * found.firsts[report.name]:.0f} %" if report.name in found.firsts else "")
+            share = found.firsts.get(report.name, 0)
+            notes.append(f"first in {100 * share:.0f} %" if share >= 0.005 else "")
     return plots.intervals(
         rows,
         width=width,
@@ -382,35 +383,20 @@ def _forest(page: ReportPage, width: int) -> str:
 
 
 def option_plot(tuning: Tuning, *, width: int) -> str:
-    """The measure against each option of a chunker that varies, a line a retriever; "" if none varies."""
-    groups = [
-        (f"{option} of {chunker}", _panels(tuning, chunker, option, tuple(values)))
-        for chunker, options in varied_options(list(tuning.configurations.values())).items()
-        for option, values in options.items()
-    ]
-    title = f"{tuning.measure} in percent against each option that was varied"
-    return plots.panels(groups, width=width, title=title)
-
-
-def _panels(tuning: Tuning, chunker: str, option: str, values: tuple[str, ...]) -> list[plots.Panel]:
-    """One panel for each combination of the chunker's other options."""
-    means: dict[str, dict[str, dict[str, float]]] = {}  # by the other options, retriever and value
-    for report in tuning.reports:
-        spec, retriever = tuning.configurations[report.name]
-        name, options = split_spec(spec)
-        if name == chunker and option in options:
-            others = ", ".join(f"{key}={value}" for key, value in options.items() if key != option)
-            line = means.setdefault(others, {}).setdefault(retriever, {})
-            line[str(options[option])] = 100 * report.mean(tuning.measure)
-    return [
-        plots.Panel(
-            option,
-            values,
-            others,
-            tuple(
-                plots.Line(str(number), retriever, tuple(line.get(value, float("nan")) for value in values))
-                for number, (retriever, line) in zip(count(1), lines.items(), strict=False)
-            ),
-        )
-        for others, lines in means.items()
-    ]
+    """The measure against each option of a chunker that varies, a line a retriever and other options; "" if none."""
+    shown = []
+    for chunker, options in varied_options(list(tuning.configurations.values())).items():
+        for option, values in options.items():
+            lines: dict[str, dict[str, float]] = {}
+            for report in tuning.reports:
+                spec, retriever = tuning.configurations[report.name]
+                name, chosen = split_spec(spec)
+                if name == chunker and option in chosen:
+                    others = ", ".join(f"{key}={value}" for key, value in chosen.items() if key != option)
+                    line = lines.setdefault(f"{retriever} {others}".strip(), {})
+                    line[str(chosen[option])] = 100 * report.mean(tuning.measure)
+            if all(re.fullmatch(r"[\d.]+", value) for value in values):
+                values.sort(key=float)
+            drawn = {name: [line.get(value, math.nan) for value in values] for name, line in lines.items()}
+            shown.append(plots.Panel(f"{option} of {chunker}", tuple(values), drawn))
+    return plots.panels(shown, width=width, title=f"{tuning.measure} in percent against each option that was varied")

@@ -265,85 +265,58 @@ def stretches(rows: Mapping[str, Sequence[Stretch]], *, width: int, title: str) 
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a panel: the letters in its disc, its name, and its values (percent), one per label."""
-
-    letters: str
-    name: str
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Panel:
-    """An option on the horizontal axis with its values, and the other options' values, in words."""
+    """An option on the horizontal axis: its values, and by name the lines over them, in percent."""
 
-    option: str
+    title: str
     labels: tuple[str, ...]
-    fixed: str
-    lines: tuple[Line, ...]
+    lines: Mapping[str, Sequence[float]]
 
 
-_PANEL = 250, 210, 28  # pixels: a panel's minimum width, its height, the height of a row's heading
-_END = 8.5  # radius of the disc at the end of a line
+_PANEL = 250, 210  # pixels: a panel's minimum width, and its height without the legend
 
 
-def panels(groups: Sequence[tuple[str, Sequence[Panel]]], *, width: int, title: str) -> str:
-    """Lines against each option: headings, each with its panels side by side; "" without panels.
+def panels(shown: Sequence[Panel], *, width: int, title: str) -> str:
+    """Lines against each option, panels side by side; "" without panels.
 
     Values are evenly spaced: most grids grow by factors, and some hold words (figures 2 to 5 of Qu et al., 2024).
     """
-    if not groups:
-        return ""
-    least, height, heading = _PANEL
+    least, plain = _PANEL
+    height = plain + 20 * max((len(panel.lines) for panel in shown), default=0)
     columns = max(1, width // least)
-    size = width / columns
-    values = [each for _, found in groups for panel in found for line in panel.lines for each in line.values]
-    scale = ticks(0, max([1.0, *(each for each in values if math.isfinite(each))]))
-    parts: list[str] = []
-    top = 0.0
-    for text, found in groups:
-        parts.append(svg_text(4, top + 20, shorten(text, int(width / 7.5)), "name"))
-        for place, panel in enumerate(found):
-            row, column = divmod(place, columns)
-            shift = f"translate({column * size:.1f} {top + heading + row * height:.1f})"
-            parts.append(f'<g transform="{shift}">{_panel(panel, size, height, scale)}</g>')
-        top += heading + height * math.ceil(len(found) / columns)
-    return figure(width, round(top), title, parts)
+    values = [value for panel in shown for line in panel.lines.values() for value in line if math.isfinite(value)]
+    scale = ticks(0, max([1.0, *values]))
+    parts = [
+        f'<g transform="translate({place % columns * width / columns:.1f} {place // columns * height})">'
+        f"{_panel(panel, width / columns, plain, scale)}</g>"
+        for place, panel in enumerate(shown)
+    ]
+    return figure(width, height * math.ceil(len(shown) / columns), title, parts) if shown else ""
 
 
 def _panel(panel: Panel, size: float, height: float, scale: Sequence[float]) -> str:
-    y = Scale(scale[0], scale[-1], height - 46, 40)
-    left, right = 40.0, size - 40
-    step = (right - left - 16) / max(1, len(panel.labels) - 1)
-    places = [left + 8 + step * number for number in range(len(panel.labels))]
-    parts = _axes(Scale(0, 1, left, right), y, [], scale, panel.option, "")
-    parts.append(svg_text(4, 24, shorten(panel.fixed, int(size / 7)), "label"))
-    room = max(2, int(step / 7)) if len(panel.labels) > 1 else 99
-    for x, label in zip(places, panel.labels, strict=True):
-        parts.append(svg_text(x, height - 27, shorten(label, room), "tick", anchor="middle"))
-    for number, line in enumerate(panel.lines, 1):
-        known = [(x, y(value)) for x, value in zip(places, line.values, strict=True)]
-        for start, end in pairwise(known):
-            if math.isfinite(start[1]) and math.isfinite(end[1]):
-                parts.append(svg_line(*start, *end, f"whisker {_tone(number)}"))
-        for (x, at), value, label in zip(known, line.values, panel.labels, strict=True):
-            if math.isfinite(at):
-                tip = _safe(f"{line.name}: {value:.1f} % at {panel.option}={label}")
-                dot = f'<circle class="dot {_tone(number)}" cx="{x:.1f}" cy="{at:.1f}" r="3.2">'
-                parts.append(f"{dot}<title>{tip}</title></circle>")
-    return "".join([*parts, *_ends(panel.lines, right + 16, y)])
-
-
-def _ends(lines: Sequence[Line], x: float, y: Scale) -> list[str]:
-    """A disc at the end of each line, moved up if it would cover another."""
-    ends = []
-    for number, line in enumerate(lines, 1):
-        ends.append((y(next((value for value in reversed(line.values) if math.isfinite(value)), 0.0)), number, line))
-    parts, last = [], math.inf
-    for height, number, line in sorted(ends, key=lambda each: -each[0]):
-        last = min(height, last - 2 * _END - 1)
-        parts.append(_disc(number, x, last, shorten(line.letters, 3), _END))
-    return parts
+    x, y = Scale(0, max(1, len(panel.labels) - 1), 48, size - 48), Scale(scale[0], scale[-1], height - 46, 34)
+    parts = [*_axes(Scale(0, 1, 40, size - 40), y, [], scale, "", "")]
+    parts.append(svg_text(4, 18, shorten(panel.title, int(size / 7.5)), "name"))
+    room = max(2, int((size - 96) / max(1, len(panel.labels) - 1) / 7))
+    for place, label in enumerate(panel.labels):
+        parts.append(svg_text(x(place), height - 27, shorten(label, room), "tick", anchor="middle"))
+    last = math.inf
+    for number, (name, line) in enumerate(panel.lines.items(), 1):
+        known = [(x(place), y(value), place) for place, value in enumerate(line) if math.isfinite(value)]
+        parts += [svg_line(*start[:2], *end[:2], f"whisker {_tone(number)}") for start, end in pairwise(known)]
+        for across, up, place in known:
+            tip = _safe(f"{name}: {line[place]:.1f} % at {panel.labels[place]}")
+            dot = f'<circle class="dot {_tone(number)}" cx="{across:.1f}" cy="{up:.1f}" r="3.2">'
+            parts.append(f"{dot}<title>{tip}</title></circle>")
+        legend = height + 20 * number - 14
+        parts += [_disc(number, 14, legend - 4), svg_text(30, legend, shorten(name, int(size / 7.5)), "label")]
+    # A disc at the end of each line, moved up if it would cover another.
+    ends = [(y(line[-1]), number) for number, line in enumerate(panel.lines.values(), 1) if math.isfinite(line[-1])]
+    for up, number in sorted(ends, reverse=True):
+        last = min(up, last - 2 * _RADIUS)
+        parts.append(_disc(number, size - 24, last))
+    return "".join(parts)
 
 
 def signed(value: float) -> str:
@@ -369,12 +342,11 @@ def _tone(index: int) -> str:
     return f"s{(index - 1) % 8 + 1}"
 
 
-def _disc(number: int, x: float, y: float, letters: str = "", radius: float = _RADIUS) -> str:
-    letters = letters or str(number)
-    half = radius + 3 * (len(letters) - 1)  # wider for two digits
+def _disc(number: int, x: float, y: float) -> str:
+    half = _RADIUS + 3 * (len(str(number)) - 1)  # wider for two digits
     return (
-        f'<rect class="disc {_tone(number)}" x="{x - half:.1f}" y="{y - radius:.1f}" width="{2 * half:g}" '
-        f'height="{2 * radius:g}" rx="{radius:g}"/>{svg_text(x, y + 4.5, letters, "digit", anchor="middle")}'
+        f'<rect class="disc {_tone(number)}" x="{x - half:.1f}" y="{y - _RADIUS:.1f}" width="{2 * half:g}" '
+        f'height="{2 * _RADIUS:g}" rx="{_RADIUS:g}"/>{svg_text(x, y + 4.5, str(number), "digit", anchor="middle")}'
     )
 
 

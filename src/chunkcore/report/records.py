@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -32,7 +31,7 @@ from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
 from chunkcore.report.page import ReportPage
-from chunkcore.report.tables import Cell, Column, Table
+from chunkcore.report.tables import Cell, Table
 
 
 def markdown_report(page: ReportPage) -> str:
@@ -266,24 +265,19 @@ def write_report(
 
 # ---- the terminal
 
-_NAME = 27  # columns for a strategy's name
+_NAME = 30  # columns for a name
 
 
 def print_report(page: ReportPage, console: Console) -> None:
     """Print what to do, the scores at the verdict's k, the warnings and the verdict."""
     measure = page.comparison.measure
     print_advice(Advice.of(page), console)
-    table = tables.score_table(page, page.chosen_k, measure.unit)
-    console.print(_laid_out(table, _fitting(table, console.width), fold=False))
-    console.print(
-        Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"),
-        style="dim",
-    )
+    console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width))
+    console.print(Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim")
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
-    console.print()
     verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
-    console.print(Text(terminal_text(verdict)), style="dim")
+    console.print(Text(f"\n{terminal_text(verdict)}"), style="dim")
 
 
 def print_advice(advice: Advice, console: Console) -> None:
@@ -297,69 +291,37 @@ def print_advice(advice: Advice, console: Console) -> None:
         if text:
             console.print(Text(f"\n{title}:\n" if title else ""))
             # White space stays, what could steer a terminal does not.
-            code = "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+            code = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
             console.print(Text(indent(code, "    ")), soft_wrap=True)
     console.print()
 
 
-def _fitting(table: Table[Any], width: int) -> list[Column[Any]]:
-    """The columns that fit; the highest priority is dropped first."""
-
-    def width_of(column: Column[Any]) -> int:
-        cells = [column.cell(row) for row in table.items]
-        lines = [*column.short.split("\n"), *(line for cell in cells for line in (cell.text, *cell.details))]
-        return max(map(len, lines))
-
-    kept = [column for column in table.columns if column.short]
-    lines = [line for row in table.items for line in _named(kept[0].cell(row)).plain.split("\n")]
-    names = max([_NAME, *map(cell_len, lines)])
-    for column in sorted(kept, key=lambda column: -column.priority):
-        if names + 4 + sum(width_of(each) + 2 for each in kept[1:]) <= width or not column.priority:
+def _fitting(table: Table[Any], width: int) -> RichTable:
+    """The columns that fit, by priority; those of priority 0 always. Names are folded."""
+    shown = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    rows: list[list[Text]] = [[] for _ in table.items]
+    for column in sorted((column for column in table.columns if column.short), key=lambda column: column.priority):
+        heading, cells = Text(column.short), [_text(column.cell(row)) for row in table.items]
+        needed = max(cell_len(line) for text in (heading, *cells) for line in text.plain.split("\n"))
+        if column.kind == "text":
+            needed = min(needed, _NAME)
+        width -= needed + 2
+        if width < 0 and column.priority:
             break
-        kept.remove(column)
-    return kept
-
-
-def _laid_out(table: Table[Any], columns: list[Column[Any]], width: int = _NAME, *, fold: bool = True) -> RichTable:
-    """The table with some of its columns; the first has names in lines of at most this width."""
-    made = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for column in columns:
-        right = column.kind == "number"
-        made.add_column(
-            Text(column.short or column.title),
-            justify="right" if right else "left",
-            no_wrap=right or not fold,
-            overflow="fold" if fold else "ellipsis",
+        number = column.kind == "number"
+        shown.add_column(
+            heading, justify="right" if number else "left", no_wrap=number, overflow="fold", max_width=needed
         )
-    for row in table.items:
-        first, *others = (column.cell(row) for column in columns)
-        made.add_row(_named(first, width), *map(_text, others))
-    return made
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+    for row in rows:
+        shown.add_row(*row)
+    return shown
 
 
 def _text(cell: Cell) -> Text:
-    made = Text(terminal_text(cell.text), style="bold" if cell.strong else "")
-    for detail in cell.details:
-        made.append(f"\n{terminal_text(detail)}", style="dim not bold")
-    return made
-
-
-def _named(cell: Cell, width: int = _NAME) -> Text:
-    """A name on lines below each other, after its number."""
     number = f"{cell.number:<3}" if cell.number else ""
-    lines = f"\n{' ' * len(number)}".join(_wrapped(terminal_text(cell.text), width - len(number)))
-    return Text(number + lines, style="bold" if cell.strong else "")
-
-
-def _wrapped(name: str, width: int) -> list[str]:
-    """A strategy's name in lines of at most `width`, broken after a colon or a comma if possible.
-
-    >>> _wrapped("cluster_semantic:size=400,overlap=0", 17)
-    ['cluster_semantic:', 'size=400,', 'overlap=0']
-    """
-    lines = [""]
-    for part in re.split(r"(?<=[:,])", name):
-        if len(lines[-1]) + len(part) > width and lines[-1]:
-            lines.append("")
-        lines[-1] += part
-    return [line[at : at + width] for line in lines for at in range(0, max(len(line), 1), width)]
+    text = Text(number + terminal_text(cell.text), style="bold" if cell.strong else "")
+    for detail in cell.details:
+        text.append(f"\n{terminal_text(detail)}", style="dim not bold")
+    return text

@@ -53,7 +53,7 @@ class Column(Generic[Row]):
         qualified: Markdown writes the group before the title.
         number: of the system in this column; 0 for none.
         short: heading in a terminal; "" leaves the column out there.
-        priority: a narrow terminal drops the highest first, and never 0.
+        priority: the order in a terminal, in which a narrow one drops the last ones, but never those of 0.
     """
 
     title: str
@@ -222,16 +222,17 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
             lambda row: amount(row.report.mean_tokens(k)),
             "Per question",
             short="Tokens per\nquestion",
+            priority=1,
         ),
-        _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=4),
-        _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=5),
+        _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=3),
+        _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=3),
         Column[System]("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
     ]
     known = [report.cost for report in page.reports if report.cost is not None]
     if known:
         columns.append(_cost("Model calls", "Cost", lambda cost: compact(cost.embedder_calls + cost.llm_calls)))
         embedded = partial(_cost, "Embedded", "Cost", lambda cost: compact(cost.embedded_tokens))
-        columns.append(embedded(short="Tokens\nembedded", priority=6))
+        columns.append(embedded(short="Tokens\nembedded", priority=3))
     if any(cost.money is not None for cost in known):
         price = partial(_cost, "Per million", "Cost", lambda cost: money(cost.money_per_million))
         columns.append(price(short="Money per\nmillion", priority=1))
@@ -240,8 +241,6 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
 
 _HEADING = 12  # characters of a heading in a terminal; longer ones are broken
 _LONG = re.compile("(?<=[a-z])(?=[A-Z])")
-# The order in which a narrow terminal drops the usual measures; all others are dropped earlier.
-_PRIORITIES = {"Recall": 0, "IoU": 2, "Precision": 3, "PrecisionOmega": 7, "F1": 8}
 
 
 def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System]]:
@@ -259,7 +258,7 @@ def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System
                     group,
                     meaning=measure.meaning,
                     short=_LONG.sub("-\n", title) if len(title) > _HEADING else title,
-                    priority=0 if measure == verdict else _PRIORITIES.get(measure.kind, 9 + len(columns)),
+                    priority=2 if measure != verdict else 0,
                 )
             )
     return columns
@@ -369,7 +368,7 @@ def warnings(page: ReportPage) -> list[str]:
         found.append("The systems were scored on different documents, or on different versions of them.")
     if (count := len(page.reports[0].query_ids)) < FEW:
         found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
-    found += [text for report in page.reports for text in _about(report)]
+    found += dict.fromkeys(text for report in page.reports for text in _about(report))
     found += [text for k in page.ks if (text := _short_of(k, page.reports))]
     problems = page.benchmark.problems if page.benchmark else ()
     unread = sum(" was not read: " in problem.reason for problem in problems)
@@ -391,7 +390,7 @@ def _about(report: Report) -> list[str]:
         cut = report.chunks.truncated
         chunks = f"{cut:,} of {report.chunks.count:,} chunks {'is' if cut == 1 else 'are'}"
         found.append(
-            f"{report.name}: {chunks} longer than the embedder reads; "
+            f"{report.system[0]}: {chunks} longer than the embedder reads; "
             f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
         )
     if report.unanswered:
