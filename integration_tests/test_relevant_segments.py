@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from integration_tests.benchmarks.relevant_segments import RelevantSegments
-from tests.test_stages import Fixed, passages, sentences, units
+from tests.test_stages import Fixed, sentences
 
 
 def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
@@ -60,11 +59,3 @@ def test_segments_are_those_of_dsrag(
     for unit, worth in taken:
         found.setdefault(worth, set()).add(unit)
     assert [unit for own in found.values() for unit in sorted(own)] == [i for a, b in expected for i in range(a, b)]
-
-
-def test_what_segments_leave_of_a_budget_goes_to_other_hits() -> None:
-    corpus = sentences(40)
-    found = passages(RelevantSegments(method=Fixed((5, 6, 30)), total=2), corpus, max_tokens=12)
-    assert units(corpus, found) == [[5, 6], [30]]
-    assert found[0].score == pytest.approx(0.8 - 0.18 + 0.8 * math.exp(-1 / 30) - 0.18)
-    assert found[1].score == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -117,12 +116,3 @@ def test_docs_figures_of_the_shipped_collection(reports: dict[str, Report]) -> N
     assert shown["bm25"] == pytest.approx(72.1, abs=0.05)
     assert shown["dense"] == pytest.approx(63.6, abs=0.6)  # backends differ in the last digits of a vector
     assert shown["hybrid:fusion=ranks"] == pytest.approx(76.3, abs=0.6)
-
-
-def test_fusing_finds_at_least_what_the_worse_one_finds(reports: dict[str, Report]) -> None:
-    worse = min(reports["dense"].mean("Recall@1000tok"), reports["bm25"].mean("Recall@1000tok"))
-    assert reports["hybrid:fusion=ranks"].mean("Recall@1000tok") > worse
-
-
-def _by_score(scores: dict[str, float]) -> Sequence[str]:
-    return sorted(scores, key=lambda name: -scores[name])

@@ -106,13 +106,6 @@ def test_a_weak_unit_does_not_stand_between_where_it_costs_more_than_it_joins() 
     assert spans(assemble(units, 40, counter="characters"))[:2] == [[(0, 10)], [(20, 30)]]
 
 
-def test_neighbours_that_fit_alone_and_not_with_what_stands_between_them_are_not_lost() -> None:
-    text = "Aaaaa\n---\nBbbbb and a longer one."
-    units = [hit(0, 5, 1.0, "Aaaaa"), hit(10, 15, 2.0, "Bbbbb"), hit(20, 33, 0.0, "a longer one.")]
-    found = assemble(units, 10, documents=[Document("d", text)], counter="characters")
-    assert [each.text for each in found] == ["Bbbbb"]
-
-
 def test_separators_belong_to_the_passage_and_words_do_not() -> None:
     text = "One.\n---\nTwo. And Three."
     units = [hit(0, 4, 1.0, "One."), hit(9, 13, 1.0, "Two."), hit(18, 24, 1.0, "Three.")]
@@ -138,12 +131,6 @@ def test_a_hit_far_above_the_rest_does_not_lose_its_place_to_a_run_of_weak_ones(
     run = [hit(start, start + 10, 4.0) for start in range(0, 60, 10)]
     found = assemble([*run, hit(0, 10, 9.0, name="faq")], budget, counter="characters")
     assert (found[0].document_id, found[0].score) == ("faq", 9.0)
-
-
-def test_k_is_of_the_passages_of_the_budget() -> None:
-    units = [hit(0, 10, 1.0), hit(50, 60, 3.0), hit(90, 99, 2.0)]
-    assert spans(assemble(units, 20, k=1, counter="characters")) == [[(50, 60)]]
-    assert len(assemble(units, k=5)) == 3
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 import tempfile
@@ -17,8 +16,7 @@ from hypothesis import strategies as st
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, load_documents
-from chunkcore.evaluation.segmentation import load_labelled
-from chunkcore.files import csv_rows, json_lines, read_json, read_text, text_lines
+from chunkcore.files import csv_rows, json_lines, read_text, text_lines
 from tests.layouts import WRITERS, beir, jsonl, own, write
 
 SCALARS = (
@@ -99,22 +97,6 @@ def test_any_value_anywhere_in_a_json_file_ends_in_a_sentence(
         told(root, name)
 
 
-@given(
-    st.sampled_from([each for each in FILES if each[1].endswith((".csv", ".tsv"))]), st.randoms(), st.text(max_size=9)
-)
-def test_any_value_anywhere_in_a_table_ends_in_a_sentence(
-    place: tuple[str, str], draw: random.Random, other: str
-) -> None:
-    name, file = place
-    with tempfile.TemporaryDirectory() as folder:
-        root = WRITERS[name](Path(folder))
-        text = (root / file).read_text("utf-8")
-        start = draw.randrange(len(text))
-        changed_text = text[:start] + other + text[min(len(text), start + draw.randrange(9)) :]
-        (root / file).write_bytes(changed_text.encode("utf-8", "surrogatepass"))
-        told(root, name)
-
-
 @pytest.mark.parametrize(("name", "file"), TEXT_FILES)
 def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name: str, file: str) -> None:
     root = WRITERS[name](tmp_path)
@@ -125,28 +107,6 @@ def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name:
     assert file.rpartition("/")[2] in said
     assert " is not UTF-8 text (byte " in said
     assert f"(byte {len(first)} is 0xe9) on line 1" in said
-
-
-@pytest.mark.parametrize(("name", "file"), TEXT_FILES)
-def test_an_empty_file_is_named(tmp_path: Path, name: str, file: str) -> None:
-    root = WRITERS[name](tmp_path)
-    (root / file).write_bytes(b"")
-    said = told(root, name)
-    assert f"{file} is empty" in said or "it lacks" in said, said
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "column"),
-    [
-        ("chroma", "questions_df.csv", "references"),
-    ],
-)
-def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, name: str, file: str, column: str) -> None:
-    root = WRITERS[name](tmp_path)
-    text = (root / file).read_text("utf-8")
-    (root / file).write_text(text.replace(column, "Other", 1), "utf-8")
-    assert f"{file} lacks the column {column}: expected " in told(root, name)
-    assert "Other" in told(root, name)
 
 
 @pytest.mark.parametrize(
@@ -263,14 +223,6 @@ def test_a_large_collection_takes_little_more_memory_than_its_texts(tmp_path: Pa
     assert peak(lambda: load_documents(tmp_path)) < 1.3 * SIZE
 
 
-def test_a_json_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "large.json"
-    with file.open("wb") as opened:
-        opened.truncate(700 * MB)  # sparse: it takes no room on the disk
-    with pytest.raises(DataError, match=r"large\.json has 700 MB; a JSON file is read whole, and may have 512 MB"):
-        read_json(file)
-
-
 def test_an_error_far_into_a_file_names_its_line(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "a.jsonl", *({"id": number} for number in range(5000)))
     with file.open("ab") as opened:
@@ -282,29 +234,6 @@ def test_an_error_far_into_a_file_names_its_line(tmp_path: Path) -> None:
         drained(json_lines(file))
     with pytest.raises(DataError, match=rf"\(byte {position} is 0xff\) on line 5001"):
         read_text(file)
-
-
-@given(
-    st.lists(
-        st.lists(
-            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=6),
-            min_size=2,
-            max_size=2,
-        )
-    )
-)
-def test_rows_are_what_the_csv_module_wrote(rows: list[list[str]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "a.csv"
-        with file.open("w", encoding="utf-8", newline="") as opened:
-            csv.writer(opened).writerows([["one", "two"], *rows])
-        assert [list(row.values()) for _, row in csv_rows(file, ("one", "two"))] == rows
-
-
-def test_labelled_texts_are_told_of_like_other_files(tmp_path: Path) -> None:
-    write(tmp_path / "documents.jsonl", '{"id": "a", "text": "b c", "boundaries": [9]}')
-    with pytest.raises(DataError, match=r"documents\.jsonl, line 1: expected .boundaries. to be ascending offsets"):
-        load_labelled(tmp_path)
 
 
 def test_whole_documents_and_questions_without_evidence_in_our_own_lines(tmp_path: Path) -> None:

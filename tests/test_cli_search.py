@@ -85,14 +85,6 @@ def test_of_a_pdf_the_pages_are_named(tmp_path, capfd):
     assert "tea.pdf · pages 1-2 · characters 0-" in capfd.readouterr().out
 
 
-def test_white_space_is_shown_as_it_stands(tmp_path, capfd):
-    (tmp_path / "a.py").write_text("def tea():\n    return 'hot'\n\x0b\tcups  9\n")
-    assert main(["search", str(tmp_path / "a.py"), "tea"]) == 0
-    assert "\n    return 'hot'\n" in (out := capfd.readouterr().out)
-    assert "\x0b" not in out
-    assert "\t" not in out
-
-
 def test_a_terminal_is_shown_the_place_and_the_passage(docs, capfd):
     assert main(["search", str(docs), "ferries to Saltholm", "-k", "1"]) == 0
     shown = capfd.readouterr()
@@ -326,18 +318,6 @@ def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):
         document.id for document in index_files(docs, None).index.corpus.documents
     }
     assert "manifest.json" not in {document.id.rpartition("/")[2] for document in documents.load_documents(docs)}
-
-
-def test_each_unread_file_has_its_own_reason_at_every_search(tmp_path):
-    folder = tmp_path / "files"
-    folder.mkdir()
-    (folder / "tea.txt").write_text("Tea is hot.")
-    for name in ("one.txt", "two.txt"):
-        (folder / name).symlink_to("/etc/hostname")
-    with pytest.warns(UserWarning, match="one.txt"):
-        first, second = (index_files(folder, tmp_path / "kept").unread for _ in range(2))
-    assert first == second
-    assert first.keys() == {"one.txt", "two.txt"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")

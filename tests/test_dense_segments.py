@@ -11,9 +11,9 @@ from chunkcore.document import Chunk, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
-from chunkcore.retrieval.vectors import chunk_vectors, top_k, top_k_owners
+from chunkcore.retrieval.vectors import top_k_owners
 from chunkcore.run import Retriever
-from tests.fakes import BROKEN, FakeEmbedder, index_of
+from tests.fakes import FakeEmbedder, index_of
 from tests.test_breakpoint import AngleEmbedder
 
 
@@ -52,16 +52,6 @@ def test_by_the_cluster_only_the_segments_are_not_looked_at():
     assert [piece.spans for piece in index.retrieve("0", 1)] == [chunks[1].spans]
 
 
-def test_chunks_without_segments_are_searched_as_by_one_vector():
-    texts = ["cat", "dog", "cow"]
-    chunks = [Chunk("d", i, (Span(9 * i, 9 * i + 3),), text, 1) for i, text in enumerate(texts)]
-    model = FakeEmbedder()
-    found = index_of(chunks, model).search(["cat dog", "cow"], 2)
-    alone = top_k(model.embed_queries(["cat dog", "cow"]), model.embed_documents(texts), 2)
-    assert found.indices.tolist() == alone.indices.tolist()
-    assert found.scores.tolist() == alone.scores.tolist()
-
-
 def test_each_distinct_segment_is_embedded_once():
     model = FakeEmbedder()
     index = index_of([chunk_of("a b", "c"), chunk_of("c", "d", index=1, start=10)], model)
@@ -82,22 +72,6 @@ def test_segments_are_cut_out_of_chunks_of_several_spans():
     segments = ((Span(0, 4), Span(8, 10)), (Span(17, 20),))
     with_segments = Chunk("d", 0, chunk.spans, chunk.text, 3, segments=segments)
     assert segment_texts(with_segments) == ["AAAA | CC", "EEE"]
-
-
-def test_the_context_is_before_every_segment():
-    assert segment_texts(chunk_of("a", "b", context="Title")) == ["Title\na", "Title\nb"]
-    assert segment_texts(Chunk("d", 0, (Span(0, 1),), "a", 1, "Title")) == ["Title\na"]
-
-
-def test_of_a_derived_text_there_are_no_segments():
-    chunk = Chunk("d", 0, (Span(0, 9),), "rewritten", 1, segments=((Span(0, 4),), (Span(5, 9),)), derived=True)
-    assert segment_texts(chunk) == ["rewritten"]
-
-
-def test_a_single_segment_needs_no_vector_of_its_cluster():
-    rows, owners = chunk_vectors(np.eye(3, dtype=np.float32), np.array([0, 1, 1]))
-    assert owners.tolist() == [0, 1, 1, 1]
-    assert rows[3].tolist() == [0.0, 0.5, 0.5]
 
 
 # --- the search -------------------------------------------------------------------------------------------------
@@ -141,9 +115,3 @@ def test_wrong_arguments_are_told():
         top_k_owners([[1.0]], [[1.0], [2.0]], [0], 1)
     with pytest.raises(DataError, match=r"has a segment at .* outside its spans"):
         index_of([Chunk("d", 0, (Span(0, 4),), "text", 1, segments=((Span(2, 6),),))], FakeEmbedder())
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_model_that_answers_nonsense_is_an_error(broken):
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        index_of([chunk_of("a b", "c")], broken())

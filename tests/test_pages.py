@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -57,16 +56,6 @@ def test_marks_survive_json_lines(tmp_path):
     assert again == document
 
 
-def test_a_row_whose_marks_are_no_marks_keeps_them_as_metadata(tmp_path):
-    (tmp_path / "documents.jsonl").write_text(json.dumps({"id": "a", "text": "Tea", "marks": [1, 2]}))
-    (tmp_path / "questions.jsonl").write_text(json.dumps({"question": "What?", "evidence": ["Tea"]}))
-    assert load_benchmark(tmp_path).documents[0].metadata == {"marks": [1, 2]}
-    bad = {"id": "a", "text": "Tea", "marks": [{"kind": "page", "start": 9, "end": 2}]}
-    (tmp_path / "documents.jsonl").write_text(json.dumps(bad))
-    with pytest.raises(DataError, match="line 1"):
-        load_benchmark(tmp_path)
-
-
 @pytest.mark.parametrize("spec", ["recursive:size=6,counter=words", "sentence:size=4,counter=words", "auto:size=6"])
 def test_chunks_say_their_pages(spec):
     other = Document("other", "No pages here.")
@@ -96,18 +85,6 @@ def test_langchain_chunks_say_page_and_label():
         assert chunk.metadata["pages"] == ", ".join(map(str, pages))
         assert chunk.metadata["title"] == "Tea"
         assert "page_marks" not in chunk.metadata
-
-
-def test_langchain_chains_of_splitters_say_the_pages_of_the_source():
-    langchain = pytest.importorskip("chunkadapters.langchain")
-    from langchain_text_splitters import CharacterTextSplitter
-
-    first = CharacterTextSplitter(separator=". ", chunk_size=20, chunk_overlap=0, add_start_index=True)
-    pieces = first.split_documents([langchain.from_document(PAGED)])
-    chunks = langchain.ChunkcoreTextSplitter("recursive:size=2,counter=words").split_documents(pieces)
-    for chunk in chunks:
-        place = Span(chunk.metadata["start_index"], chunk.metadata["end_index"])
-        assert chunk.metadata["pages"] == ", ".join(map(str, PAGED.pages_of(place)))
 
 
 def test_llamaindex_nodes_say_page_label():
@@ -170,13 +147,6 @@ def test_join_pages_of_haystack():
         for n, each in enumerate("ab")
     ]
     assert join_pages(several).pages_of(Span(2, 3)) == (2,)
-
-
-def test_elements_of_one_page_are_one_page():
-    elements = [
-        SimpleNamespace(page_content=each, metadata={"source": "a", "page_number": 2}) for each in ("One", "two")
-    ]
-    assert [(mark.data["number"], mark.span) for mark in join_pages(elements).marks] == [(2, Span(0, 7))]
 
 
 def test_join_pages_refuses_what_it_cannot_join():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import FixedToken
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import ModelError, OptionError
 from chunkcore.retrieval import (
     BM25,
     CallableReranker,
@@ -33,7 +33,6 @@ from chunkcore.retrieval import (
     get_retriever,
 )
 from chunkcore.retrieval.lexicon import word_keys, words
-from chunkcore.retrieval.methods import fuse
 from chunkcore.retrieval.vectors import top_k
 from tests.fakes import FakeEmbedder, Fixed
 
@@ -178,15 +177,6 @@ def test_bm25_reads_the_context_that_was_written_about_a_chunk() -> None:
     assert found(BM25(), corpus, "harbour") == [1]
 
 
-def test_bm25_finds_chinese_without_spaces() -> None:
-    assert found(BM25(), corpus_of("狐狸在睡觉。", "船九点开。"), "谁在睡觉？") == [0]
-
-
-def test_bm25_loads_no_model() -> None:
-    index = BM25().index(corpus_of("a fox"), TextVectors("no such model, which nobody loads"))
-    assert index.search(["fox"], 3).indices.tolist() == [[0]]
-
-
 def test_nothing_to_search() -> None:
     for method in (
         BM25(),
@@ -214,42 +204,7 @@ def test_dense_finds_what_the_vectors_alone_find() -> None:
     assert ranked.scores.tolist() == scores.astype(np.float64).tolist()
 
 
-@pytest.mark.parametrize("cluster_only", [False, True])
-def test_chunks_with_segments_are_found_by_the_best_of_them(cluster_only: bool) -> None:
-    model = FakeEmbedder()
-    first, second, third = chunks_of("the fox naps rain falls", "rain stops now", "ferries leave")
-    segmented = replace(first, segments=((Span(0, 12),), (Span(13, 23),)))
-    ranked = index_of(Dense(cluster_only=cluster_only), ChunkedCorpus([segmented, second, third]))
-    best = ranked.search(["rain falls"], 3)
-    parts = model.embed_documents(["the fox naps", "rain falls"])
-    own = parts.mean(axis=0, keepdims=True) if cluster_only else np.vstack((parts, parts.mean(axis=0)))
-    query = model.embed_queries(["rain falls"])
-    expected = [
-        top_k(query, rows, 1).scores[0, 0] for rows in (own, *model.embed_documents([second.text, third.text])[:, None])
-    ]
-    assert best.indices.tolist() == [sorted(range(3), key=lambda number: -expected[number])]
-    assert best.scores[0].tolist() == pytest.approx(sorted(expected, reverse=True))
-
-
-def test_late_needs_a_model_with_token_vectors() -> None:
-    with pytest.raises(OptionError, match="late chunking needs those of tokens"):
-        index_of(Late(), corpus_of("a fox"))
-
-
-def test_what_is_no_chunk_is_refused() -> None:
-    with pytest.raises(DataError, match="holds chunkcore Chunks, got str"):
-        ChunkedCorpus(["a fox"])  # type: ignore[list-item]
-
-
 # --- fusion ---------------------------------------------------------------------------------------------
-
-
-def test_fusion_by_hand() -> None:
-    """Cormack et al., equation 1, with k = 60: 3 has 1/61 + 1/62, 7 has 1/61, 9 has 1/62."""
-    corpus = corpus_of(*"abcdefghij")
-    ranked = index_of(Hybrid(methods=(Fixed((7, 3)), Fixed((3, 9))), fusion="ranks"), corpus).search(["?"], 10)
-    assert ranked.indices.tolist() == [[3, 7, 9]]
-    assert ranked.scores[0].tolist() == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
 def test_of_equal_ones_the_first_search_decides() -> None:
@@ -329,18 +284,6 @@ def test_scores_are_standardised_over_what_was_found(lists: list[tuple[float | N
     assert index_of(method, corpus).search(["?"], k).indices[0].tolist() == indices[:k].tolist()
 
 
-def test_one_score_for_all_says_nothing() -> None:
-    corpus = corpus_of(*"abc")
-    flat, told = Scored((), (2.0, 2.0, 2.0)), Scored((), (None, 0.5, 1.0))
-    assert found(Hybrid(methods=(flat, told), fusion="scores"), corpus, "?") == [2, 1, 0]
-
-
-def test_queries_of_different_lengths_are_fused_side_by_side() -> None:
-    one = Hits.of([(np.array([1, 2]), np.array([2.0, 1.0])), (np.array([], dtype=np.int64), np.array([]))])
-    other = Hits.of([(np.array([2]), np.array([1.0])), (np.array([5]), np.array([1.0]))])
-    assert fuse([one, other]).indices.tolist() == [[2, 1], [5, -1]]
-
-
 # --- reranking ------------------------------------------------------------------------------------------
 
 
@@ -356,14 +299,6 @@ def test_the_best_are_put_in_the_rerankers_order_and_the_rest_stay() -> None:
     assert [found(method, corpus, "a b c", k) for k in (1, 2, 4)] == [[2], [2, 0], [2, 0, 4, 1]]
     scores = index_of(method, corpus).search(["a b c"], 5).scores[0]
     assert (np.diff(scores) <= 0).all()
-
-
-def test_of_equal_scores_the_searches_order_stays() -> None:
-    order = tuple((7 * i) % 50 for i in range(50))
-    corpus = corpus_of(*map(str, range(50)))
-    method = Reranked(method=Fixed(order), model=lambda pairs: [float(text < "3") for _, text in pairs])
-    expected = [i for i in order if str(i) < "3"] + [i for i in order if str(i) >= "3"]
-    assert found(method, corpus, "?", 50) == expected
 
 
 def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
@@ -510,11 +445,6 @@ def test_rows_of_any_length_stand_side_by_side(rows: list[list[int]]) -> None:
     assert ranked.counts.tolist() == [len(row) for row in rows]
     assert [ranked.row(number)[0].tolist() for number in range(len(rows))] == rows
     assert ranked.best(2).counts.tolist() == [min(2, len(row)) for row in rows]
-
-
-def test_documents_may_be_named_by_anything() -> None:
-    corpus = ChunkedCorpus([Chunk("../x <script>", 0, (Span(0, 1),), "a", 1)], [Document("../x <script>", "a")])
-    assert found(BM25(), corpus, "a") == [0]
 
 
 @pytest.mark.parametrize("retriever", ["bm25", "passages:lexical"])

@@ -264,7 +264,7 @@ WRITERS = """
 import sys
 from chunkcore import Document, chunk_corpus, get_retriever
 from chunkcore.retrieval import load_index
-for number in range(12):
+for number in range(5):
     documents = [Document(f"{sys.argv[2]}-{number}", "A crow sings. " * 50)]
     get_retriever("bm25").index(chunk_corpus(documents, "sentence:size=8")).save(sys.argv[1])
     assert load_index(sys.argv[1]).retrieve("crow")

@@ -75,12 +75,6 @@ def test_a_hit_brings_its_neighbours_and_no_other_document() -> None:
     assert units(corpus, passages(Window(method=Fixed((4,)), units=9), corpus, k=1)) == [[0, 1, 2, 3, 4]]
 
 
-def test_windows_that_meet_are_one_passage() -> None:
-    corpus = sentences(9)
-    found = passages(Window(method=Fixed((2, 7, 5))), corpus, k=3)
-    assert units(corpus, found) == [[1, 2, 3, 4, 5, 6, 7, 8]]
-
-
 def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
     corpus = sentences(9)
     assert units(corpus, passages(Merge(method=Fixed((4, 1, 3, 8))), corpus, k=4)) == [[3, 4], [1], [8]]
@@ -202,13 +196,6 @@ def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
     found = passages(Merge(method=Fixed((0, 1, 2, 3))), known, k=4)
     assert [(each.text, len(each.spans)) for each in found] == [("fox hen", 2), ("cow", 1), ("owl elk", 2)]
     assert [known.document_numbers.tolist(), Merge(method=Fixed(())).index(known).nested] == [[0, 0, 1, 1], False]
-
-
-def test_nothing_to_find() -> None:
-    for kind in MADE:
-        assert passages(kind(method=Fixed(())), sentences(3), max_tokens=9) == []
-        assert passages(kind(method=BM25()), ChunkedCorpus(), max_tokens=9) == []
-        assert kind(method=BM25()).index(sentences(2)).answers([], 3) == []
 
 
 def test_a_stages_index_ranks_the_chunks_of_the_method_before_it() -> None:

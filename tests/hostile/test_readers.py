@@ -61,7 +61,7 @@ def pdf_with_stream(packed: bytes, filters: bytes) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
-@pytest.mark.parametrize("unit", [b" " * 2**20, b"q " * 2**19, b"BT /F1 9 Tf (tea) Tj ET " * 2**15])
+@pytest.mark.parametrize("unit", [b" " * 2**20, b"BT /F1 9 Tf (tea) Tj ET " * 2**15])
 def test_a_pdf_bomb_ends_in_a_sentence(tmp_path, unit, monkeypatch):
     monkeypatch.setattr(base, "SECONDS", 10.0)
     packed = zlib.compress(deflated(3 * 2**30, unit))
@@ -145,13 +145,6 @@ def test_endless_nesting_ends_in_a_sentence_or_is_read(tmp_path, monkeypatch):
     assert "Tea" in outcome(tmp_path / "c.eml")
     (tmp_path / "d.ipynb").write_text('{"cells": ' + "[" * deep)
     assert outcome(tmp_path / "d.ipynb") == "Tea."
-
-
-def test_names_in_archives_lead_nowhere(tmp_path):
-    outside = tmp_path / "outside.xhtml"
-    outside.write_text("<p>secret")
-    pages = {"../../../outside.xhtml": "<p>Tea.", str(outside): "<p>Hot."}
-    assert "secret" not in outcome(write_epub(tmp_path / "a.epub", {"a.xhtml": "<p>Tea.", **pages}))
 
 
 def test_huge_cells_and_lines_are_read(tmp_path):
