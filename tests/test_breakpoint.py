@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.fixed import FixedSentences
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import (
@@ -25,10 +24,9 @@ from chunkcore.chunkers.semantic import (
 )
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.similarity import neighbour_distances
-from chunkcore.document import Document
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import OptionError
 from chunkcore.tokens import CharacterCounter, WordCounter
-from tests.fakes import BROKEN, FakeEmbedder
+from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
 REGEX = r"regex:(?<=[.?!])\s+"
@@ -103,11 +101,6 @@ def test_distances_are_those_of_neighbours(seed, count, dimensions):
     assert neighbour_distances(vectors).tolist() == pytest.approx(expected)
 
 
-def test_more_vectors_than_one_block_have_as_many_distances():
-    vectors = np.tile(np.eye(2, dtype=np.float32), (5000, 1))
-    assert neighbour_distances(vectors).tolist() == [1.0] * 9999
-
-
 def test_a_chunk_ends_where_the_direction_changes():
     """1 - cos 90° = 1 and 1 - cos 30° = 0.134."""
     text = " 0. 0.\n\n90. 90. 60. "
@@ -149,21 +142,6 @@ def test_the_model_reads_windows_joined_by_spaces_each_once_and_together():
     assert model.texts == ["A. B.", "A. B. C.", "B. C. A.", "C. A. B.", "C. A."]
 
 
-@pytest.mark.parametrize("text", ["", "  ", "One sentence."])
-def test_one_sentence_needs_no_model(text):
-    for strategy in (Breakpoint, Kamradt, KamradtModified):
-        model = FakeEmbedder()
-        assert strategy(embedder=model).split_text(text) == ([text] if text.strip() else [])
-        assert model.calls == 0
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("strategy", [Breakpoint, Kamradt, KamradtModified])
-def test_a_model_that_answers_nonsense_is_an_error(strategy, broken):
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        strategy(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
-
-
 def test_a_pattern_that_takes_more_than_white_space_loses_nothing():
     text = "(0)0; 90; 0"
     assert angles(splitter="regex:;").split_text(text) == ["(0)0;", "90;", "0"]
@@ -186,15 +164,6 @@ def test_strategies_between_sentences_take_the_same_splitters(strategy):
         assert chunker.to_dict()["splitter"] == getattr(splitter, "name", splitter)
     with pytest.raises(OptionError, match="has no `name`"):
         strategy(splitter=every_word, **options)
-
-
-def test_a_callable_says_where_sentences_are():
-    named = partial(every_word)
-    named.name = "words"
-    assert angles(splitter=named).split_text("0 0 90 90 0") == ["0 0", "90 90", "0"]
-    model = FakeEmbedder()
-    assert Breakpoint(splitter=named, embedder=model, empty_end=True).split_text("0 1 ") == ["0 1"]
-    assert model.texts == ["0 1"]
 
 
 def test_an_empty_last_sentence_counts_where_the_original_has_one():
@@ -247,15 +216,6 @@ def test_a_chunk_over_the_maximum_is_packed_from_its_sentences_and_a_sentence_cu
     assert angles(size=3).split_text("0 0 0 0. 0. 90.") == ["0 0 0", "0.", "0.", "90."]
 
 
-@given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.integers(0, 40))
-def test_no_chunk_is_over_the_maximum(text, counter, most, least):
-    strategy = Breakpoint(embedder=FakeEmbedder(), counter=counter, size=most, minimum=least, amount=50)
-    chunks = strategy.chunk(Document("d", text))
-    assert strategy.hard_maximum == most
-    assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
-    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
-
-
 @given(st.lists(st.tuples(st.integers(1, 9), st.floats(0, 2), st.booleans()), min_size=1), st.integers(1, 30))
 def test_without_a_maximum_no_chunk_is_under_the_minimum_unless_the_text_is(pieces, least):
     text = " ".join("x" * size for size, _, _ in pieces)
@@ -284,10 +244,6 @@ def test_a_fragment_before_a_chunk_that_is_cut_knows_how_near_it_is():
     text = "0. 0. 40. 60. 60 60 60 60."
     found = angles(amount=0.05, minimum=2, size=4).split_text(text)
     assert found == ["0. 0.", "40. 60.", "60 60 60 60."]
-
-
-def test_one_chunk_over_the_maximum_leaves_the_others_as_they_are():
-    assert angles(size=3).split_text("0. 0. 90. 90. 90. 90. 0. 0.") == ["0. 0.", "90. 90. 90.", "90.", "0. 0."]
 
 
 # --- kamradt_modified -------------------------------------------------------------------------------------------
@@ -385,41 +341,3 @@ def test_the_defaults_are_the_papers():
         threshold="percentile", amount=95, **options
     ).spans(text)
     assert (KamradtModified().goal, KamradtModified().size, KamradtModified().hard_maximum) == ("maximum", 200, 200)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "options", "message"),
-    [
-        (Breakpoint, {"buffer": -1}, "buffer is at least 0, got -1"),
-        (Breakpoint, {"threshold": "mean"}, "threshold is one of 'percentile'"),
-        (Breakpoint, {"amount": 101}, "amount is at least 0 and at most 100, got 101"),
-        (Breakpoint, {"threshold": "distance", "amount": 2.1}, "amount is at least 0 and at most 2, got 2.1"),
-        (Breakpoint, {"threshold": "interquartile", "amount": float("inf")}, "got inf"),
-        (Breakpoint, {"minimum": -1}, "minimum is at least 0"),
-        (Breakpoint, {"size": 0}, "size is at least 1"),
-        (Breakpoint, {"minimum": 9, "size": 8}, r"size \(8\), got 9"),
-        (Breakpoint, {"splitter": "regex:("}, "is no regular expression"),
-        (Breakpoint, {"splitter": "letters"}, "'letters'"),
-        (Kamradt, {"embedder": " "}, "embedder is the name of a model"),
-        (KamradtModified, {"size": 0}, "size is at least 1, got 0"),
-        (KamradtModified, {"piece_size": 301}, r"at most size \(200\), got 301"),
-        (KamradtModified, {"buffer": -1}, "buffer is at least 0"),
-        (KamradtModified, {"goal": "median"}, "goal is one of 'maximum', 'mean'"),
-    ],
-)
-def test_options_out_of_range_are_told(strategy, options, message):
-    with pytest.raises(OptionError, match=message):
-        strategy(**options)
-
-
-@pytest.mark.parametrize("strategy", [Breakpoint, Kamradt, KamradtModified])
-def test_a_configuration_round_trips_without_loading_a_model(strategy):
-    first = strategy(embedder="no/such-model", buffer=2)
-    assert get_chunker(first.to_dict()) == first
-
-
-@pytest.mark.parametrize("text", ["# \u2028", "\u2028"])
-def test_white_space_over_the_maximum_is_in_no_chunk(text: str) -> None:
-    """Its two tokens are over the size, and nothing of it is left to be cut. Found by fuzzing."""
-    chunker = KamradtModified(size=1, piece_size=1, buffer=0, embedder=FakeEmbedder())
-    assert "".join(chunker.split_text(text)).strip() == text.strip()

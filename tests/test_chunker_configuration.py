@@ -81,6 +81,66 @@ def test_errors_name_the_option_the_value_and_what_was_expected(spec: str, messa
         get_chunker(spec)
 
 
+LLM = "llm=openai:m@http://127.0.0.1:9/v1"
+# A strategy with a wrong option, and what the error says.
+WRONG = {
+    "fixed_token:size=0": "size is at least 1, got 0",
+    "fixed_token:size=5,overlap=5": r"overlap is at least 0 and less than size \(5\).*got 5",
+    "fixed_token:size=5.0": "size is a whole number; got 5.0",
+    "fixed_token:overlap=true": "overlap is a whole number or a string.*got True",
+    "fixed_token:counter=cl200k": "unknown token counter 'cl200k'",
+    "fixed_token:size=5,minimum=6": r"minimum is at least 0 and at most size \(5\), got 6",
+    "fixed_token:overlap=topical": 'overlap is a whole number, "semantic"',
+    "fixed_token:overlap=semantic:2": "the threshold of a semantic overlap is -1 to 1",
+    "recursive:size=9,overlap=10": r"overlap is at least 0 and at most size \(9\), got 10",
+    "recursive:minimum=-1": "minimum is at least 0",
+    "recursive:separators=[]": "separators holds at least one string",
+    "recursive:separators=abc": "separators is a list of: a string; got 'abc'",
+    "recursive:keep=middle": "keep is one of 'start', 'end', 'drop'; got 'middle'",
+    "recursive:strip=no": "strip is true or false; got 'no'",
+    'recursive:separators=["(b"],regex=true': r"'\(b' is no regular expression .*; correct it, or set regex=false",
+    "sentence:size=5,maximum=4": "maximum is at least size",
+    "sentence:size=5,overlap=5": "overlap is at least 0 and less than size",
+    "sentence:overlap_sentences=-1": "overlap_sentences is at least 0",
+    "sentence:splitter=none": "unknown sentence splitter",
+    "fixed_sentences:sentences=0": "sentences is at least 1",
+    "fixed_sentences:chunks=0": "chunks is at least 1",
+    "fixed_sentences:sentences=2,overlap=3": "overlap is 0 to sentences",
+    "markdown:size=5,minimum=6": "minimum is at least 0 and at most size",
+    "markdown:heading_level=7": "heading_level is at least 0 and at most 6",
+    "html:content=seen": "content is one of 'source', 'text'",
+    "breakpoint:threshold=mean": "threshold is one of 'percentile'",
+    "breakpoint:amount=101": "amount is at least 0 and at most 100, got 101",
+    "breakpoint:threshold=distance,amount=2.1": "amount is at least 0 and at most 2, got 2.1",
+    "breakpoint:minimum=9,size=8": r"minimum is at least 0 and at most size \(8\), got 9",
+    "breakpoint:splitter=regex:(": "is no regular expression",
+    'kamradt:embedder=" "': "embedder is the name of a model",
+    "kamradt_modified:piece_size=301": r"at most size \(200\), got 301",
+    "kamradt_modified:goal=median": "goal is one of 'maximum', 'mean'",
+    "dual_semantic:d=0": "d is at least 1, got 0",
+    "dual_semantic:size=20,minimum=30": r"minimum is at least 0 and at most size \(20\), got 30",
+    "cluster_semantic:size=5": r"at most size \(5\), got 50",
+    "cluster_semantic:mean=1.01": "mean is .*1",
+    "single_linkage:position_weight=1.5": "position_weight is at least 0 and at most 1, got 1.5",
+    "single_linkage:stop=-0.1": "stop is at least 0, got -0.1",
+    "dbscan:eps=0": "eps is over 0",
+    "dbscan:size=0": "size is at least 1, or null for none, got 0",
+    "hierarchical:segmenter=tiling": "unknown segmenter 'tiling': expected",
+    "hierarchical:segmenter=texttiling:0": "window is at least 1, got 0",
+    f"llm_semantic:piece_size=99,size=50,{LLM}": r"at most size \(50\), got 99",
+    f"lumber:minimum=900,{LLM}": r"minimum is at least 0 and at most size \(800\), got 900",
+    f"lumber:paragraph_end=(,{LLM}": "paragraph_end '\\(' is no regular expression",
+    f"propositions:passage_minimum=151,{LLM}": r"passage_size \(150\), got 151",
+    f"contextual:chunker=recursiv,{LLM}": "unknown strategy 'recursiv'",
+}
+
+
+@pytest.mark.parametrize("spec", WRONG)
+def test_a_wrong_option_is_named_with_what_was_expected(spec: str) -> None:
+    with pytest.raises(OptionError, match=WRONG[spec]):
+        get_chunker(spec)
+
+
 def test_a_spec_is_a_string() -> None:
     with pytest.raises(OptionError, match="given as name:option=value"):
         get_chunker(None)  # type: ignore[arg-type]

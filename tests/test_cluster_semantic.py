@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.document import Document
-from chunkcore.errors import ModelError, OptionError
-from tests.fakes import BROKEN, FakeEmbedder, NanEmbedder
+from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
 
 # --- the objective, as the report states it, on the whole n × n matrix ----------------------------------------
@@ -222,17 +218,6 @@ def test_it_cuts_where_the_subject_changes():
     assert len(found) == 6
 
 
-@given(hard_text(), st.sampled_from(["characters", "cl100k_base"]))
-@example("", "characters")
-@example(" \n ", "characters")
-@example("one", "cl100k_base")
-def test_every_character_is_in_one_chunk(text, counter):
-    spans = [span for each in chunker(counter=counter).spans(text) for span in each]
-    assert all(left.end <= right.start for left, right in pairwise(spans))
-    edges = [0, *(edge for span in spans for edge in (span.start, span.end)), len(text)]
-    assert not any(text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True))
-
-
 @given(hard_text())
 def test_a_chunk_has_no_more_pieces_than_the_maximum_allows(text):
     pieces = Recursive(size=12, separators=chunker().separators, counter="characters").spans(text)
@@ -241,90 +226,11 @@ def test_a_chunk_has_no_more_pieces_than_the_maximum_allows(text):
         assert sum(span.start <= start < span.end for start in starts) <= 60 // 12
 
 
-@given(hard_text(max_parts=150), st.sampled_from(["characters", "cl100k_base"]), st.sampled_from([13, 32, 40]))
-def test_with_maximum_text_no_chunk_is_over_it(text, counter, piece_size):
-    strict = chunker(counter=counter, size_of="text", size=40, piece_size=piece_size)
-    assert strict.hard_maximum == 40
-    chunks = strict.chunk(Document("d", text))
-    assert all(strict.token_counter.count(chunk.text) <= 40 for chunk in chunks)
-    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
-
-
-def test_with_maximum_text_a_word_that_no_separator_splits_is_cut():
-    options = {"separators": (" ",), "counter": "characters", "size": 40, "piece_size": 40}
-    text = "x" * 100 + " y"
-    assert max(map(len, chunker(**options).split_text(text))) >= 100
-    assert max(map(len, chunker(size_of="text", **options).split_text(text))) <= 40
-
-
 def test_with_maximum_text_the_white_space_inside_a_chunk_counts():
     options = {"counter": "characters", "size": 40, "piece_size": 20}
     text = ("x" * 15 + "\n" * 30) * 6
     assert max(map(len, chunker(**options).split_text(text))) == 60
     assert max(map(len, chunker(size_of="text", **options).split_text(text))) == 15
-
-
-def test_the_model_is_asked_once_and_for_distinct_pieces_only():
-    model = FakeEmbedder()
-    chunker(embedder=model, counter="characters", piece_size=30).split_text((ANIMALS + MONEY) * 20)
-    assert model.calls == 1
-    assert len(model.texts) == len(set(model.texts)) > 1
-
-
-@pytest.mark.parametrize("text", ["", "   ", "Short."])
-def test_one_piece_needs_no_model(text):
-    model = FakeEmbedder()
-    assert chunker(embedder=model).split_text(text) == ([text] if text.strip() else [])
-    assert model.calls == 0
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_model_that_answers_nonsense_is_an_error(broken):
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        chunker(embedder=broken()).split_text(ANIMALS + MONEY)
-
-
-def test_a_model_that_fails_once_is_asked_again():
-    class Flaky(NanEmbedder):
-        def embed_documents(self, texts):
-            return super().embed_documents(texts) if self.calls == 0 else FakeEmbedder.embed_documents(self, texts)
-
-    assert chunker(embedder=Flaky()).split_text(ANIMALS + MONEY) == chunker().split_text(ANIMALS + MONEY)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"piece_size": 0}, "piece_size is at least 1"),
-        ({"piece_size": 61}, r"at most size \(60\), got 61"),
-        ({"size": 5}, r"at most size \(5\), got 12"),
-        ({"embedder": " "}, "embedder is the name of a model"),
-        ({"embedder": 3}, "embedder"),
-        ({"size": "60"}, "size"),
-        ({"size_of": "tokens"}, "size_of"),
-        ({"separators": ()}, "separators"),
-        ({"mean": 1.01}, "mean is -1 to 1, or null for that of each text; got 1.01"),
-        ({"mean": -1.01}, "mean is -1 to 1, or null for that of each text; got -1.01"),
-        ({"mean": "low"}, "mean"),
-    ],
-)
-def test_options_out_of_range_are_told(options, message):
-    with pytest.raises(OptionError, match=message):
-        chunker(**options)
-
-
-def test_a_configuration_round_trips_without_loading_a_model():
-    first = ClusterSemantic(size=200, embedder="no/such-model")
-    data = first.to_dict()
-    assert data["strategy"] == "cluster_semantic"
-    assert data["embedder"] == "no/such-model"
-    assert get_chunker(data) == first
-
-
-def test_another_model_is_another_fingerprint():
-    assert chunker().fingerprint == chunker().fingerprint
-    assert chunker().fingerprint != chunker(embedder=FakeEmbedder(16)).fingerprint
-    assert chunker().fingerprint != chunker(size=72).fingerprint
 
 
 def test_the_defaults_are_the_reports():

@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import clusters
-from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.clusters import Dbscan
-from chunkcore.document import Document
-from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
-from tests.fakes import BROKEN, FakeEmbedder
-from tests.strategies import hard_text
+from chunkcore.errors import DataError, MissingExtraError
+from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import REGEX, AngleEmbedder
 from tests.test_single_linkage import joint_distances, random_unit
 
@@ -89,24 +86,15 @@ def test_a_cluster_over_the_maximum_is_packed_in_order():
     assert scan(position_weight=0.0, size=None).split_text(text) == ["0.\n0. 0 0. 0.", "90."]
 
 
-@given(hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60))
-def test_no_chunk_is_over_the_maximum_and_nothing_is_lost(text, counter, most):
-    strategy = scan(counter=counter, size=most, embedder=FakeEmbedder())
-    chunks = strategy.chunk(Document("d", text))
-    assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
-    spans = sorted(span for chunk in chunks for span in chunk.spans)
-    assert "".join("".join(span.slice(text) for span in spans).split()) == "".join(text.split())
-
-
 def test_memory_grows_with_the_neighbours_not_with_the_matrix():
-    unit = random_unit(5, 6000, 16)
+    unit = random_unit(5, 3000, 16)
     tracemalloc.start()
     graph = clusters._neighbours(unit, 0.0, 0.05)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert graph.shape == (6000, 6000)
-    assert graph.nnz >= 6000  # each is near itself
-    assert peak < 6000**2 * 8 / 4
+    assert graph.shape == (3000, 3000)
+    assert graph.nnz >= 3000  # each is near itself
+    assert peak < 3000**2 * 8 / 4
 
 
 def test_more_neighbours_than_memory_should_hold_are_refused(monkeypatch):
@@ -121,28 +109,3 @@ def test_without_scikit_learn_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
     with pytest.raises(MissingExtraError, match=r"scikit-learn .*chunkadapters\[clustering\]"):
         scan().split_text("0. 90.")
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_model_that_answers_nonsense_is_an_error(broken):
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        scan(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"eps": 0.0}, "eps is over 0, got 0.0"),
-        ({"min_samples": 0}, "min_samples is at least 1, got 0"),
-        ({"position_weight": -0.1}, "position_weight is at least 0 and at most 1, got -0.1"),
-        ({"size": 0}, "size is at least 1, or null for none, got 0"),
-    ],
-)
-def test_options_out_of_range_are_told(options, message):
-    with pytest.raises(OptionError, match=message):
-        scan(**options)
-
-
-def test_a_configuration_round_trips_without_loading_a_model():
-    first = Dbscan(embedder="no/such-model", eps=0.2)
-    assert get_chunker(first.to_dict()) == first

@@ -10,13 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.semantic import DualSemantic, band_statistics
 from chunkcore.chunkers.similarity import unit_rows
-from chunkcore.document import Document
-from chunkcore.errors import ModelError, OptionError
-from tests.fakes import BROKEN, FakeEmbedder
-from tests.strategies import hard_text
+from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import REGEX, AngleEmbedder
 
 
@@ -158,65 +154,13 @@ def test_the_papers_first_step_comes_before_its_maximum_where_sizes_are_sums():
     assert dual(d=1, minimum=3, size=7).split_text(text) == ["0 0.", "90 90 90 90 90 90. 180."]
 
 
-@given(
-    hard_text(), st.sampled_from(["characters", "cl100k_base"]), st.integers(40, 60), st.sampled_from([-2.0, 0.0, 1.0])
-)
-def test_no_chunk_is_over_the_maximum_and_nothing_is_lost(text, counter, most, k):
-    strategy = dual(counter=counter, size=most, k=k, embedder=FakeEmbedder())
-    chunks = strategy.chunk(Document("d", text))
-    assert strategy.hard_maximum == most
-    assert all(strategy.token_counter.count(chunk.text) <= most for chunk in chunks)
-    assert "".join("".join(chunk.text for chunk in chunks).split()) == "".join(text.split())
-
-
 # --- the model, and options -------------------------------------------------------------------------------------
-
-
-def test_the_model_is_asked_once_and_for_distinct_sentences_only():
-    model = FakeEmbedder()
-    dual(embedder=model).spans("Cats sat. Dogs ran.\nCats sat. Shares fell.")
-    assert model.calls == 1
-    assert model.texts == ["Cats sat.", "Dogs ran.", "Shares fell."]
-
-
-@pytest.mark.parametrize("text", ["", " \n ", "One sentence."])
-def test_one_sentence_needs_no_model(text):
-    model = FakeEmbedder()
-    assert dual(embedder=model).split_text(text) == ([text] if text.strip() else [])
-    assert model.calls == 0
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_model_that_answers_nonsense_is_an_error(broken):
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        dual(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
 
 
 def test_by_default_sizes_are_those_of_the_papers_code():
     default = DualSemantic()
     assert (default.k, default.d, default.size) == (3.0, 10, 200)
     assert default.hard_maximum is None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"k": float("inf")}, "k is a number of at most 9223372036854775807; got inf"),
-        ({"d": 0}, "d is at least 1, got 0"),
-        ({"minimum": -1}, "minimum is at least 0"),
-        ({"size": 0}, "size is at least 1"),
-        ({"minimum": 30}, r"size \(20\), got 30"),
-        ({"embedder": ""}, "embedder is the name of a model"),
-    ],
-)
-def test_options_out_of_range_are_told(options, message):
-    with pytest.raises(OptionError, match=message):
-        dual(**options)
-
-
-def test_a_configuration_round_trips_without_loading_a_model():
-    first = DualSemantic(embedder="no/such-model", k=-1)
-    assert get_chunker(first.to_dict()) == first
 
 
 def test_sentences_of_the_regular_expression_are_the_blocks():

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.fixed import FixedToken
 from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.document import Document
-from chunkcore.errors import OptionError
 from chunkcore.tokens import TiktokenCounter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
@@ -76,24 +74,6 @@ def test_text_without_any_token_is_kept_unless_it_is_white_space() -> None:
     chunker = FixedToken(size=3, counter=Deaf())
     assert chunker.split_text("\x00a") == ["\x00a"]
     assert chunker.split_text(" \n") == []
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 0}, "size is at least 1, got 0"),
-        ({"size": 5, "overlap": 5}, r"overlap is at least 0 and less than size \(5\).*got 5"),
-        ({"size": 5, "overlap": -1}, "got -1"),
-        ({"size": "5"}, "fixed_token: size is a whole number; got '5'"),
-        ({"size": 5.0}, "size is a whole number; got 5.0"),
-        ({"overlap": True}, "overlap is a whole number or a string.*got True"),
-        ({"counter": 3}, "counter is a TokenCounter or a string; got 3"),
-        ({"counter": "cl200k"}, "unknown token counter 'cl200k'"),
-    ],
-)
-def test_wrong_options_are_named_with_what_was_expected(options: dict, message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        FixedToken(**options)
 
 
 def test_a_text_among_others_shares_what_it_shares_alone():

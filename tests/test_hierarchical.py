@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.base import get_chunker
 from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
 from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
-from chunkcore.errors import ModelError, OptionError
-from tests.fakes import BROKEN, FakeEmbedder
+from chunkcore.errors import ModelError
+from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 from tests.test_breakpoint import REGEX, AngleEmbedder
 
@@ -222,19 +221,6 @@ def test_the_segmenter_is_given_the_sentences_and_the_strategys_embedder():
     assert model.texts == ["One.", "Two. Three."]  # the segments: this segmenter asks for nothing
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "One sentence."])
-def test_one_sentence_needs_no_model(text):
-    model = FakeEmbedder()
-    assert hierarchical(embedder=model, segmenter="texttiling").split_text(text) == ([text] if text.strip() else [])
-    assert model.calls == 0
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_model_that_answers_nonsense_is_an_error(broken):
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        hierarchical(embedder=broken()).split_text("Cats sat. Dogs ran. Shares fell.")
-
-
 @pytest.mark.parametrize("answer", [[0], [3], [2, 1], [1, 1], [0.5], ["1"], [[1]], None, "soon", [[1], [1, 2]]])
 def test_a_segmenter_that_answers_nonsense_is_asked_again_and_then_an_error(answer):
     calls = []
@@ -273,28 +259,3 @@ def test_by_default_the_trained_segmenter_finds_the_segments(monkeypatch):
 
 
 # --- options ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"k": float("-inf")}, "k is a number of at most 9223372036854775807; got -inf"),
-        ({"max_segment": 0}, "max_segment is at least 1, or null for none, got 0"),
-        ({"size": 0}, "size is at least 1, or null for none, got 0"),
-        ({"segmenter": "tiling"}, "unknown segmenter 'tiling': expected"),
-        ({"segmenter": "texttiling:0"}, "window is at least 1, got 0"),
-        ({"segmenter": "texttiling:wide"}, "texttiling:wide"),
-        ({"segmenter": "tagger:"}, "unknown segmenter 'tagger:'"),
-        ({"segmenter": 3}, "segmenter is a Segmenter or a string; got 3"),
-        ({"embedder": ""}, "embedder is the name of a model"),
-    ],
-)
-def test_options_out_of_range_are_told(options, message):
-    with pytest.raises(OptionError, match=message):
-        hierarchical(**options)
-
-
-def test_a_configuration_round_trips_without_loading_a_model():
-    first = Hierarchical(embedder="no/such-model", segmenter="texttiling:3:1.5")
-    assert get_chunker(first.to_dict()) == first
-    assert hierarchical(segmenter="texttiling:3").fingerprint != hierarchical(segmenter="texttiling:4").fingerprint

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import OptionError
 from chunkcore.retrieval.lexicon import without_tags
 from tests.promises import check_promises, check_spans, chunks_of
 from tests.structures import check_blocks, marked_text
@@ -262,13 +261,6 @@ def test_tags_inside_tags_by_the_thousand_neither_crash_nor_lose(mark: str) -> N
     text = mark * 1000
     check_promises(Html(size=200, minimum=20), text)
     chunks_of(Html(size=200, minimum=20, content="text"), text)
-
-
-def test_options_out_of_range_are_refused() -> None:
-    with pytest.raises(OptionError, match="heading_level is at least 0 and at most 6"):
-        Html(heading_level=-1)
-    with pytest.raises(OptionError, match="content is one of"):
-        Html(content="markdown")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["&#①", "<p>&#①;</p>", "&#x1①2; tea", "&#٣;"])

@@ -56,16 +56,6 @@ def semantic(llm, **options) -> LLMSemantic:
 # --- llm_semantic ---------------------------------------------------------------------------------------------
 
 
-def test_pieces_are_shown_between_tags_with_their_numbers():
-    llm = answers({"split_after": []})
-    semantic(llm).split_text(lines(0, 1))
-    instructions, shown = llm.asked[0]
-    assert "split_after" in instructions["content"]
-    assert shown["content"] == (
-        "<start_chunk_0>line number zero<end_chunk_0><start_chunk_1>line number one<end_chunk_1>"
-    )
-
-
 def test_the_text_is_split_after_the_pieces_that_the_model_names():
     assert texts(semantic(answers({"split_after": [1, 6]}))) == [lines(0, 1), lines(2, 6), lines(7, 9)]
     assert texts(semantic(answers({"split_after": []}))) == [TEXT]
@@ -99,19 +89,6 @@ def test_a_window_that_is_not_the_last_is_split_at_least_once():
     assert texts(semantic(llm, window=12)) == [lines(0, 3), lines(4, 5), lines(6, 9)]
     assert "expected at least one number in 'split_after'" in llm.asked[1][-1]["content"]
     assert len(llm.asked) == 4
-
-
-def test_the_model_is_told_which_numbers_there_are_and_that_one_is_needed():
-    asked = []
-
-    def function(messages, schema):
-        split_after = schema["properties"]["split_after"]
-        few = messages[0]["content"].endswith("Split at least once.")
-        asked.append((few, split_after["minItems"], split_after["items"]["maximum"]))
-        return '{"split_after": [2]}'
-
-    texts(semantic(CallableLLM(function, name="f"), window=12), lines(0, 5))
-    assert asked == [(True, 1, 3), (False, 0, 2)]
 
 
 @pytest.mark.parametrize("split_after", [[10], [-1], [5, 3], [3, 3], ["3"], [2.5], 3, None, [[3]], [True]])
@@ -312,13 +289,6 @@ def test_passages_have_a_greatest_and_a_least_size_in_the_counters_unit():
     sized = {"passage_size": 6, "counter": "words"}
     assert passages(text, **sized) == ["One two three four five six", "seven.", "Dogs nap too."]
     assert passages(text, passage_minimum=2, **sized) == ["One two three four five six", "seven. Dogs nap too."]
-
-
-def test_one_proposition_is_enough_and_it_may_be_as_long_as_the_maximum():
-    llm = answers({"propositions": ["Just five words are here."]})
-    found = chunks(Propositions(llm=llm, passage_size=5, size=5, counter="words"), "The fox is old.")
-    assert [chunk.text for chunk in found] == ["Just five words are here."]
-    assert llm.schemas[0]["properties"]["propositions"]["minItems"] == 1
 
 
 def test_passages_are_asked_about_at_the_same_time_and_stay_in_order():
@@ -582,21 +552,6 @@ def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
     assert chunker.fingerprint == replace(chunker, llm=get_llm(chunker.llm)).fingerprint
     assert chunker.fingerprint != replace(chunker, llm=SPEC).fingerprint
     assert chunker.fingerprint == replace(chunker, llm=f"{SPEC}#temperature=none").fingerprint
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"strategy": "llm_semantic", "window": 0}, "window is at least 1, got 0"),
-        ({"strategy": "llm_semantic", "piece_size": 99, "size": 50}, r"at most size \(50\), got 99"),
-        ({"strategy": "lumber", "minimum": 900}, r"minimum is at least 0 and at most size \(800\), got 900"),
-        ({"strategy": "propositions", "passage_minimum": 151}, r"passage_size \(150\), got 151"),
-        ({"strategy": "contextual", "chunker": "recursiv"}, "unknown strategy 'recursiv'"),
-    ],
-)
-def test_options_out_of_range_are_told(options, message):
-    with pytest.raises(OptionError, match=message):
-        get_chunker({"llm": SPEC, **options})
 
 
 # --- over the wire --------------------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunkcore.boundaries.markdown import markdown_blocks
-from chunkcore.chunkers import Markdown, get_chunker
+from chunkcore.chunkers import Markdown
 from chunkcore.document import Chunk, Document
-from chunkcore.errors import OptionError
 from tests.conftest import shared
 from tests.promises import check_promises
 from tests.structures import check_blocks, marked_text
@@ -265,26 +264,6 @@ def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(text: str) ->
     check_promises(Markdown(size=50, minimum=10, maximum=70), text)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 0}, "size is at least 1"),
-        ({"size": 5, "minimum": 6}, "minimum is at least 0 and at most size"),
-        ({"size": 5, "maximum": 4}, "maximum is at least size"),
-        ({"heading_level": 7}, "heading_level is at least 0 and at most 6"),
-        ({"splitter": "none"}, "unknown sentence splitter"),
-    ],
-    ids=str,
-)
-def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        Markdown(**options)
-
-
-def test_a_grapheme_over_the_maximum_is_cut_at_code_points() -> None:
-    assert Markdown(size=1, counter="characters").split_text("# 👩‍👦") == ["#", "👩", "\u200d", "👦"]
-
-
 @pytest.mark.parametrize("name", ["state_of_the_union.md", "wikitexts.md"])
 def test_real_documents_are_cut_at_their_structure(name: str) -> None:
     text = shared(f"data/chroma/corpora/{name}").read_text(encoding="utf-8")[:100_000]
@@ -294,25 +273,3 @@ def test_real_documents_are_cut_at_their_structure(name: str) -> None:
     titles = re.findall(r"^#{1,6} (.*)$", text, flags=re.MULTILINE)
     assert {title for chunk in found for title in chunk.metadata["headings"]} <= {title.strip() for title in titles}
     assert all(left.end <= right.start for left, right in pairwise(found) if len(right.spans) == 1)
-
-
-@pytest.mark.parametrize("spec", ["markdown:", "html:", "code:language=python,"])
-@pytest.mark.parametrize("minimum", [0, 1])
-@pytest.mark.parametrize(
-    "text", ["ok \U00012000 go", "\U00012000", "# A\n\n\U00012000\n", "<p>\U00012000</p>", "x = '\U00012000'"]
-)
-def test_a_code_point_over_the_maximum_is_a_chunk(spec: str, minimum: int, text: str) -> None:
-    """Four tokens, and nothing smaller can be had of it."""
-    for size in (1, 2, 3):
-        chunks = check_promises(get_chunker(f"{spec}size={size},minimum={minimum}"), text)
-        assert [each.text for each in chunks if each.metadata.get("over_maximum")] == ["\U00012000"]
-
-
-def test_a_part_of_a_grapheme_is_told() -> None:
-    chunks = Markdown(size=2, counter="characters").chunk(Document("d", "ab e\u0301\u0301 c"))
-    assert [(each.text, each.metadata.get("cut_inside")) for each in chunks] == [
-        ("ab", None),
-        ("e\u0301", "grapheme"),
-        ("\u0301", "grapheme"),
-        ("c", None),
-    ]

@@ -18,14 +18,12 @@ from chunkcore.chunkers import (
     DualSemantic,
     FixedSentences,
     FixedToken,
-    KamradtModified,
     Recursive,
     Sentence,
     get_chunker,
 )
 from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.document import Document
-from chunkcore.errors import OptionError
 from chunkcore.packing import (
     grapheme_parts,
     join_ranges,
@@ -293,21 +291,6 @@ def test_the_packers_by_meaning_join_the_more_similar_neighbour() -> None:
     assert all(size >= 5 for size in chunk_sizes(dual, text))
 
 
-@pytest.mark.parametrize("chunker", [FixedToken, Recursive, KamradtModified])
-def test_a_minimum_over_the_target_is_refused(chunker: Any) -> None:
-    with pytest.raises(OptionError, match=r"minimum is at least 0 and at most size \(5\), got 6"):
-        chunker(size=5, minimum=6)
-    with pytest.raises(OptionError, match="got -1"):
-        chunker(size=5, minimum=-1)
-
-
-def test_a_minimum_is_no_negative_number() -> None:
-    with pytest.raises(OptionError, match="minimum is at least 0, got -1"):
-        FixedSentences(minimum=-1)
-    with pytest.raises(OptionError, match=r"minimum is at least 0 and at most size \(200\), got 401"):
-        ClusterSemantic(minimum=401)
-
-
 def test_overlap_can_be_another_for_each_piece() -> None:
     sums = running_sizes(np.array([2, 2, 2, 2, 2, 2]))
     assert pack(sums, 6, np.array([0, 0, 0, 2, 9, 0])) == [(0, 3), (2, 5), (5, 6)]
@@ -393,17 +376,3 @@ def test_semantic_overlap_is_configured_by_a_string() -> None:
     assert get_chunker(chunker.spec) == chunker
     assert get_chunker(chunker.to_dict()) == chunker
     assert Recursive(overlap="semantic").label == "recursive:size=200,overlap=semantic"
-
-
-@pytest.mark.parametrize("value", ["semantics", "semantic:x", "semantic:nan", "3"])
-def test_other_strings_are_no_overlap(value: str) -> None:
-    with pytest.raises(OptionError, match='overlap is a whole number, "semantic"'):
-        Sentence(overlap=value)
-
-
-def test_a_threshold_is_a_similarity() -> None:
-    for outside in (1.5, -1.5):
-        with pytest.raises(OptionError, match=f"-1 to 1, got {outside}"):
-            Recursive(overlap=f"semantic:{outside}")
-    with pytest.raises(OptionError, match="got an empty one"):
-        SemanticOverlap(embedder=" ")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from chunkcore.chunkers import FixedSentences, Sentence
 from chunkcore.document import Document
-from chunkcore.errors import OptionError
 from chunkcore.models.loading import EmbedderCounter
 from chunkcore.tokens import TokenizedText, WordCounter
 from tests.test_late_chunking import FakeTokenEmbedder
@@ -109,27 +106,6 @@ def test_a_number_of_chunks_shares_the_sentences_out() -> None:
     assert found(0, chunks=5) == []
     # A chunk begins later than the one before, whatever it may repeat.
     assert found(8, chunks=2, overlap=6) == [[1, 2, 3, 4], [2, 3, 4, 5, 6, 7, 8]]
-
-
-@pytest.mark.parametrize(
-    ("cls", "options", "message"),
-    [
-        (Sentence, {"size": 0}, "size is at least 1"),
-        (Sentence, {"size": 5, "minimum": 6}, "minimum is at least 0 and at most size"),
-        (Sentence, {"size": 5, "maximum": 4}, "maximum is at least size"),
-        (Sentence, {"size": 5, "overlap": 5}, "overlap is at least 0 and less than size"),
-        (Sentence, {"overlap_sentences": -1}, "overlap_sentences is at least 0"),
-        (Sentence, {"splitter": "none"}, "unknown sentence splitter"),
-        (Sentence, {"splitter": lambda text: []}, "has no `name`"),
-        (FixedSentences, {"splitter": lambda text: []}, "has no `name`"),
-        (FixedSentences, {"sentences": 0}, "sentences is at least 1"),
-        (FixedSentences, {"chunks": 0}, "chunks is at least 1"),
-        (FixedSentences, {"sentences": 2, "overlap": 3}, "overlap is 0 to sentences"),
-    ],
-)
-def test_options_out_of_range_are_told(cls: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        cls(**options)
 
 
 def test_after_a_chunk_that_shares_nothing_the_next_ones_share_and_stay_in_order() -> None:
