@@ -114,7 +114,7 @@ def test_a_second_run_embeds_nothing(benchmark: Benchmark, tmp_path: Path) -> No
 
 def _timeless(report: Report) -> dict[str, Any]:
     plain = report.to_dict()
-    return {**plain, "seconds": 0, "cost": {**plain["cost"], "seconds": 0}}
+    return {**plain, "seconds": 0, "cost": plain["cost"]}
 
 
 def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark) -> None:
@@ -228,7 +228,7 @@ def test_each_retriever_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
             assert one.found == other.found
             assert one.cost is not None
             assert other.cost is not None
-            assert replace(one.cost, seconds=0) == replace(other.cost, seconds=0)
+            assert one.cost == other.cost
     assert together[0].run is not None
     assert together[3].run is not None
     assert together[0].run.results != together[3].run.results
@@ -381,12 +381,10 @@ def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark)
         assert cost is not None
         questions = [query.text for query in benchmark.queries]
         texts = [text for text in model.texts if text not in questions]
-        assert (cost.embedded_texts, cost.query_texts) == (len(texts), len(questions))
+        assert cost.embedded_texts == len(texts)
         assert cost.embedded_tokens == model.count_tokens(texts).sum()
-        assert cost.query_tokens == model.count_tokens(questions).sum()
         assert cost.embedder_calls == model.calls - 1  # less the one for the questions
         assert cost.source_tokens > 0
-        assert cost.seconds > 0
 
 
 def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: Benchmark) -> None:
@@ -395,7 +393,7 @@ def test_money_is_told_where_there_are_prices_for_all_that_was_used(benchmark: B
     assert dense.embedded_tokens is not None
     assert dense.money == pytest.approx(2.0 * dense.embedded_tokens / 1e6)
     assert dense.money_per_million == pytest.approx(2.0 * dense.tokens_ratio)
-    assert (words.money, words.embedded_texts, words.query_texts) == (0, 0, 0)
+    assert (words.money, words.embedded_texts) == (0, 0)
     with pytest.raises(OptionError, match=r"a million tokens \(embedding\) is at least 0"):
         ModelPrices(embedding=-1.0)
 

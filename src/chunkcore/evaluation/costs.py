@@ -64,11 +64,8 @@ class Cost:
         embedder_calls: batches sent to the embedder.
         embedded_texts: distinct chunks (or their segments), and the chunker's own texts for finding boundaries.
         embedded_tokens: what the embedder reads of these texts; None if it does not say.
-        query_texts: distinct queries that are embedded; `query_tokens` as `embedded_tokens`.
-        llm_calls: of the chunker's language models, retries included.
-        llm_kept_answers: from a cache; their tokens and money are not counted.
+        llm_calls: of the chunker's language models, retries included; answers from a cache are not counted.
         llm_input_tokens: of the calls; `llm_cached_tokens` are those in the endpoint's cache.
-        seconds: of the embedder, measured; cached texts take almost none.
         money: for the documents, without queries, in the prices' currency; None if a price is unknown.
 
     >>> cost = Cost(source_tokens=2_000_000, embedded_texts=9, embedded_tokens=3_000_000)
@@ -81,14 +78,10 @@ class Cost:
     embedder_calls: int = 0
     embedded_texts: int = 0
     embedded_tokens: int | None = None
-    query_texts: int = 0
-    query_tokens: int | None = None
     llm_calls: int = 0
-    llm_kept_answers: int = 0
     llm_input_tokens: int = 0
     llm_output_tokens: int = 0
     llm_cached_tokens: int = 0
-    seconds: float = 0.0
     money: float | None = None
 
     def priced(self, prices: ModelPrices) -> Cost:
@@ -162,10 +155,6 @@ class ChunkStatistics:
         return len(self.tokens)
 
     @property
-    def total(self) -> int:
-        return int(self.tokens.sum())
-
-    @property
     def mean(self) -> float:
         return mean_std(self.tokens)[0]
 
@@ -215,7 +204,7 @@ class Meter(CachedEmbedder):
     """A cached embedder that measures the time and tokens of each text.
 
     A call's time is split over its new texts by length, so a text costs the same whether or not another chunker
-    embedded it before. `embedder` lends its model and its cache, and keeps its own `progress`.
+    embedded it before. `embedder` lends its model and its cache.
 
     >>> from types import SimpleNamespace
     >>> ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)
@@ -227,8 +216,7 @@ class Meter(CachedEmbedder):
 
     def __init__(self, embedder: CachedEmbedder) -> None:
         super().__init__(embedder.embedder, embedder.cache, batch_size=embedder.batch_size)
-        self._seconds: dict[bytes, float] = {}
-        self._tokens: dict[bytes, int] = {}
+        self._texts: dict[bytes, tuple[float, int]] = {}  # seconds and tokens of each text
         self._work = Work()
         # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
@@ -245,11 +233,12 @@ class Meter(CachedEmbedder):
             vectors = embed(texts)
             seconds = time.perf_counter() - began
             by_key = {text_key(text): text for text in texts}
-            new = {key: text for key, text in by_key.items() if key not in self._seconds}
-            total = sum(map(len, new.values())) or 1
-            self._seconds.update((key, seconds * len(text) / total) for key, text in new.items())
+            new = {key: text for key, text in by_key.items() if key not in self._texts}
+            counts = [0] * len(new)
             if new and isinstance(self, TokenCountingEmbedder):
-                self._tokens.update(zip(new, self.count_tokens(list(new.values())).tolist(), strict=True))
+                counts = self.count_tokens(list(new.values())).tolist()
+            each = seconds / (sum(map(len, new.values())) or 1)
+            self._texts |= {key: (each * len(new[key]), count) for key, count in zip(new, counts, strict=True)}
             self._work.calls += self._batches(len(by_key.keys() - self._work.texts))
             self._work.texts |= by_key.keys()
             self._work.embedding += time.perf_counter() - began
@@ -280,7 +269,7 @@ class Meter(CachedEmbedder):
 
     def seconds_of(self, texts: Iterable[str]) -> float:
         """The seconds of embedding the distinct texts; 0 for one that was not embedded."""
-        return self._sum({text_key(text) for text in texts})
+        return self._seconds({text_key(text) for text in texts})
 
     def cost(
         self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int
@@ -297,18 +286,14 @@ class Meter(CachedEmbedder):
             embedder_calls=cutting.calls + self._batches(len(chunks - cutting.texts)) + documents,
             embedded_texts=len(texts) + documents,
             embedded_tokens=None if tokens is None else tokens + late_tokens,
-            query_texts=len(questions),
-            query_tokens=self._tokens_read(questions),
             llm_calls=cutting.usage.calls,
-            llm_kept_answers=cutting.usage.kept_answers,
             llm_input_tokens=cutting.usage.input_tokens,
             llm_output_tokens=cutting.usage.output_tokens,
             llm_cached_tokens=cutting.usage.cached_tokens,
-            seconds=self._sum(texts) + self._sum(questions) + late_seconds,
         )
         return cost, {
-            "chunk": max(cutting.seconds - cutting.embedding, 0.0) + self._sum(cutting.texts),
-            "embed": self._sum(chunks) + late_seconds + self._sum(questions),
+            "chunk": max(cutting.seconds - cutting.embedding, 0.0) + self._seconds(cutting.texts),
+            "embed": self._seconds(chunks) + late_seconds + self._seconds(questions),
             "search": max(searching.seconds - searching.waiting, 0.0),
         }
 
@@ -316,12 +301,12 @@ class Meter(CachedEmbedder):
         """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
         if not searching.chunks or self.max_tokens is None:
             return ChunkStatistics(lengths)
-        over = [tokens - self.max_tokens for key in _keys(corpus) if (tokens := self._tokens.get(key, 0))]
+        over = (self._texts.get(key, (0.0, 0))[1] - self.max_tokens for key in _keys(corpus))
         lost = [tokens for tokens in over if tokens > 0]
         return ChunkStatistics(lengths, len(lost), sum(lost))
 
-    def _sum(self, keys: Iterable[bytes]) -> float:
-        return math.fsum(self._seconds.get(key, 0.0) for key in keys)
+    def _seconds(self, keys: Iterable[bytes]) -> float:
+        return math.fsum(self._texts[key][0] for key in keys if key in self._texts)
 
     def _tokens_read(self, keys: Collection[bytes]) -> int | None:
         """The tokens that the model reads of distinct texts; None if it does not say."""
@@ -330,7 +315,7 @@ class Meter(CachedEmbedder):
         if not isinstance(self, TokenCountingEmbedder):
             return None
         most = math.inf if self.max_tokens is None else self.max_tokens
-        return int(sum(min(self._tokens.get(key, 0), most) for key in keys))
+        return int(sum(min(self._texts[key][1], most) for key in keys if key in self._texts))
 
     def _batches(self, texts: int) -> int:
         return -(-texts // self.batch_size)
@@ -363,10 +348,7 @@ class MeteredVectors(TextVectors):
             vectors = super().late(corpus)
             if self._late is None:
                 seconds = time.perf_counter() - began
-                self._late = (
-                    seconds,
-                    sum(self.late_embedder.tokens_read(document.text) for document in corpus.documents),
-                )
+                self._late = seconds, sum(map(self.late_embedder.tokens_read, (d.text for d in corpus.documents)))
             work.late = self._late
         return vectors
 
