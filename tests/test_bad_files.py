@@ -117,14 +117,14 @@ def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name:
             "dev-v2.0.json",
             '"answer_start": 11',
             '"answer_start": "11"',
-            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got a string",
+            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got str",
         ),
         (
             "squad",
             "dev-v2.0.json",
             '"answer_start": 11',
             '"answer_start": true',
-            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got true or false",
+            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got bool",
         ),
         (
             "squad",
@@ -152,7 +152,7 @@ def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name:
             "qrels/test.tsv",
             "MED-10\t2",
             "MED-10 2",
-            "test.tsv, line 2: expected query-id, corpus-id and a whole number, parted by tabs, got 'PLAIN-2\\tM",
+            "test.tsv, line 2: expected the score to be a whole number, got ''",
         ),
         ("beir", "corpus.jsonl", '"_id": "MED-14"', '"_id": "MED-10"', "line 2: the id 'MED-10' was given before, at "),
         (

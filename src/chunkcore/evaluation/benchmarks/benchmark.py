@@ -85,25 +85,17 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     rows = document.metadata.get("parts")
     if rows is None:
         return (Part(document.id, Span(0, len(document.text))),)
-    expected = f"the parts of document {document.id!r} are"
-    if not isinstance(rows, list | tuple) or not rows:
-        raise DataError(f"{expected} a list of objects with id, start and end, got {type(rows).__name__}")
     parts: list[Part] = []
     end = 0
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, Mapping) or not isinstance(row.get("id"), str):
-            raise DataError(f"{expected} objects with id, start and end; part {number} is {str(row)[:60]}")
-        try:
-            span = Span(row.get("start"), row.get("end"))  # type: ignore[arg-type]
-        except DataError as error:
-            raise DataError(f"{expected} spans of it; part {number}: {error}") from error
-        if span.start < end or span.end > len(document.text):
+    for row in rows if isinstance(rows, list | tuple) and rows else [rows]:
+        values = [row.get(key) for key in ("id", "start", "end")] if isinstance(row, Mapping) else []
+        if [type(value) for value in values] != [str, int, int] or not end <= values[1] < values[2] <= document.size:
             raise DataError(
-                f"{expected} in order, apart, and within its {len(document.text)} characters: "
-                f"part {number} is {span.start} to {span.end}, the one before ends at {end}"
+                f"the parts of document {document.id!r} are a list of objects with id, start and end, in order, apart, "
+                f"and within its {document.size} characters; got {echo(row)} after {end}"
             )
-        parts.append(Part(row["id"], span))
-        end = span.end
+        parts.append(Part(values[0], Span(values[1], values[2])))
+        end = values[2]
     return tuple(parts)
 
 

@@ -96,7 +96,7 @@ class Chroma(Layout):
         if not files:
             raise DataError(f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md")
         corpora = [Document(file.stem, read_text(file)) for file in files]
-        return Contents(corpora, _chroma_rows(root / "questions_df.csv"))
+        return Contents(corpora, _table_rows(root / "questions_df.csv", _COLUMNS))
 
 
 @layouts.register("chunkcore")
@@ -151,45 +151,37 @@ def question_rows(questions: Questions) -> Iterable[Row]:
 _COLUMNS = ("question", "references", "corpus_id")
 
 
-def _table_rows(path: Path) -> Iterator[Row]:
+def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
     """The rows of the Chroma report's CSV, or of another with columns that `understood` knows."""
-    header = next(iter(text_lines(path)), (0, ""))[1]
-    if all(column in header for column in _COLUMNS):
-        yield from _chroma_rows(path)
-        return
-    if header and not any(name in header for name in QUESTION_NAMES):
-        names = ", ".join(QUESTION_NAMES[1:])
-        raise DataError(
-            f"{path} has no column of questions: expected question (or {names}) and evidence (or context, excerpt, "
-            f"references), got {echo(header.strip())}"
-        )
-    for number, row in csv_rows(path, ()):
-        yield f"line {number}", {key: value for key, value in row.items() if value not in (None, "")}
+    for number, (line, row) in enumerate(csv_rows(path, columns), start=1):
+        if all(column in row for column in _COLUMNS):
+            yield f"row {number}", _chroma_row(number, row)
+        elif any(name in row for name in QUESTION_NAMES):
+            yield f"line {line}", {key: value for key, value in row.items() if value not in (None, "")}
+        else:
+            names = " or ".join(QUESTION_NAMES)
+            raise DataError(f"{path} has no column of questions: expected {names}, got {echo(', '.join(row))}")
 
 
-def _chroma_rows(path: Path) -> Iterator[Row]:
-    for number, (_, row) in enumerate(csv_rows(path, _COLUMNS), start=1):
-        corpus = row["corpus_id"] or ""
-        query: dict[str, Any] = {
-            "id": f"{corpus}-{number}",
-            "question": row["question"],
-            "document_id": corpus,
-            "collection": corpus,
-            "evidence": row["references"],
-        }
-        with suppress(ValueError, RecursionError):
-            if isinstance(references := json.loads(row["references"] or ""), list):
-                query["evidence"] = [
-                    {
-                        "start": reference.get("start_index"),
-                        "end": reference.get("end_index"),
-                        "text": reference.get("content"),
-                    }
-                    if isinstance(reference, dict)
-                    else reference
-                    for reference in references
-                ]
-        yield f"row {number}", {**{key: value for key, value in row.items() if key not in _COLUMNS}, **query}
+def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:
+    corpus, evidence = row["corpus_id"] or "", row["references"]
+    with suppress(ValueError, RecursionError):
+        if isinstance(references := json.loads(evidence or ""), list):
+            names = {"start": "start_index", "end": "end_index", "text": "content"}
+            evidence = [
+                {ours: reference.get(name) for ours, name in names.items()}
+                if isinstance(reference, dict)
+                else reference
+                for reference in references
+            ]
+    return {
+        **{key: value for key, value in row.items() if key not in _COLUMNS},
+        "id": f"{corpus}-{number}",
+        "question": row["question"],
+        "document_id": corpus,
+        "collection": corpus,
+        "evidence": evidence,
+    }
 
 
 # Helpers for layouts.
@@ -197,15 +189,7 @@ def _chroma_rows(path: Path) -> Iterator[Row]:
 _HEAD = 1024**2  # bytes of a JSON file searched for keys
 _LOOKED_AT = 100  # files of a folder examined to recognise a layout
 _KEY = re.compile(rb'"([A-Za-z_][A-Za-z0-9_]*)"\s*:')
-_KINDS = {
-    dict: "an object",
-    list: "a list",
-    str: "a string",
-    int: "a whole number",
-    bool: "true or false",
-    float: "a number",
-    type(None): "null",
-}
+_KINDS = {list: "a list", str: "a string", int: "a whole number"}
 
 
 def _json_files(root: Path) -> list[Path]:
@@ -240,7 +224,7 @@ class JsonNode(NamedTuple):
         is raised.
         """
         if not isinstance(self.value, Mapping):
-            raise DataError(f"{self.place}: expected an object, got {shown_type(self.value)}")
+            raise DataError(f"{self.place}: expected an object, got {type(self.value).__name__}")
         if default is not None and self.value.get(key) is None:
             return default
         if key not in self.value:
@@ -259,14 +243,9 @@ class JsonNode(NamedTuple):
 
 
 def _checked(value: object, kind: type[T], expected: str) -> T:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise DataError(f"{expected} {_KINDS[kind]}, got {shown_type(value)}")
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise DataError(f"{expected} {_KINDS[kind]}, got {type(value).__name__}")
     return value
-
-
-def shown_type(value: object) -> str:
-    """A JSON value's type, in words."""
-    return _KINDS.get(type(value), type(value).__name__)
 
 
 def brief(place: str, file: Path) -> str:
@@ -417,22 +396,12 @@ def _judged_queries(queries: Path, judgements: Path) -> Iterator[Row]:
 
 def _grades(file: Path) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = {}
-    for number, line in text_lines(file):
-        values = line.rstrip("\r\n").split("\t")
-        if (number == 1 and not _is_whole(values[-1])) or not line.strip():
-            continue
-        if len(values) != 3 or not _is_whole(values[2]):
-            raise DataError(
-                f"{file}, line {number}: expected query-id, corpus-id and a whole number, parted by tabs, "
-                f"got {line.strip()[:60]!r}"
-            )
-        grades.setdefault(values[0], {})[values[1]] = int(values[2].strip())  # strips more than int() does
+    for number, row in csv_rows(file, ("query-id", "corpus-id", "score")):
+        grade = (row["score"] or "").strip()
+        if not re.fullmatch(r"-?[0-9]{1,9}", grade):
+            raise DataError(f"{file}, line {number}: expected the score to be a whole number, got {echo(grade)}")
+        grades.setdefault(row["query-id"] or "", {})[row["corpus-id"] or ""] = int(grade)
     return grades
-
-
-def _is_whole(text: str) -> bool:
-    digits = text.strip().removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 10
 
 
 @layouts.register("legalbench_rag")
