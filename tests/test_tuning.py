@@ -21,6 +21,7 @@ from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.tuning import TuneOptions, assign_folds, default_configuration, expand_grid, hold_out, plan, tune
+from integration_tests.benchmarks.tuning_simulation import advises_another
 from tests.fakes import FakeEmbedder, RaisingEmbedder
 
 ANIMALS = ("fox", "dog", "owl", "cat", "elk", "bee")
@@ -155,6 +156,13 @@ def test_undefined_scores_choose_nothing() -> None:
     held, choices = hold_out(scores, np.array([0, 0, 1, 1]))
     assert choices == [1, 1]
     assert held.tolist() == [0.5] * 4
+
+
+@pytest.mark.parametrize(("documents", "each"), [(40, 1), (12, 4)])
+def test_where_nothing_is_better_another_than_the_default_is_seldom_advised(documents: int, each: int) -> None:
+    draw = np.random.default_rng(1)
+    wrong = sum(advises_another(draw, documents, each, better=0.0) for _ in range(80))
+    assert wrong <= 80 * 0.05 + 3 * (80 * 0.05 * 0.95) ** 0.5
 
 
 # ---- the search
