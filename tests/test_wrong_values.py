@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chunkcore import Chunk, Document, Mark, Span, chunk_corpus, get_chunker, get_counter, load_dataset
+import chunkcore
+from chunkcore import (
+    Document,
+    Mark,
+    Span,
+    chunk_corpus,
+    get_chunker,
+    get_measure,
+    get_retriever,
+    tune,
+    write_report,
+    write_run,
+)
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers import Recursive, strategies
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.segmenters import get_segmenter
 from chunkcore.tokens import TiktokenCounter
 from chunkcore.update import plan_update
+from tests.faults.written import benchmark, report, run
 
 WRONG = [None, 3, -1, 1.5, True, float("nan"), "x", "", b"x", [], ["x"], {}, {"a": 1}, object(), Span(0, 1), (1,)]
 DOCUMENT = Document("d", "One two. Three.")
@@ -21,21 +37,8 @@ CHUNKER: Any = Recursive(size=3, counter="words")
 SPANS = (Span(0, 1),)
 
 FACES: dict[str, Callable[[Any], object]] = {
-    "Document(id)": lambda value: Document(value, "t"),
-    "Document(text)": lambda value: Document("d", value),
     "Document(one)": lambda value: Document(value),
-    "Document(metadata)": lambda value: Document("d", "t", metadata=value),
-    "Document(marks)": lambda value: Document("d", "t", marks=value),
-    "Span": lambda value: Span(value, value),
-    "Mark": lambda value: Mark(value, value),
-    "Mark(data)": lambda value: Mark("page", Span(0, 1), value),
     "Mark.from_dict": Mark.from_dict,
-    "Chunk(id)": lambda value: Chunk(value, 0, SPANS, "t", 1),
-    "Chunk(index)": lambda value: Chunk("d", value, SPANS, "t", 1),
-    "Chunk(spans)": lambda value: Chunk("d", 0, value, "t", 1),
-    "Chunk(text)": lambda value: Chunk("d", 0, SPANS, value, 1),
-    "Chunk(token_count)": lambda value: Chunk("d", 0, SPANS, "t", value),
-    "Chunk(metadata)": lambda value: Chunk("d", 0, SPANS, "t", 1, metadata=value),
     "pages_of": DOCUMENT.pages_of,
     "highlight": DOCUMENT.highlight,
     "chunk": CHUNKER.chunk,
@@ -44,16 +47,12 @@ FACES: dict[str, Callable[[Any], object]] = {
     "spans": CHUNKER.spans,
     "chunk_many": lambda value: list(CHUNKER.chunk_many(value)),
     "chunk_many(workers)": lambda value: list(CHUNKER.chunk_many([DOCUMENT], workers=value)),
-    "get_chunker": get_chunker,
-    "get_counter": get_counter,
     "get_segmenter": get_segmenter,
     "TiktokenCounter": lambda value: TiktokenCounter(value).count("x"),
     "count": TiktokenCounter().count,
     "boundaries": TiktokenCounter().boundaries,
     "sentence_ranges": sentence_ranges,
     "sentence_ranges(splitter)": lambda value: sentence_ranges("a b. c", value),
-    "chunk_corpus": lambda value: chunk_corpus([DOCUMENT], value),
-    "load_dataset": load_dataset,
     "plan_update(old)": lambda value: plan_update(value, DOCUMENT, CHUNKER),
     "plan_update(document)": lambda value: plan_update([], value, CHUNKER),
     "plan_update(chunker)": lambda value: plan_update([], DOCUMENT, value),
@@ -74,6 +73,72 @@ def refused(call: Callable[[Any], object]) -> list[Any]:
 @pytest.mark.parametrize("face", FACES)
 def test_a_wrong_value_is_refused_by_the_projects_errors(face: str) -> None:
     assert len(refused(FACES[face])) >= len(WRONG) // 2
+
+
+# A call of each public name that is right, but for one value at a time.
+INDEX = get_retriever("bm25").index(chunk_corpus([DOCUMENT], "sentence:size=5"))
+PUBLIC: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "Benchmark": lambda folder: {"name": "b", "documents": [DOCUMENT], "queries": []},
+    "Chunk": lambda folder: {"document_id": "d", "index": 0, "spans": SPANS, "text": "t", "token_count": 1},
+    "ChunkedCorpus": lambda folder: {"documents": [DOCUMENT]},
+    "Document": lambda folder: {"id": "d", "text": "t"},
+    "Evidence": lambda folder: {"document_id": "d", "span": Span(0, 1)},
+    "Query": lambda folder: {"id": "q", "text": "?", "evidence": ()},
+    "Retrieved": lambda folder: {"document_id": "d", "spans": SPANS, "score": 0.5},
+    "Run": lambda folder: {"name": "r", "results": {}},
+    "compare": lambda folder: {"reports": [report("old")]},
+    "get_llm": lambda folder: {},
+    "get_retriever": lambda folder: {},
+    "load_benchmark": lambda folder: {"documents": [DOCUMENT], "questions": [{"question": "?", "evidence": ["One"]}]},
+    "load_documents": lambda folder: {"path": folder},
+    "load_index": lambda folder: {"folder": folder},
+    "read_run": lambda folder: {"path": folder / "r.jsonl", "benchmark": benchmark()},
+    "run_experiment": lambda folder: {"benchmark": benchmark(), "chunkers": ["sentence:size=5"], "retrievers": "bm25"},
+    "run_retriever": lambda folder: {"retriever": INDEX, "queries": benchmark()},
+    "score": lambda folder: {"run": run("old"), "benchmark": benchmark()},
+    "write_run": lambda folder: {"run": run("old"), "path": folder / "r.jsonl"},
+    "Index.retrieve": lambda folder: {"query": "tea", "k": 3},
+    "Index.update": lambda folder: {"documents": [DOCUMENT]},
+    "Index.save": lambda folder: {"folder": folder / "index"},
+}
+OTHER = {"aligner", "counter", "done", "leave_out", "progress", "sizes", "unread"}  # callables, what a caller gets back
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_argument_of_every_public_call_is_refused_or_does_what_it_says(tmp_path: Path, name: str) -> None:
+    call: Any = getattr(INDEX, name.removeprefix("Index.")) if "." in name else getattr(chunkcore, name)
+    write_run(run("old"), tmp_path / "r.jsonl")
+    (tmp_path / "a.txt").write_text("Tea is hot.")
+    named = [
+        name
+        for name, each in signature(call).parameters.items()
+        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    for argument in set(named) - OTHER:
+        for value in WRONG:
+            with suppress(ChunkcoreError):
+                call(**{**PUBLIC[name](tmp_path), argument: value})
+
+
+def test_all_public_names_are_tried() -> None:
+    others = {"Chunker", "Embedder", "Index", "LLM", "Measure", "Retriever", "TokenCounter", "strategies"}  # no calls
+    others |= {
+        "Comparison",
+        "Report",
+        "get_chunker",
+        "get_embedder",
+        "get_measure",
+        "tune",
+        "write_report",
+    }  # made by others, or below
+    errors = {name for name in chunkcore.__all__ if name.endswith("Error")}
+    assert set(chunkcore.__all__) - set(PUBLIC) == others | errors
+
+
+@pytest.mark.parametrize("call", [get_measure, get_chunker, tune, lambda value: write_report(value, "nowhere")])
+def test_what_takes_one_value_refuses_wrong_ones(call: Callable[[Any], object]) -> None:
+    assert len(refused(call)) >= len(WRONG) - 2
 
 
 @pytest.mark.parametrize("name", [name for name in strategies if strategies[name].__module__.startswith("chunkcore.")])

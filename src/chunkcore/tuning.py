@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
-from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
 from chunkcore.evaluation.experiment import run_experiment
@@ -289,6 +289,7 @@ def tune(
     >>> tuned.default, len(tuned.reports), len(tuned.folds)
     ('recursive:size=200 · bm25', 2, 5)
     """
+    check_type("what is tuned on", benchmark, Benchmark, "a Benchmark, as of load_benchmark")
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
     split = assign_folds(benchmark, settings)

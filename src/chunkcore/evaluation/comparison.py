@@ -254,6 +254,8 @@ def compare(
     ('a', 0.5, 20)
     """
     check_number("resamples", resamples, 100, 1_000_000)
+    check_number("seed", seed)
+    check_number("confidence", confidence, whole=False)
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence is from 0.5 to under 1, got {confidence}")
     check_number("margin", margin, whole=False)

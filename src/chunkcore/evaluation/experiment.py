@@ -23,6 +23,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder, lazy_embedder
+from chunkcore.options import check_number
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
@@ -69,6 +70,9 @@ def run_retriever(
     questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
     for question in questions:
         check_type("one of the queries", question, Query, "a Query")
+    for limit, value in (("k", k), ("max_tokens", max_tokens)):
+        if value is not None:
+            check_number(limit, value)
     ids, texts = [query.id for query in questions], [query.text for query in questions]
     name = name or type(retriever).__name__
     if isinstance(retriever, Index):
@@ -120,6 +124,7 @@ def run_experiment(
         ModelError: the embedder or a reranker failed twice.
     """
     check_type("what is run on", benchmark, Benchmark | Scorer, "a Benchmark, as of load_benchmark, or its Scorer")
+    check_type("retrievers", retrievers, Iterable, "names of retrievers")
     methods = [get_retriever(name) for name in ([retrievers] if isinstance(retrievers, str) else retrievers)]
     _check_names([method.name for method in methods], "retriever")
     meters = _meters(embedder)
@@ -228,8 +233,9 @@ class _Strategy(NamedTuple):
 
 def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter) -> list[_Strategy]:
     chosen = chunkers(meter.embedder) if callable(chunkers) else chunkers
+    check_type("chunkers", chosen, Iterable, "specs or Chunkers")
     if isinstance(chosen, Mapping):
-        named = dict(chosen)
+        named = {name: get_chunker(chunker) for name, chunker in chosen.items()}
         _check_names(list(named), "strategy")
     else:
         built = list(map(get_chunker, chosen))

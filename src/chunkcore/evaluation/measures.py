@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.errors import OptionError, echo
+from chunkcore.errors import OptionError, check_type, echo
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers, Scores
 
@@ -303,6 +303,7 @@ def known_measures() -> list[type[Measure]]:
 
 def retrieval_measures(chosen: Iterable[Measure | str]) -> list[RetrievalMeasure]:
     """The measures of retrieval, without repeats. Raises `OptionError`: no such measure, or a measure of answers."""
+    check_type("measures", chosen, Iterable, "names of measures")
     of_retrieval = []
     for measure in dict.fromkeys(map(get_measure, chosen)):
         if not isinstance(measure, RetrievalMeasure):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
@@ -183,6 +183,9 @@ def read_run(
     Raises `DataError`: with file and line: a malformed line, an unknown query or document, a non-finite score, a
     repeated hit, ranks or scores out of order, or a wrong digest. Or no hits.
     """
+    check_type("the path of a run", path, str | Path, "a path")
+    check_type("the path of chunks", chunks, str | Path | None, "a path, or None")
+    check_type("the benchmark", benchmark, Benchmark, "a Benchmark, as of load_benchmark")
     place = Path(path)
     pool = read_pool(chunks, benchmark) if chunks is not None else {}
     reader = _RunReader(benchmark, pool, aligner)
@@ -200,6 +203,9 @@ def write_run(run: Run, path: Path | str, benchmark: Benchmark | None = None) ->
     if it is not located; with the benchmark also a digest of the text at the place, so that `read_run` detects changed
     documents. Raises `OSError`: the file cannot be written.
     """
+    check_type("a run", run, Run, "a Run, as of run_retriever")
+    check_type("the path of a run", path, str | Path, "a path")
+    check_type("the benchmark", benchmark, Benchmark | None, "a Benchmark, or None")
     place = Path(path)
     if not _is_json(place):
         raise OptionError(f"a run is written as JSON lines: name the file .jsonl, got {place.name}")

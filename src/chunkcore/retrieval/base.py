@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_number, check_option_names, check_options
 from chunkcore.registry import Registry
@@ -184,6 +184,8 @@ class Index(ABC):
             OSError: the disk is full, or the folder cannot be written to.
         """
         self._check_whole()
+        check_type("the folder of an index", folder, str | Path, "a path")
+        check_type("notes", notes, Mapping | None, "a mapping, or None")
         if self.superseded:
             warnings.warn("this index was updated: save what update or delete returned", stacklevel=2)
         contents = Contents(self.method.name, self.corpus, self.vectors, self.norms, notes or {})
@@ -205,6 +207,7 @@ class Index(ABC):
             OptionError: the chunker is not known.
         """
         self._check_whole()
+        check_type("documents", documents, Iterable, "several Documents")
         changes: dict[str, Document] = {}
         for document in documents:
             if not isinstance(document, Document):

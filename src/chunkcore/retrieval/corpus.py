@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazySequence
 from chunkcore.document import Chunk, Document, Span, chunk_columns
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.frames import Frame
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
@@ -56,6 +56,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         *,
         chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> None:
+        check_type("chunks", chunks, Iterable, "several Chunks")
+        check_type("documents", documents, Sequence, "a list of Documents")
+        for document in documents:
+            check_type("one of the documents", document, Document, "a Document")
         self.documents = documents
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens

@@ -172,6 +172,7 @@ class Benchmark:
         check_type("a benchmark's name", self.name, str, "a string")
         self._check_ids("documents", self.documents, Document)
         self._check_ids("queries", self.queries, Query)
+        check_type("without_evidence", self.without_evidence, Sequence, "a list of Query objects")
         self._check_ids("queries", [*self.queries, *self.without_evidence], Query)
         for query in self.queries:
             if not query.evidence:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document, Mark
-from chunkcore.errors import DataError, echo
+from chunkcore.errors import DataError, check_type, echo
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading import FileNotes, read_file
 
@@ -47,6 +47,7 @@ def load_documents(
     ...     [document.id for document in load_documents(folder)]
     ['tea.md']
     """
+    check_type("the path of documents", path, str | Path, "a path")
     root = Path(path)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl")
