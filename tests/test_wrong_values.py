@@ -83,13 +83,18 @@ PUBLIC: dict[str, Callable[[Path], dict[str, Any]]] = {
     "ChunkedCorpus": lambda folder: {"documents": [DOCUMENT]},
     "Document": lambda folder: {"id": "d", "text": "t"},
     "Evidence": lambda folder: {"document_id": "d", "span": Span(0, 1)},
+    "Mark": lambda folder: {"kind": "page", "span": Span(0, 1)},
     "Query": lambda folder: {"id": "q", "text": "?", "evidence": ()},
     "Retrieved": lambda folder: {"document_id": "d", "spans": SPANS, "score": 0.5},
     "Run": lambda folder: {"name": "r", "results": {}},
+    "Span": lambda folder: {"start": 0, "end": 1},
+    "chunk_corpus": lambda folder: {"documents": [DOCUMENT], "chunker": "sentence"},
     "compare": lambda folder: {"reports": [report("old")]},
+    "get_counter": lambda folder: {},
     "get_llm": lambda folder: {},
     "get_retriever": lambda folder: {},
     "load_benchmark": lambda folder: {"documents": [DOCUMENT], "questions": [{"question": "?", "evidence": ["One"]}]},
+    "load_dataset": lambda folder: {},
     "load_documents": lambda folder: {"path": folder},
     "load_index": lambda folder: {"folder": folder},
     "read_run": lambda folder: {"path": folder / "r.jsonl", "benchmark": benchmark()},
@@ -106,7 +111,10 @@ OTHER = {"aligner", "counter", "done", "leave_out", "progress", "sizes", "unread
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PUBLIC)
-def test_every_argument_of_every_public_call_is_refused_or_does_what_it_says(tmp_path: Path, name: str) -> None:
+def test_every_argument_of_every_public_call_is_refused_or_does_what_it_says(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a wrong value may name a file
     call: Any = getattr(INDEX, name.removeprefix("Index.")) if "." in name else getattr(chunkcore, name)
     write_run(run("old"), tmp_path / "r.jsonl")
     (tmp_path / "a.txt").write_text("Tea is hot.")
@@ -137,7 +145,10 @@ def test_all_public_names_are_tried() -> None:
 
 
 @pytest.mark.parametrize("call", [get_measure, get_chunker, tune, lambda value: write_report(value, "nowhere")])
-def test_what_takes_one_value_refuses_wrong_ones(call: Callable[[Any], object]) -> None:
+def test_what_takes_one_value_refuses_wrong_ones(
+    call: Callable[[Any], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert len(refused(call)) >= len(WRONG) - 2
 
 
