@@ -34,12 +34,9 @@ from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 
 from chunkadapters.haystack import (
-    aevaluate_retriever,
     arun_retriever,
-    evaluate_retriever,
     run_retriever,
 )
-from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
@@ -128,12 +125,6 @@ def test_a_chain_of_splitters_keeps_the_offsets_in_the_parent_and_in_the_root(te
         assert text[meta["root_idx_start"] : meta["root_idx_end"]] == chunk.content
 
 
-def test_no_root_is_told_of_a_parent_whose_text_was_altered():
-    parent = split(windows(20), Document(id="root", content="a text that is long enough for two"))[1]
-    altered = replace(parent, content=parent.content.strip() + " and more")
-    assert not [key for chunk in split(windows(2), altered) for key in chunk.meta if key.startswith("root")]
-
-
 def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_between():
     root = Document(id="root", content="".join(f"w{i:02d} " for i in range(60)))
     outer = split(windows(50, 5), root)
@@ -166,20 +157,6 @@ def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_
     assert "spans" not in first.meta
     assert "root_spans" not in third.meta
     assert {first.meta["root_source_id"], second.meta["root_source_id"], even.meta["root_source_id"]} == {"root"}
-
-
-STRATEGIES = {
-    "recursive": {"size": 12, "overlap": 0},
-    "recursive with overlap": {"size": 12, "overlap": 5},
-    "fixed_token": {"size": 10, "overlap": 3},
-}
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-@given(text=hard_text().filter(bool))
-def test_the_cores_strategies_keep_their_promises_through_the_component(name, text):
-    splitter = ChunkcoreDocumentSplitter(strategy=name.split()[0], options=STRATEGIES[name])
-    assert_in_place(text, split(splitter, Document(id="hard", content=text)))
 
 
 # The splitter: overlap, pages, metadata, ids
@@ -218,16 +195,6 @@ def test_overlap_and_pages_are_told_exactly_as_haystacks_own_splitter_tells_them
         assert meta == told
 
 
-def test_pages_go_on_from_the_parents_page():
-    first, second = split(windows(9), Document(id="root", content="one\ftwo\fthree\ffour"))
-    assert [(chunk.content, chunk.meta["page_number"]) for chunk in split(windows(5), first, second)] == [
-        ("one\ft", 1),
-        ("wo\ft", 2),
-        ("hree\f", 3),
-        ("four", 4),
-    ]
-
-
 @given(
     pages=st.lists(st.text("ab\f", max_size=6), min_size=1, max_size=6),
     outer=st.integers(1, 12),
@@ -241,18 +208,6 @@ def test_pages_through_a_chain_are_those_of_the_root(pages, outer, inner):
             assert chunk.meta["page_number"] == 1 + text.count("\f", 0, chunk.meta["root_idx_start"] + first)
 
 
-def test_metadata_are_copied_deeply_and_the_parents_stay_as_they_were():
-    meta = {"tags": ["a"], "nested": {"deep": [1]}, "spans": "mine"}
-    document = Document(content="0123456789abcdefghij", meta=meta)
-    first, second = split(windows(), document)
-    first.meta["tags"].append("b")
-    first.meta["nested"]["deep"].append(2)
-    assert second.meta["tags"] == document.meta["tags"] == ["a"]
-    assert second.meta["nested"] == document.meta["nested"] == {"deep": [1]}
-    assert first.meta["spans"] == "mine"
-    assert set(document.meta) == {"tags", "nested", "spans"}
-
-
 def test_ids_are_the_same_in_every_run_and_tell_text_place_and_options_apart():
     def ids(content="aaaaaaaaaaaaaaaaaaaa", size=10, **meta):
         return [chunk.id for chunk in split(windows(size), Document(id="doc", content=content, meta=meta))]
@@ -262,14 +217,6 @@ def test_ids_are_the_same_in_every_run_and_tell_text_place_and_options_apart():
     assert ids()[0] != ids(size=11)[0]
     assert ids()[0] != ids("aaaaaaaaab" * 2)[0]  # an edited text under the old name must be written again
     assert len(ids()[0]) == 64
-
-
-def test_a_store_that_skips_duplicates_takes_every_chunk_once():
-    store = InMemoryDocumentStore()
-    document = Document(content="again and again " * 20)
-    for _ in range(2):
-        store.write_documents(split(windows(16), document), policy=DuplicatePolicy.SKIP)
-    assert store.count_documents() == 20
 
 
 def test_sentence_windows_of_our_chunks_read_as_the_source():
@@ -283,17 +230,6 @@ def test_sentence_windows_of_our_chunks_read_as_the_source():
 
 
 # The splitter: Haystack's conventions
-
-
-@pytest.mark.parametrize("wrong", ["text", Document(content="a"), (Document(content="a"),), None])
-def test_what_is_no_list_is_a_type_error(wrong):
-    with pytest.raises(TypeError, match="expects a list of Documents as input, got"):
-        windows().run(wrong)
-
-
-def test_no_content_is_a_value_error():
-    with pytest.raises(ValueError, match="document ID x is None"):
-        windows().run([Document(id="x", content=None)])
 
 
 @pytest.mark.parametrize(
@@ -312,12 +248,14 @@ def test_wrong_options_are_value_errors_at_construction(arguments, message):
         ChunkcoreDocumentSplitter(**arguments)
 
 
-def test_run_and_run_async_agree_inside_a_pipeline():
-    pipeline = Pipeline()
-    pipeline.add_component("splitter", windows())
-    data = {"splitter": {"documents": [Document(id="x", content="0123456789abc")]}}
-    assert pipeline.run(data) == asyncio.run(pipeline.run_async(data))
-    assert pipeline.inputs()["splitter"]["documents"]["type"] == list[Document]
+def test_documents_are_a_list_of_texts_also_asynchronously():
+    for wrong in ("text", Document(content="a"), None):
+        with pytest.raises(TypeError, match="expects a list of Documents as input, got"):
+            windows().run(wrong)
+    with pytest.raises(ValueError, match="document ID x is None"):
+        windows().run([Document(id="x", content=None)])
+    documents = [Document(id="x", content="0123456789abc"), Document(id="y", content="")]
+    assert asyncio.run(windows().run_async(documents)) == windows().run(documents)
 
 
 # The splitter: configuration
@@ -611,33 +549,6 @@ def test_what_cannot_be_asked_is_refused_with_what_to_do(benchmark, retriever, o
         run_retriever(retriever, benchmark, **options)
 
 
-def test_a_pipelines_failing_question_is_reported_with_its_reason(benchmark, chunks):
-    pipeline = Pipeline()
-    pipeline.add_component("fixed", Fixed(chunks, fail_on="lunch"))
-    with pytest.warns(RetrievalWarning):
-        run = run_retriever(pipeline, benchmark, retries=0)
-    assert list(run.results) == ["pets"]
-    assert "the index is away" in run.failures["food"]
-
-
-def test_a_perfect_answer_scores_one_and_the_pool_gives_precision_omega(benchmark):
-    excerpts = [evidence("lease.md", "Cats need a permit."), evidence("job.md", "Lunch is free on Fridays.")]
-    documents = [
-        Document(
-            content=each.span.slice(TEXTS[each.document_id]),
-            meta={"source_id": each.document_id, "split_idx_start": each.span.start},
-        )
-        for each in excerpts
-    ]
-    store = store_of(documents)
-    report = evaluate_retriever(InMemoryBM25Retriever(store, top_k=1), benchmark, k=1, pool=store.filter_documents())
-    scores = {str(measure): values.tolist() for measure, values in report.scores.items()}
-    assert scores["Recall@1"] == scores["Precision@1"] == scores["IoU@1"] == [1.0, 1.0]
-    assert scores["PrecisionOmega"] == [1.0, 1.0]
-    again = asyncio.run(aevaluate_retriever(InMemoryBM25Retriever(store, top_k=1), benchmark, k=1))
-    assert {str(each): values.tolist() for each, values in again.scores.items()}["Recall@1"] == [1.0, 1.0]
-
-
 def test_the_example_runs(capsys):
     haystack_example.main()
     lines = capsys.readouterr().out.splitlines()
@@ -667,11 +578,6 @@ def test_documents_may_be_declared_in_any_way_that_haystack_connects(benchmark, 
     assert run_retriever(answering(annotation), benchmark).results["pets"][0].text == REFRAIN
 
 
-def test_the_same_document_twice_gives_chunks_of_different_ids():
-    chunks = split(windows(40), *parents(), *parents())
-    assert len({chunk.id for chunk in chunks}) == len(chunks)
-
-
 def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
     odd = {"spans": "3-4,9-10", "segments": "0-2;2-4", "derived": True}
     (chunk,) = split(windows(40), Document(id="a", content="Tea is hot.", meta=odd))
@@ -679,9 +585,6 @@ def test_places_of_a_source_document_that_is_no_chunk_are_its_own():
     assert {f"source_{key}": value for key, value in odd.items()}.items() <= chunk.meta.items()
     (again,) = split(windows(40), chunk)
     assert again.meta["root_idx_end"] == len("Tea is hot.")
-
-
-OWN = {name: strategies.get(name) for name in strategies if strategies.get(name).__module__.startswith("chunkcore.")}
 
 
 @pytest.mark.parametrize("first", ["markdown:size=30,counter=words", "markdown:size=20,counter=words"])

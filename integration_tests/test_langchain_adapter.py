@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import pickle
 import re
 import warnings
@@ -22,7 +21,7 @@ from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from chunkadapters.langchain import (
     ChunkcoreTextSplitter,
@@ -89,40 +88,10 @@ def test_chained_splitters_give_places_in_the_original(text, outer, inner):
         assert [c for c in own if c not in joint] == [c for c in chunk.page_content if c not in joint]
 
 
-def test_a_langchain_splitter_before_ours():
-    text = "alpha beta gamma. " * 30
-    native = CharacterTextSplitter(separator=". ", chunk_size=90, chunk_overlap=0, add_start_index=True)
-    pieces = native.split_documents([Document(page_content=text, metadata={"source": "a.txt"})])
-    chunks = ChunkcoreTextSplitter(Windows(size=11)).split_documents(pieces)
-    assert len(pieces) > 2
-    assert chunks[-1].metadata["start_index"] > 300
-    assert_in_place(text, chunks, "")
-    assert {chunk.metadata["source_id"] for chunk in chunks} == {"a.txt"}
-
-
 @pytest.mark.parametrize("told", [{"start_index": -1}, {"start_index": 5, "end_index": 99}])
 def test_where_a_piece_has_no_known_place_neither_have_its_chunks(told):
     chunks = ChunkcoreTextSplitter(Windows(size=4)).create_documents(["altered"], [told])
     assert [(c.metadata["start_index"], c.metadata["end_index"]) for c in chunks] == [(-1, -1), (-1, -1)]
-
-
-def test_a_piece_of_an_inherited_multi_span_chunk_does_not_inherit_its_spans():
-    splitter = ChunkcoreTextSplitter(Windows(size=5, scattered=True))
-    pieces = splitter.create_documents(["0123456789abcdefghij"])
-    assert pieces[0].metadata["spans"] == "0-5,15-20"
-    assert (pieces[0].metadata["start_index"], pieces[0].metadata["end_index"]) == (0, 20)
-    chunks = ChunkcoreTextSplitter(Windows(size=4)).split_documents(pieces[:1])
-    assert [spans_of(chunk) for chunk in chunks] == [[(0, 4)], [(4, 5)], [(15, 19)], [(19, 20)]]
-    assert "spans" not in chunks[0].metadata
-
-
-def test_metadata_is_copied_to_the_depths():
-    given_ = {"tags": ["a"], "page": 3}
-    before = copy.deepcopy(given_)
-    first, second, *_ = ChunkcoreTextSplitter(Windows(size=2)).create_documents(["abcdef"], [given_])
-    first.metadata["tags"].append("b")
-    first.metadata["page"] = 4
-    assert (second.metadata["tags"], second.metadata["page"], given_) == (["a"], 3, before)
 
 
 def test_the_source_is_the_id_else_the_source_else_a_hash_of_the_text():
@@ -137,19 +106,6 @@ def test_the_source_is_the_id_else_the_source_else_a_hash_of_the_text():
     assert ids[:2] == ["by-id", "by-source"]
     assert len(ids[2]) == 32
     assert again == ids
-
-
-def test_pages_of_one_source_do_not_overwrite_each_other():
-    pages = [
-        Document(page_content=f"Confidential. Page {n}", metadata={"source": "a.pdf", "page": n}) for n in range(3)
-    ]
-    blank = [Document(page_content="Left blank.", metadata={"source": "a.pdf", "page": n}) for n in (3, 4)]
-    splitter = ChunkcoreTextSplitter(Windows(size=13))
-    chunks = splitter.split_documents(pages + blank)
-    assert len({chunk.id for chunk in chunks}) == len(chunks)
-    assert [chunk.id for chunk in splitter.split_documents(pages + blank)] == [chunk.id for chunk in chunks]
-    # A page alone has the same ids as among others.
-    assert splitter.split_documents(pages[1:2])[0].id == chunks[2].id
 
 
 @pytest.mark.parametrize(
@@ -223,20 +179,6 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
 def test_bad_options_are_value_errors_that_say_what_to_do(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_indexing_the_same_documents_again_writes_nothing():
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    records = InMemoryRecordManager("test")
-    records.create_schema()
-    documents = [Document(page_content="alpha beta gamma delta", metadata={"source": "a"})]
-
-    def write() -> dict[str, int]:
-        chunks = ChunkcoreTextSplitter(Windows(size=6)).split_documents(documents)
-        return index(chunks, records, store, cleanup="incremental", source_id_key="source_id", key_encoder="sha256")
-
-    assert write()["num_added"] == 4
-    assert write() == {"num_added": 0, "num_updated": 0, "num_skipped": 4, "num_deleted": 0}
 
 
 # Retrievers
@@ -384,15 +326,6 @@ def test_an_edited_document_is_split_as_if_it_were_the_first():
         counts.append(done)
     assert counts[0]["num_added"] == len(chunks)
     assert (counts[1]["num_added"], counts[1]["num_deleted"]) == (1, 1)
-
-
-def test_the_white_space_after_a_chunk_makes_the_source_again():
-    text = "def f(x):\n    if x:\n        return 1\n\n\ndef g(y):\n    return y\n"
-    for counter in ("words", "characters"):
-        chunks = ChunkcoreTextSplitter("recursive", size=8, counter=counter).create_documents([text])
-        assert len(chunks) > 1
-        joined = "".join(chunk.page_content + chunk.metadata["white_space"] for chunk in chunks)
-        assert joined == text
 
 
 def test_a_chunk_that_is_split_again_hands_its_white_space_to_its_last_piece():

@@ -16,15 +16,12 @@ pytest.importorskip("llama_index.core")
 
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import (
     BaseNode,
-    ImageDocument,
-    ImageNode,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
@@ -44,7 +41,6 @@ from chunkadapters.llamaindex import (
 )
 from chunkadapters.places import decode_spans
 from chunkcore.document import Document as CoreDocument
-from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from integration_tests.examples import llamaindex_example
 from integration_tests.test_every_example import part
@@ -115,15 +111,6 @@ def test_chained_parsers_give_places_in_the_document(text, outer, inner):
         assert [c for c in own if c not in joint] == [c for c in node.text if c not in joint]
 
 
-def test_nodes_of_a_sentence_splitter_keep_their_place_when_cut_again():
-    text = "".join(f"Yes it is {n}. No it is not. " for n in range(60))
-    nodes = [document(text)]
-    for parser in (SentenceSplitter(chunk_size=60, chunk_overlap=0), ChunkcoreNodeParser(Windows(size=20))):
-        nodes = parser(nodes)
-    assert nodes[-1].start_char_idx > 1000
-    assert_in_place(text, nodes)
-
-
 def test_a_piece_whose_place_is_not_known_has_nodes_without_one():
     piece = TextNode(
         text="rewritten text", relationships={NodeRelationship.SOURCE: document("x").as_related_node_info()}
@@ -151,12 +138,6 @@ def test_spans_of_a_scattered_chunk_are_metadata_that_no_model_reads():
     assert all("spans" not in node.metadata for node in again)
 
 
-def test_image_documents_become_image_nodes():
-    image = ImageDocument(text="a caption of an image", image=b"R0lGODlhAQABAAAAACw=")
-    nodes = ChunkcoreNodeParser(Windows())([image])
-    assert [(type(node), node.image) for node in nodes] == [(ImageNode, image.image)] * 3
-
-
 def test_neighbours_are_linked_both_ways_also_through_chains():
     documents = [document("0123456789" * 3, id_="a"), document("abcdefghij" * 3, id_="b")]
     chain = IngestionPipeline(
@@ -176,22 +157,6 @@ def test_neighbours_are_linked_both_ways_also_through_chains():
     assert {kind for node in alone for kind in node.relationships} == {NodeRelationship.SOURCE}
 
 
-def test_the_white_space_after_a_node_makes_the_source_again_and_no_model_reads_it():
-    text = "def f(x):\n    return 1\n\n\ndef g(y):\n    return y\n"
-    parser = ChunkcoreNodeParser("recursive", size=4, counter="words")
-    nodes = parser.get_nodes_from_documents([Document(text=text)])
-    assert len(nodes) > 1
-    assert "".join(node.text + node.metadata.get("white_space", "") for node in nodes) == text
-    for mode in (MetadataMode.EMBED, MetadataMode.LLM):
-        assert nodes[0].get_content(mode) == nodes[0].text
-
-
-def test_metadata_is_inherited_unless_told_otherwise():
-    source = document("some text", metadata={"author": "Ada"})
-    assert ChunkcoreNodeParser(Windows())([source])[0].metadata == {"author": "Ada"}
-    assert ChunkcoreNodeParser(Windows(), include_metadata=False)([source])[0].metadata == {}
-
-
 def test_ids_are_the_same_in_every_run_or_what_id_func_says():
     source = document("some text that is cut in three")
     first, again = (ChunkcoreNodeParser(Windows()).get_nodes_from_documents([source]) for _ in range(2))
@@ -205,10 +170,6 @@ def test_ids_are_the_same_in_every_run_or_what_id_func_says():
 
     assert [node.id_ for node in ChunkcoreNodeParser(Windows(), id_func=numbered)([source])] == ["d/0", "d/1", "d/2"]
     assert calls == [0, 1, 2]
-
-
-def test_empty_documents_have_no_nodes():
-    assert ChunkcoreNodeParser(Windows())([document(""), Document()]) == []
 
 
 def test_configuration_round_trips():
@@ -259,12 +220,6 @@ def test_worker_processes_build_the_same_nodes():
     parallel = IngestionPipeline(transformations=[parser], disable_cache=True).run(documents=documents, num_workers=2)
     assert len(serial) > 12
     assert [node.to_dict() for node in parallel] == [node.to_dict() for node in serial]
-
-
-def test_the_callback_manager_hears_of_parsing():
-    handler = LlamaDebugHandler(print_trace_on_end=False)
-    ChunkcoreNodeParser(Windows(), callback_manager=CallbackManager([handler]))([document("text")])
-    assert len(handler.get_event_pairs(CBEventType.NODE_PARSING)) == 1
 
 
 @pytest.mark.parametrize(
@@ -320,18 +275,6 @@ def test_a_deployed_index_is_scored_by_its_nodes_places():
     assert report.name == "VectorIndexRetriever"
 
 
-def test_a_node_with_a_wrong_place_is_located_by_its_text():
-    node = TextNode(
-        text="Ask the staff.",
-        start_char_idx=1,
-        end_char_idx=15,
-        metadata={"file_path": "/data/coffee.md"},
-        relationships={NodeRelationship.SOURCE: Document(text="other").as_related_node_info()},
-    )
-    found = run_retriever(Canned(hits(node)), BENCHMARK).results["q1"][0]
-    assert (found.document_id, found.spans, found.match) == ("docs/coffee.md", (Span(73, 87),), "exact")
-
-
 def test_what_is_no_retriever_or_no_answer_is_an_error_that_says_what_is():
     index = VectorStoreIndex([], embed_model=MockEmbedding(4))
     with pytest.raises(DataError, match=r"pass its .as_retriever\(\)"):
@@ -376,13 +319,6 @@ def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
         parser.get_nodes_from_documents([document])
     with pytest.raises(ValueError, match="metadata_aware needs a strategy with a size"):
         ChunkcoreNodeParser(strategy="fixed_sentences", metadata_aware=True)
-
-
-def test_the_same_document_twice_gives_nodes_of_different_ids():
-    nodes = ChunkcoreNodeParser("recursive:size=3,counter=words").get_nodes_from_documents(
-        [document("one two three. four five six.", id_="a")] * 2
-    )
-    assert len({node.node_id for node in nodes}) == len(nodes) == 4
 
 
 @pytest.mark.parametrize(

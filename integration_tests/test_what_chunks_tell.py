@@ -23,6 +23,7 @@ from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 from chunkadapters import langchain, llamaindex
 from chunkadapters.places import decode_segments
+from chunkcore import get_chunker
 from chunkcore.chunkers.base import Draft
 from chunkcore.document import Document, Span
 from integration_tests.frameworks import FRAMEWORKS, haystack_chunks, llamaindex_chunks
@@ -209,3 +210,27 @@ def test_spans_that_somebody_handed_down_without_knowing_them_are_not_believed()
     answer = RunnableLambda(lambda query: [LangChainDocument(page_content=text, metadata=told)])
     found = langchain.run_retriever(answer, BENCHMARK).results["q1"][0]
     assert (found.spans, found.match) == ((Span(0, 9),), "spans")
+
+
+@frameworks
+def test_metadata_are_copied_deeply_and_the_parents_stay_as_they_were(framework):
+    mine = {"tags": ["a"], "nested": {"deep": [1]}}
+    first, second, *_ = framework.cut(TEXT, Windows(size=10), **mine)
+    first.metadata["tags"].append("b")
+    if framework is not FRAMEWORKS["LlamaIndex"]:  # whose own parsers share them, too
+        assert (second.metadata["tags"], mine["tags"], second.metadata["nested"]) == (["a"], ["a"], {"deep": [1]})
+
+
+@frameworks
+def test_documents_of_equal_texts_and_ids_have_chunks_of_different_ids(framework):
+    chunks = framework.cut("again and again " * 20, Windows(size=16))
+    assert len({getattr(made.own, "id", None) or made.own.node_id for made in chunks}) == len(chunks) == 20
+
+
+@frameworks
+def test_texts_and_the_white_space_after_them_are_the_source(framework):
+    text = "def f(x):\n    if x:\n        return 1\n\n\ndef g(y):\n    return y\n"
+    for counter in ("words", "characters"):
+        chunks = framework.cut(text, get_chunker("recursive", size=8, counter=counter))
+        assert len(chunks) > 1
+        assert "".join(made.text + made.metadata.get("white_space", "") for made in chunks) == text

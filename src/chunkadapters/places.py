@@ -366,12 +366,20 @@ def chunk_records(
 
 
 def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[str] = ()) -> dict[Any, Any]:
-    """The metadata that a chunk inherits, as a copy: all but page marks.
+    """The metadata that a chunk inherits, as a copy.
 
-    From a chunk that is cut again: without its own spans, segments and white space, and the keys to `drop`.
+    From a chunk that is cut again: all but its own spans, segments, white space and the keys to `drop`. From a source
+    document: all but its page marks; ``spans``, ``segments`` and ``derived`` that read like a chunk's place become
+    ``source_spans`` and so on.
     """
-    gone = (PAGE_MARKS, SPANS, SEGMENTS, WHITE_SPACE, *drop) if of_a_chunk else (PAGE_MARKS,)
-    return {key: value for key, value in metadata.items() if key not in gone}
+    if of_a_chunk:
+        gone = (SPANS, SEGMENTS, WHITE_SPACE, PAGE_MARKS, *drop)
+        return {key: value for key, value in metadata.items() if key not in gone}
+    kept = {key: value for key, value in metadata.items() if key != PAGE_MARKS}
+    for key, reads_like_a_place in ((SPANS, decode_spans), (SEGMENTS, decode_segments), (DERIVED, lambda x: x is True)):
+        if key in kept and reads_like_a_place(kept[key]):
+            kept[f"source_{key}"] = kept.pop(key)
+    return kept
 
 
 _PAGE_KEYS = ("page", "page_label", "page_number")
