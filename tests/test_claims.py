@@ -1,10 +1,13 @@
-"""The figures of README are those of the result files that programs wrote."""
+"""The figures of README and of the pages on passages are those of the result files that programs wrote."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
+
+from integration_tests.benchmarks.passages_table import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,6 +32,30 @@ def test_the_table_of_readme_is_that_of_the_stores() -> None:
             assert int(questions) == result["questions"]
             assert scores == (round(budget["bare"]), round(budget["behind"]))
             assert gain == tuple(map(round, budget["difference"]))
+
+
+def results_of(name: str) -> Any:
+    return json.loads((ROOT / "docs" / "evidence" / "data" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+EVIDENCE = (ROOT / "docs" / "evidence" / "passages.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_tables_of_passages_are_those_that_the_program_prints() -> None:
+    printed = [row for table in tables(results_of("passages")) for row in table.splitlines() if row.startswith("|")]
+    assert [row for row in printed if row not in EVIDENCE] == []
+
+
+def test_the_tables_of_stores_are_those_of_the_stores() -> None:
+    guide = (ROOT / "docs" / "guides" / "passages.md").read_text(encoding="utf-8")
+    for result in results_of("behind"):
+        store, hits, budget = result["store"], result["hits"], result["1000"]
+        mean, low, high = budget["difference"]
+        (row,) = (row for row in EVIDENCE if row.startswith(f"| {store.split(',')[0]}, {hits} |"))
+        assert f"{budget['bare']:.1f} → {budget['behind']:.1f} ({low:+.1f}…{high:+.1f})" in row
+        if "memory" in store and hits == 10:
+            cell = f"{budget['bare']} to **{budget['behind']}** ({mean:+}, {low} to {high})"
+            assert cell in guide, (result["collection"], store, cell)
 
 
 def test_other_numbers_of_readme_are_sizes_and_names() -> None:

@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
-        whole = benchmark_of(name, options.shared, None if name == "lochmere" else options.characters)
+        whole = benchmark_of(name, options.shared, None if name == "lochmere" else options.characters, titled=False)
         by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
         queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
         benchmark = Benchmark(name, whole.documents, queries)

@@ -63,15 +63,17 @@ STRATEGIES = {
 }
 
 
-def benchmark_of(name: str, shared: Path, characters: int | None = None) -> Benchmark:
-    """The collection, or about so many characters of its documents; titles stand before questions that need them."""
+def benchmark_of(name: str, shared: Path, characters: int | None = None, *, titled: bool = True) -> Benchmark:
+    """The collection, or about so many characters of its documents; `titled`: titles before questions without one."""
     if name == "lochmere":
         return load_dataset(name)
     whole = load_benchmark(shared / "data" / name)
     documents = whole.documents if characters is None else list(sampled(whole.documents, characters))
     titles = {document.id: title(document) for document in documents}
     queries = [
-        replace(query, text=f"{titles[query.evidence[0].document_id]}: {query.text}") if name in UNNAMED else query
+        replace(query, text=f"{titles[query.evidence[0].document_id]}: {query.text}")
+        if titled and name in UNNAMED
+        else query
         for query in whole.queries
         if all(evidence.document_id in titles for evidence in query.evidence)
     ]

@@ -210,14 +210,14 @@ def cells(values: Sequence[float], differences: Sequence[Sequence[float]]) -> li
 
 def tables(data: dict[str, Any]) -> Iterator[str]:
     """Markdown, as it stands on the page; what is surely behind is bold."""
-    for kind in ("recall", "whole"):
-        for names in (CHOSEN, CONFIRMED):
-            yield f"\n{kind}: `passages`, and its difference from the best of {len(OTHERS) + 1} others\n"
-            yield f"| collection, questions {HEAD}"
-            for name in (name for name in names if name in data):
-                row = data[name]
-                shown = cells(row[kind][MAIN], row[f"{kind} against best"])
-                yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
+    for names in (CHOSEN, CONFIRMED):
+        yield f"\nrecall of `passages`, less the best of {len(OTHERS) + 1} others; all evidence whole\n"
+        yield f"| collection, questions {HEAD[: HEAD.index(chr(10))]} whole at 1,000 |\n|---|" + "--:|" * 5
+        for name in (name for name in names if name in data):
+            row = data[name]
+            shown = cells(row["recall"][MAIN], row["recall against best"])
+            shown += cells(row["whole"][MAIN][2:3], row["whole against best"][2:3])
+            yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
     yield f"\nthe mean difference over collections, which are resampled\n\n| collections, other {HEAD}"
     for label, names in (("chosen on", CHOSEN), ("unseen", CONFIRMED), ("in all", tuple(COLLECTIONS))):
         yield from mean_rows(label, [data[name] for name in names if name in data])

@@ -1,4 +1,4 @@
-"""Ray Data with two actors: the bytes of one process, a model that is loaded once an actor, bad documents as rows."""
+"""Ray Data with two actors: the bytes of one process, bad documents as rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ pytest.importorskip("ray.data", reason="ray[data] is not installed: make test-en
 from chunkadapters.arrow import ArrowChunker, ray_chunks  # noqa: E402
 from integration_tests.engines.collection import (  # noqa: E402
     CHUNKER,
-    SCHEMA,
     canonical,
-    documents,
     expected,
     write_documents,
 )
@@ -41,37 +39,6 @@ def test_two_actors_make_the_bytes_of_one_process(tmp_path: Path, blocks: int, b
     dataset = ray.data.read_parquet(str(write_documents(tmp_path / "documents"))).repartition(blocks)
     found = made(ray_chunks(dataset, CHUNKER, actors=2, batch_size=batch_size, num_cpus=0.5))
     assert canonical(found) == expected()
-
-
-def test_an_actor_loads_its_model_once(tmp_path: Path) -> None:
-    notes = tmp_path / "loads"
-
-    class Watched:
-        def __init__(self) -> None:
-            from chunkcore.models import loading
-
-            load = loading.OpenVinoEmbedder
-
-            def noted(*arguments: Any, **options: Any) -> Any:
-                import os
-
-                with notes.open("a") as file:
-                    file.write(f"{os.getpid()}\n")
-                return load(*arguments, **options)
-
-            loading.OpenVinoEmbedder = noted
-            self.cut = ArrowChunker("cluster_semantic:size=60")
-
-        def __call__(self, batch: Any) -> Any:
-            return self.cut(batch)
-
-    table = pa.Table.from_pylist(documents()[:16], SCHEMA)
-    dataset = ray.data.from_arrow(table).repartition(8)
-    options = {"batch_format": "pyarrow", "batch_size": 2, "num_cpus": 0.5}
-    found = dataset.map_batches(Watched, compute=ray.data.ActorPoolStrategy(size=2), **options).materialize()
-    assert found.count() > 16
-    loads = notes.read_text().split()
-    assert 1 <= len(loads) == len(set(loads)) <= 2
 
 
 def test_actors_that_leave_no_core_to_read_with_are_told() -> None:

@@ -1,11 +1,10 @@
-"""Spark with two workers: the bytes of one process, a model that is loaded once a worker, bad documents as rows."""
+"""Spark with two workers: the bytes of one process, bad documents as rows."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,33 +44,6 @@ def test_two_workers_make_the_bytes_of_one_process(session: Any, tmp_path: Path,
     frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).repartition(partitions)
     found = spark_chunks(frame, CHUNKER).toArrow()
     assert canonical(found) == expected()
-
-
-def test_a_worker_loads_its_model_once(session: Any, tmp_path: Path) -> None:
-    notes = tmp_path / "loads"
-    cut = ArrowChunker("cluster_semantic:size=60")
-
-    def warn_on_truncation(batches: Iterable[Any]) -> Iterator[Any]:
-        from chunkcore.models import loading
-
-        if not hasattr(
-            loading, "warn_on_truncation"
-        ):  # the workers of the tests above go on, with the model that they loaded
-            load, loading.warn_on_truncation = loading.OpenVinoEmbedder, True  # type: ignore[attr-defined]
-            loading._loaded.clear()
-
-            def noted(*arguments: Any, **options: Any) -> Any:
-                with notes.open("a") as file:
-                    file.write(f"{os.getpid()}\n")
-                return load(*arguments, **options)
-
-            loading.OpenVinoEmbedder = noted  # type: ignore[assignment,misc]
-        yield from cut.batches(batches)
-
-    frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).limit(16).repartition(8)
-    assert frame.mapInArrow(warn_on_truncation, SPARK_SCHEMA).count() > 16
-    loads = notes.read_text().split()
-    assert 1 <= len(loads) == len(set(loads)) <= 2
 
 
 def test_columns_as_spark_types_them(session: Any) -> None:
