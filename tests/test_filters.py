@@ -24,7 +24,6 @@ SPECS = [
     "passages",
     "passages:lexical",
     "bm25+window:1",
-    "hybrid+automerge:0.3,sizes=[20]",
     "dense+merge",
 ]
 

@@ -15,7 +15,6 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import OptionError
 from chunkcore.retrieval import (
     BM25,
-    AutoMerge,
     ChunkedCorpus,
     Merge,
     PassageIndex,
@@ -84,53 +83,9 @@ def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
     assert (passage.text, passage.spans) == ("one two three four five six ", (Span(0, 28),))
 
 
-def test_a_parent_takes_the_place_of_its_children() -> None:
-    corpus = sentences(8)
-    tree = {"sizes": (16, 32)}  # 4 and 8 units
-    assert units(corpus, passages(AutoMerge(method=Fixed((0, 2)), **tree), corpus, k=2)) == [[0], [2]]
-    assert units(corpus, passages(AutoMerge(method=Fixed((0, 2, 3)), **tree), corpus, k=3)) == [[0, 1, 2, 3]]
-    assert units(corpus, passages(AutoMerge(method=Fixed((0, 2)), share=0.4, sizes=(16,)), corpus, k=2)) == [
-        [0, 1, 2, 3]
-    ]
-    both = Fixed((0, 1, 2, 5, 6, 7))
-    assert units(corpus, passages(AutoMerge(method=both, **tree), corpus, k=6)) == [list(range(8))]
-    deep = AutoMerge(method=Fixed((0, 1, 2)), share=0.4, **tree)  # one of two parents is more than 0.4
-    assert units(corpus, passages(deep, corpus, k=3)) == [list(range(8))]
-
-
-def merged(children: set[int], levels: list[list[int]], share: float) -> set[int]:
-    """LlamaIndex' way: look at all parents until none takes the place of its children any more."""
-    nodes = {(0, child) for child in children}
-    while True:
-        before = set(nodes)
-        for level, begins in enumerate(levels):
-            for parent in range(len(begins) - 1):
-                own = {(level, child) for child in range(begins[parent], begins[parent + 1])}
-                if len(own & nodes) / len(own) > share:
-                    nodes |= own | {(level + 1, parent)}
-        if nodes == before:
-            break
-    found = set(children)
-    for level, node in nodes:
-        begin, end = node, node + 1
-        for begins in reversed(levels[:level]):
-            begin, end = begins[begin], begins[end]
-        found |= set(range(begin, end))
-    return found
-
-
-@given(st.permutations(range(23)), st.integers(1, 23), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
-def test_merging_hit_by_hit_is_merging_all_at_once(order: list[int], count: int, share: float) -> None:
-    corpus = sentences(23)
-    found = passages(AutoMerge(method=Fixed(tuple(order[:count])), share=share, sizes=(12, 37)), corpus, k=count)
-    thirds = [*range(0, 23, 3), 23]
-    expected = merged(set(order[:count]), [thirds, [0, 3, 6, 8]], share)
-    assert sorted(unit for each in units(corpus, found) for unit in each) == sorted(expected)
-
-
 # --- the promises of passages ----------------------------------------------------------------------------
 
-MADE = [Window, Merge, AutoMerge]
+MADE = [Window, Merge]
 
 
 @settings(max_examples=80, deadline=None)
@@ -215,8 +170,6 @@ def test_a_stages_index_ranks_the_chunks_of_the_method_before_it() -> None:
         ("bm25+window", Window(method=BM25())),
         ("bm25+window:2", Window(method=BM25(), units=2)),
         ("bm25 + window : units=2", Window(method=BM25(), units=2)),
-        ("bm25+automerge:0.3", AutoMerge(method=BM25(), share=0.3)),
-        ("bm25+automerge:0.3,sizes=[64, 256]", AutoMerge(method=BM25(), share=0.3, sizes=(64, 256))),
         ("bm25+merge", Merge(method=BM25())),
         ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[type-var]
     ],
@@ -229,7 +182,7 @@ def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("bm25+windw", "unknown stage 'windw': expected one of automerge, merge"),
+        ("bm25+windw", "unknown stage 'windw': expected one of "),
         ("bm25+windw:2", "did you mean 'window'?"),
         ("bm25+window+merge", "merge works on chunks, and bm25+window makes passages"),
         ("bm25+merge+rerank", "rerank works on chunks"),
@@ -238,9 +191,6 @@ def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected
         ("bm25+window:x", "window: units is a whole number; got 'x'"),
         ("bm25+window:1,units=2", "takes options as option=value, got '1'"),
         ("bm25+merge:1", "takes options as option=value, got '1'"),
-        ("bm25+automerge:1.5", "share is at least 0 and at most 1"),
-        ("bm25+automerge:sizes=[9,9]", "sizes are one or more, rising"),
-        ("bm25+automerge:sizes=[]", "sizes are one or more, rising"),
         ("bm25+merge:method=dense", "the method stands before +merge"),
     ],
 )
@@ -252,6 +202,6 @@ def test_a_string_that_names_no_stage_is_refused(spec: str, message: str) -> Non
 
 def test_stages_describe_themselves() -> None:
     described = {each.name: each for each in stages.describe()}
-    assert set(described) >= {"automerge", "merge", "rerank", "window"}
+    assert set(described) >= {"merge", "rerank", "window"}
     assert [option.name for option in described["window"].options] == ["method", "units"]
     assert all(option.meaning for each in described.values() for option in each.options)

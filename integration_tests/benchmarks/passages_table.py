@@ -30,7 +30,7 @@ from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, PassageIndex, TextVectors, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
-from integration_tests.benchmarks import relevant_segments  # noqa: F401  # registers +rse
+from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
 
 CHOSEN = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum", "fairytaleqa", "evidence_inference")
 CONFIRMED = ("legal_contractnli", "legal_privacy_qa", "policyqa", "xquad_en")

@@ -150,6 +150,6 @@ def test_endless_nesting_ends_in_a_sentence_or_is_read(tmp_path, monkeypatch):
 def test_huge_cells_and_lines_are_read(tmp_path):
     cells = [{"cell_type": "markdown", "source": "tea " * 500_000}]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
-    assert len(read_file(tmp_path / "a.ipynb").document.text) == 2_000_000
+    assert len(read_file(tmp_path / "a.ipynb").document.text) == 1_999_999
     (tmp_path / "a.eml").write_text("Subject: " + "=?utf-8?q?tea?= " * 20_000 + "\n\nTea.")
     assert read_file(tmp_path / "a.eml").document.text.endswith("Tea.")

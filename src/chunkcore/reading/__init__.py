@@ -5,8 +5,8 @@
 | `base` | readers, and the process with limits of time and memory in which they run |
 | `opening` | which reader reads a file; text in any encoding |
 | `pdf` | PDF, by pypdfium2 |
-| `office` | Word, PowerPoint, Excel, EPUB, by MarkItDown and openpyxl |
-| `messages` | e-mail and notebooks; HTML's visible text |
+| `office` | Word, PowerPoint, Excel, EPUB, notebooks, by MarkItDown and openpyxl |
+| `messages` | e-mail; HTML's visible text |
 """
 
 from chunkcore.files import UnreadError

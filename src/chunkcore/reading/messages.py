@@ -1,8 +1,7 @@
-"""E-mail (``.eml``) and notebooks (``.ipynb``) as Markdown; HTML's visible text."""
+"""E-mail (``.eml``) as Markdown; HTML's visible text."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from email import policy
@@ -107,53 +106,6 @@ def _body(part: Message) -> str:
         return decode_text(data, Path("a part of it"))[0]
 
 
-_DATA = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-
-
-@readers.register("notebook")
-class Notebook(Reader):
-    """A Jupyter notebook: Markdown cells as they are, code cells and outputs in text as fenced code; no pictures."""
-
-    endings = ("ipynb",)
-
-    def read(self, data: bytes, name: str) -> Reading:
-        book = json.loads(decode_text(data, Path(name))[0].removeprefix("\ufeff"))
-        cells = book.get("cells") if isinstance(book, dict) else None
-        if not isinstance(cells, list):
-            raise UnreadError(name, "is no notebook of version 4: expected an object with cells")
-        info = book.get("metadata", {})
-        language = info.get("language_info", {}).get("name", "python") if isinstance(info, dict) else "python"
-        language = "".join(filter(str.isalnum, str(language)))[:20]
-        blocks: list[str] = []
-        for cell in cells:
-            if isinstance(cell, dict):
-                source = _source(cell.get("source")).strip("\n")
-                is_code = cell.get("cell_type") == "code"
-                blocks.append(fenced(source, language) if is_code and source else _DATA.sub("data:", source))
-                blocks += [fenced(_ANSI.sub("", text).strip("\n")) for text in _outputs(cell) if text.strip()]
-        text = "\n\n".join(block for block in blocks if block.strip())
-        if not text:
-            raise UnreadError(name, "is a notebook without a text: take it out")
-        return Reading(Document(name, text, {"format": "markdown"}))
-
-
-def _outputs(cell: dict[str, Any]) -> Iterator[str]:
-    outputs = cell.get("outputs")
-    for output in outputs if isinstance(outputs, list) else []:
-        if isinstance(output, dict):
-            shown = output.get("data")
-            yield _source(output.get("text") or (shown.get("text/plain") if isinstance(shown, dict) else None))
-            yield _source(output.get("traceback"), "\n")
-
-
-def _source(source: Any, by: str = "") -> str:
-    if isinstance(source, list):
-        return by.join(line for line in source if isinstance(line, str))
-    return source if isinstance(source, str) else ""
-
-
-_TICKS = re.compile("`{3,}")
 _SKIPPED = frozenset(
     ("script", "style", "template", "head", "noscript", "iframe", "object", "embed", "nav", "#comment")
 )
@@ -162,12 +114,6 @@ _INLINE_NAMES = """
     span strong sub sup td th time tt u var wbr"""
 _INLINE = frozenset(_INLINE_NAMES.split())
 _LINES = frozenset(("pre", "listing", "textarea"))  # whose white space counts
-
-
-def fenced(text: str, language: str = "") -> str:
-    """A text as a Markdown block of code."""
-    fence = "`" * (1 + max([2, *(len(ticks) for ticks in _TICKS.findall(text))]))
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def visible_text(html: str) -> str:

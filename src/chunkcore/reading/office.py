@@ -1,4 +1,4 @@
-"""Word, PowerPoint and EPUB through MarkItDown; Excel through openpyxl. All are ZIP files."""
+"""Word, PowerPoint, EPUB and notebooks through MarkItDown; Excel through openpyxl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 from chunkcore.document import Document, Mark, Span
 from chunkcore.files import UnreadError
@@ -14,12 +13,10 @@ from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import Reader, Reading, readers
 
-if TYPE_CHECKING:
-    pass
-
 _ZIP = b"PK\x03\x04"
 _NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)  # of a table without <th>
 _SLIDE = re.compile(r"<!-- Slide number: (\d+) -->\n?")
+_PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
 
@@ -45,13 +42,31 @@ class _Packed(Reader):
         return Document(name, self.markdown(data), {"format": "markdown"})
 
     def markdown(self, data: bytes) -> str:
-        needed("markitdown", "office", f"read {self.name}")
-        from markitdown import StreamInfo, converters
+        return _NO_HEADER.sub(r"\2\n\1", _converted(data, self.name))
 
-        converter = getattr(converters, f"{self.name.title()}Converter")()
-        info = StreamInfo(extension=f".{self.name.lower()}")
-        text = converter.convert(BytesIO(data), info, style_map=_TITLE).markdown.replace("\r\n", "\n")
-        return _NO_HEADER.sub(r"\2\n\1", re.sub(r"\n{3,}", "\n\n", text)).strip()
+
+def _converted(data: bytes, kind: str) -> str:
+    """A file as Markdown, by MarkItDown's converter of its kind."""
+    needed("markitdown", "office", f"read {kind}")
+    from markitdown import StreamInfo, converters
+
+    converter = getattr(converters, f"{kind.title()}Converter")()
+    info = StreamInfo(extension=f".{kind.lower()}")
+    text = converter.convert(BytesIO(data), info, style_map=_TITLE).markdown.replace("\r\n", "\n")
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+@readers.register("notebook")
+class Notebook(Reader):
+    """A Jupyter notebook as Markdown: its texts and code; no outputs, no pictures. The extra ``office``."""
+
+    endings = ("ipynb",)
+
+    def read(self, data: bytes, name: str) -> Reading:
+        text = _PICTURE.sub("data:", _converted(data, "ipynb"))
+        if not text:
+            raise UnreadError(name, "is a notebook without a text: take it out")
+        return Reading(Document(name, text, {"format": "markdown"}))
 
 
 @readers.register("DOCX")

@@ -27,7 +27,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.rerank import Reranker as Reranker
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
     from chunkcore.retrieval.saved import read_manifest as read_manifest
-    from chunkcore.retrieval.stage import AutoMerge as AutoMerge
     from chunkcore.retrieval.stage import Merge as Merge
     from chunkcore.retrieval.stage import PassageStage as PassageStage
     from chunkcore.retrieval.stage import Stage as Stage

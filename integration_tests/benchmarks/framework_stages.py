@@ -1,10 +1,10 @@
-"""Relevant segment extraction of dsRAG as a stage, ``+rse``: a row of the table of passages."""
+"""What others do with hits, as stages: dsRAG's relevant segments, ``+rse``, and auto-merging, ``+automerge``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -89,3 +89,73 @@ class RelevantSegments(PassageStage):
                 if total >= self.minimum and (best is None or total > best[0]):
                     best = total, begin, unit + 1
         return best
+
+
+@stages.register("automerge")
+@dataclass(frozen=True, kw_only=True)
+class AutoMerge(PassageStage):
+    """A parent replaces its children when more than a share of them was found: LlamaIndex' and Haystack's auto-merging.
+
+    The parents of the first level are neighbouring chunks up to a size, those of each further level neighbouring
+    parents of the level before. Hits are taken in order; each may complete its parents.
+
+    Attributes:
+        share: of the children; ``+automerge:0.3`` is short for ``+automerge:share=0.3``. LlamaIndex' default.
+        sizes: tokens of a parent at each level, by the chunker's counter. LlamaIndex' defaults over its 128.
+    """
+
+    leading: ClassVar[str] = "share"
+
+    share: float = 0.5
+    sizes: tuple[int, ...] = (512, 2048)
+
+    def validate(self) -> None:
+        super().validate()
+        check_ranges(self, share=(0, 1))
+        if (
+            not self.sizes
+            or min(self.sizes) < 1
+            or any(a >= b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+        ):
+            raise OptionError(f"automerge: sizes are one or more, rising from at least 1, got {list(self.sizes)}")
+
+    def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
+        trees = {first: self._levels(layout, first) for first in dict.fromkeys(layout.first[hits].tolist())}
+        taken: set[tuple[int, int, int]] = set()  # document, level and number of a node: a chunk, or a whole parent
+        counts: dict[tuple[int, int, int], int] = {}
+        for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):
+            yield hit, score
+            first = int(layout.first[hit])
+            node = hit - first
+            for level, parents in enumerate(trees[first]):
+                if (first, level, node) in taken:
+                    break
+                taken.add((first, level, node))
+                parent = int(np.searchsorted(parents, node, side="right")) - 1
+                key = first, level + 1, parent
+                counts[key] = counts.get(key, 0) + 1
+                begin, end = parents[parent], parents[parent + 1]
+                if counts[key] / (end - begin) <= self.share:
+                    break
+                taken.update((first, level, child) for child in range(begin, end))
+                for below in reversed(trees[first][:level]):
+                    begin, end = below[begin], below[end]
+                yield from ((first + unit, score) for unit in range(begin, end))
+                node = parent
+
+    def _levels(self, layout: UnitLayout, first: int) -> list[list[int]]:
+        """Of each level the children at which its parents begin, and the number of children."""
+        sizes = layout.sizes[first : layout.last[first]].tolist()
+        levels = []
+        for limit in self.sizes:
+            begins, grown = [0], []
+            total = 0
+            for child, size in enumerate(sizes):
+                if total and total + size > limit:
+                    begins.append(child)
+                    grown.append(total)
+                    total = 0
+                total += size
+            levels.append([*begins, len(sizes)])
+            sizes = [*grown, total]
+        return levels

@@ -1,4 +1,4 @@
-"""dsRAG's segments, as the table of passages has them."""
+"""dsRAG's segments and LlamaIndex' auto-merging, as the table of passages has them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integration_tests.benchmarks.relevant_segments import RelevantSegments
-from tests.test_stages import Fixed, sentences
+from integration_tests.benchmarks.framework_stages import AutoMerge, RelevantSegments
+from tests.test_stages import Fixed, passages, sentences, units
 
 
 def best_segments(stage: RelevantSegments, counts: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
@@ -59,3 +59,33 @@ def test_segments_are_those_of_dsrag(
     for unit, worth in taken:
         found.setdefault(worth, set()).add(unit)
     assert [unit for own in found.values() for unit in sorted(own)] == [i for a, b in expected for i in range(a, b)]
+
+
+def merged(children: set[int], levels: list[list[int]], share: float) -> set[int]:
+    """LlamaIndex' way: look at all parents until none takes the place of its children any more."""
+    nodes = {(0, child) for child in children}
+    while True:
+        before = set(nodes)
+        for level, begins in enumerate(levels):
+            for parent in range(len(begins) - 1):
+                own = {(level, child) for child in range(begins[parent], begins[parent + 1])}
+                if len(own & nodes) / len(own) > share:
+                    nodes |= own | {(level + 1, parent)}
+        if nodes == before:
+            break
+    found = set(children)
+    for level, node in nodes:
+        begin, end = node, node + 1
+        for begins in reversed(levels[:level]):
+            begin, end = begins[begin], begins[end]
+        found |= set(range(begin, end))
+    return found
+
+
+@given(st.permutations(range(23)), st.integers(1, 23), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
+def test_merging_hit_by_hit_is_merging_all_at_once(order: list[int], count: int, share: float) -> None:
+    corpus = sentences(23)
+    found = passages(AutoMerge(method=Fixed(tuple(order[:count])), share=share, sizes=(12, 37)), corpus, k=count)
+    thirds = [*range(0, 23, 3), 23]
+    expected = merged(set(order[:count]), [thirds, [0, 3, 6, 8]], share)
+    assert sorted(unit for each in units(corpus, found) for unit in each) == sorted(expected)
