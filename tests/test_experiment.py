@@ -6,24 +6,23 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from chunkcore.chunkers import Contextual, FixedToken, SemanticOverlap, get_chunker
+from chunkcore.chunkers import Contextual, get_chunker
 from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.costs import Meter, ModelPrices
-from chunkcore.evaluation.experiment import run_experiment, with_run_embedder
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.models import CachedEmbedder, EmbeddingCache
+from chunkcore.models import CachedEmbedder
 from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
@@ -88,33 +87,6 @@ def test_each_distinct_text_is_embedded_once_in_a_run(benchmark: Benchmark) -> N
     repeated = [text for text, count in Counter(model.texts).items() if count > 1]
     assert repeated == []
     assert {query.text for query in benchmark.queries} <= set(model.texts)
-
-
-def test_a_semantic_overlap_reads_by_the_runs_embedder_too() -> None:
-    model = CachedEmbedder(FakeEmbedder())
-    shared = with_run_embedder(get_chunker("fixed_token:size=9,overlap=semantic"), model)
-    assert shared.overlap.embedder is model  # type: ignore[attr-defined]
-    own = FakeEmbedder(name="own")
-    chunker = FixedToken(size=9, overlap=SemanticOverlap(embedder=own))
-    assert with_run_embedder(chunker, model) is chunker
-
-
-def test_a_second_run_embeds_nothing(benchmark: Benchmark, tmp_path: Path) -> None:
-    first, second = FakeEmbedder(), FakeEmbedder()
-    one, two = (
-        run_experiment(benchmark, chunkers(), CachedEmbedder(model, EmbeddingCache(tmp_path / "cache.sqlite")))
-        for model in (first, second)
-    )
-    assert first.calls > 0
-    assert second.calls == 0
-    for a, b in zip(one, two, strict=True):
-        # What is told of the models is the same whether a cache was there or not, but for the time.
-        assert _timeless(a) == _timeless(b)
-
-
-def _timeless(report: Report) -> dict[str, Any]:
-    plain = report.to_dict()
-    return {**plain, "seconds": 0, "cost": plain["cost"]}
 
 
 def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark) -> None:

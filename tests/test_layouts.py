@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chunkcore import Run, compare, score
 from chunkcore.cli import main
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.layout import layouts as registry
 from chunkcore.evaluation.benchmarks.loading import recognised
-from chunkcore.report import ReportPage
-from chunkcore.report.tables import warnings
 from tests import layouts
 from tests.layouts import WRITERS, write
 from tests.plugins import LAYOUT
@@ -161,12 +158,6 @@ def test_an_article_that_stands_in_two_files_is_one_document(tmp_path: Path) -> 
     assert "the id was given before, at dev-v2.0.json" in reasons(loaded)["a4"]
 
 
-def test_hidden_files_are_passed_over(tmp_path: Path) -> None:
-    text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")
-    write(tmp_path / ".dev-v2.0.json", text.replace("Animals", "Ghosts"))
-    assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals"]
-
-
 def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
     file = layouts.squad(tmp_path) / "dev-v2.0.json"
     data = json.loads(file.read_text("utf-8"))
@@ -178,14 +169,6 @@ def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
 def test_an_article_without_title_is_named_by_its_document_id(tmp_path: Path) -> None:
     loaded = load_benchmark(layouts.covid_qa(tmp_path))
     assert (loaded.documents[0].id, said(loaded, "262")) == ("630", ["Masks"])
-
-
-def test_one_file_of_several_can_be_asked_for(tmp_path: Path) -> None:
-    text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")
-    write(tmp_path / "train-v2.0.json", text.replace("Animals", "Beasts").replace('"id": "a', '"id": "b'))
-    assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals", "Beasts"]
-    alone = load_benchmark(tmp_path / "train-v2.0.json")
-    assert ([each.id for each in alone.documents], alone.name) == (["Beasts"], "train-v2.0")
 
 
 def test_legalbench_rag_counts_as_its_program_reads(tmp_path: Path) -> None:
@@ -264,12 +247,6 @@ def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert len(load_benchmark(file, require_evidence=False).without_evidence) == 2
     assert main(["compare", "--layout", "squad"]) == 2
     assert "--layout squad was given without documents" in capsys.readouterr().err
-
-
-def test_a_report_warns_of_questions_that_it_does_not_score(tmp_path: Path) -> None:
-    benchmark = load_benchmark(layouts.squad(tmp_path))
-    study = ReportPage(compare([score(Run("r", {}), benchmark)], "Recall@5"), benchmark, {}, "2026-01-01")
-    assert "1 question is not scored because the collection marks no evidence for them." in warnings(study)
 
 
 def test_the_layout_of_contributing_is_recognised_like_any_other(

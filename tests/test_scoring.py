@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.counting import covered, meeting_pairs
+from chunkcore.evaluation.counting import meeting_pairs
 from chunkcore.evaluation.measures import get_measure, measures_at
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
-from chunkcore.spans import union_ranges
 from tests.strategies import hard_text
 
 # --- by hand -----------------------------------------------------------------------------------------
@@ -102,18 +101,6 @@ def test_min_counts_the_chunks_that_hold_evidence() -> None:
     assert scores(*ranking, pool=POOL, min_rule="touching")["Recall@min"] == 1
     assert Scorer(ONE).depths(POOL).tolist() == [2]
     assert Scorer(ONE, min_rule="touching").depths(POOL).tolist() == [4]
-
-
-def test_the_end_of_a_document_does_not_touch_the_next() -> None:
-    benchmark = Benchmark("b", ONE.documents, [Query("q", "?", (Evidence("digits", Span(30, 40)),))])
-    pool = [piece((0, 5), document="other"), piece((20, 30))]
-    assert Scorer(benchmark, min_rule="touching").depths(pool).tolist() == [1]
-
-
-def test_precision_omega_is_the_precision_of_all_that_hold_evidence() -> None:
-    assert scores(pool=POOL)["PrecisionOmega"] == 10 / (4 + 8)
-    # With those that touch it, everything from 0 to 30; 20 and 21 stand in two chunks.
-    assert scores(pool=POOL, min_rule="touching")["PrecisionOmega"] == 10 / 30
 
 
 def test_without_a_pool_min_and_omega_are_not_known() -> None:
@@ -269,13 +256,6 @@ def test_pairs_that_meet_are_all_found(spans: np.ndarray, windows: np.ndarray) -
         if start < high and low < end
     ]
     assert sorted(zip(window.tolist(), span.tolist(), strict=True)) == expected
-
-
-@given(_ranges, _ranges)
-def test_coverage_counts_positions(ranges: np.ndarray, asked: np.ndarray) -> None:
-    positions = {p for start, end in ranges.tolist() for p in range(start, end)}
-    expected = [len(positions & set(range(start, end))) for start, end in asked.tolist()]
-    assert covered(asked, union_ranges(ranges)).tolist() == expected
 
 
 def test_an_unknown_document_is_irrelevant_and_takes_its_rank() -> None:

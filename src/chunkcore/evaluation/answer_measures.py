@@ -181,11 +181,6 @@ def squad_normalised(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", spaced(_PUNCTUATION.sub("", text.lower()))).split())
 
 
-def answers_nothing(references: Sequence[str]) -> bool:
-    """Whether all references are empty, so that an empty answer is right."""
-    return not any(words(reference) for reference in references)
-
-
 def squad_f1(answer: str, references: Sequence[str]) -> float:
     """The best F1 of the words shared with a reference.
 
@@ -222,8 +217,8 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
     >>> round(rouge_l("the cat sat", ["the cat was on the mat"]), 3)  # "the cat": 2 of 3, and 2 of 6
     0.444
     """
-    if not words(answer) or answers_nothing(references):
-        return _nothing(answer, references)
+    if (silent := _silent(answer, references)) is not None:
+        return silent
     return float(_rouge().score_multi(list(references), answer)["rougeL"].fmeasure)
 
 
@@ -239,33 +234,35 @@ def bleu(answer: str, references: Sequence[str], order: int = 4) -> float:
     >>> round(bleu("the cat", ["the cat sat"], 1), 3)  # both words are there; half a reference is missing: exp(-1/2)
     0.607
     """
-    if not words(answer) or answers_nothing(references):
-        return _nothing(answer, references)
+    if (silent := _silent(answer, references)) is not None:
+        return silent
     return (
         float(_bleu(order).sentence_score(spaced(answer), [spaced(reference) for reference in references]).score) / 100
     )
 
 
-def meteor(answer: str, references: Sequence[str], *, wordnet: Any = None) -> float:
+def meteor(answer: str, references: Sequence[str]) -> float:
     """METEOR (Banerjee and Lavie, 2005) by nltk: words matched exactly, then by stem; best reference.
 
-    Synonyms are matched only if `wordnet` is given (nltk's ``synsets(word)``, such as ``nltk.corpus.wordnet``), so that
-    scores do not depend on downloaded data. Published scores mostly match synonyms and are a little higher.
+    Synonyms are not matched, so that scores do not depend on downloaded data. Published scores mostly match them and
+    are a little higher.
 
     Raises `MissingExtraError`: nltk is not installed.
 
     >>> round(meteor("the foxes nap", ["The fox naps"]), 3)  # three matches in order: 1 - 0.5 · (1/3)³
     0.981
     """
-    if not words(answer) or answers_nothing(references):
-        return _nothing(answer, references)
+    if (silent := _silent(answer, references)) is not None:
+        return silent
     score = _needed("nltk.translate.meteor_score").meteor_score
-    synonyms = wordnet or SimpleNamespace(synsets=lambda word: ())
+    synonyms = SimpleNamespace(synsets=lambda word: ())
     return float(score([words(reference) for reference in references], words(answer), wordnet=synonyms))
 
 
-def _nothing(answer: str, references: Sequence[str]) -> float:
-    return float(not words(answer) and answers_nothing(references))
+def _silent(answer: str, references: Sequence[str]) -> float | None:
+    """1 if neither answer nor references have a word, 0 if one of them has none, None if both have."""
+    sides = bool(words(answer)), any(map(words, references))
+    return None if all(sides) else float(not any(sides))
 
 
 def _said(references: Sequence[str]) -> list[str]:
