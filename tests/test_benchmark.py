@@ -72,7 +72,7 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
     ("entry", "row", "reason"),
     [
         ("The wolf", {}, "the excerpt 'The wolf' is not found in any of the 2 documents"),
-        ("A cat; purrs.", {}, "with other white space or spelling it stands in 'tales/cat.txt' at 0-12"),
+        ("A cat; purrs.", {}, "what resembles it most (certainty 1.00) stands in 'tales/cat.txt' at 0-12"),
         ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): give occurrence, or start and end"),
         ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
         ({"text": "naps", "occurrence": 0}, {}, "occurrence counts from 1, got 0"),

@@ -15,7 +15,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.answers.citing import CitedAnswer as CitedAnswer
     from chunkcore.answers.citing import cite as cite
     from chunkcore.evaluation.answer_measures import AnswerModels as AnswerModels
-    from chunkcore.evaluation.answer_measures import BertScore as BertScore
     from chunkcore.evaluation.answer_measures import answer_cosines as answer_cosines
     from chunkcore.evaluation.answer_measures import bert_scores as bert_scores
     from chunkcore.evaluation.answer_measures import bleu as bleu

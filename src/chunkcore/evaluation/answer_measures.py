@@ -341,16 +341,8 @@ class Meteor(WordMeasure):
 _AT_ONCE = 32  # texts per call of the model
 
 
-class BertScore(NamedTuple):
-    """Precision, recall and F1, each -1 to 1, mostly far above 0."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def bert_scores(model: TokenEmbedder, answers: Sequence[str], references: Sequence[str]) -> list[BertScore]:
-    """BERTScore (Zhang et al., 2020, section 3) of each answer with the reference at its place.
+def bert_scores(model: TokenEmbedder, answers: Sequence[str], references: Sequence[str]) -> list[float]:
+    """The F1 of BERTScore (Zhang et al., 2020, section 3) of each answer with the reference at its place, -1 to 1.
 
     Precision is the mean, over the answer's tokens, of the cosine with the reference's nearest token; recall the
     reverse. Last layer, no weights by rarity, no rescaling. As in the package bert-score, special tokens can be the
@@ -382,7 +374,7 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
 
 class _Tokens(NamedTuple):
     own: Vectors
-    all: Vectors
+    all: Vectors  # with the special tokens around
 
 
 def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
@@ -404,14 +396,12 @@ def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
     return [_Tokens(np.concatenate(mine), np.concatenate(every)) for mine, every in zip(inner, rows, strict=True)]
 
 
-def _greedy(answer: _Tokens, reference: _Tokens) -> BertScore:
+def _greedy(answer: _Tokens, reference: _Tokens) -> float:
     if not len(answer.own) or not len(reference.own):
-        same = float(len(answer.own) == len(reference.own))
-        return BertScore(same, same, same)
+        return float(len(answer.own) == len(reference.own))
     precision = float((answer.own @ reference.all.T).max(axis=1).mean())
     recall = float((reference.own @ answer.all.T).max(axis=1).mean())
-    both = precision + recall
-    return BertScore(precision, recall, 2 * precision * recall / both if both > 0 else 0.0)
+    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
 def _unit(vectors: Vectors) -> Vectors:
@@ -436,7 +426,7 @@ class BertScoreF1(AnswerMeasure):
         )
         values = [0.0 if case.references else math.nan for case in answers]
         for (i, _), score in zip(pairs, scores, strict=True):
-            values[i] = max(values[i], score.f1)
+            values[i] = max(values[i], score)
         return values
 
 

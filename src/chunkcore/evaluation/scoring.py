@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -218,17 +218,17 @@ class Scorer:
 
 
 class _RunCounts:
+    """A run's counts by unit and depth, each computed once."""
+
     def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
         self._scorer, self._retrieved, self._holding = scorer, retrieved, holding
         self._queries = len(scorer.benchmark.queries)
-        self._selected: dict[tuple[Depth | None, bool], RankedSpans] = {}
-        self._tables: dict[tuple[Unit, int], UnitTable] = {}
-        self._counts: dict[tuple[Unit, Depth | None, bool], UnitCounts] = {}
+        self._count, self._select, self._table = map(cache, (self._counts, self._selection, self._unit_table))
 
     def scores(self, measure: RetrievalMeasure) -> Scores:
         if measure.needs_pool and self._holding is None:
             return np.full(self._queries, math.nan)
-        counts = self._count(measure.unit, measure.k, of_pool=measure.of_pool)
+        counts = self._count(measure.unit, measure.k, measure.of_pool)
         return np.where(counts.relevant == 0, math.nan, measure.compute(counts))
 
     def tokens(self, k: Depth) -> tuple[Scores, Scores]:
@@ -236,31 +236,23 @@ class _RunCounts:
         if k == "min" and self._holding is None:
             evidence = self._scorer.relevance("token").evidence
             return np.full(self._queries, math.nan), np.full(len(evidence), math.nan)
-        counts = self._count("token", k)
+        counts = self._count("token", k, False)
         return counts.retrieved, counts.shares
 
-    def _count(self, unit: Unit, k: Depth | None, *, of_pool: bool = False) -> UnitCounts:
-        key = (unit, k, of_pool)
-        if key not in self._counts:
-            relevance = self._scorer.relevance(unit)
-            spans = self._holding if of_pool else self._select(k, unit)
-            assert spans is not None
-            once = of_pool or unit == "part"
-            counted = self._table(unit, spans.pieces)
-            self._counts[key] = UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=once)
-        return self._counts[key]
+    def _counts(self, unit: Unit, k: Depth | None, of_pool: bool) -> UnitCounts:
+        spans = self._holding if of_pool else self._select(k, unit == "document")
+        assert spans is not None
+        relevance, counted = self._scorer.relevance(unit), self._table(unit, spans.pieces)
+        return UnitCounts(relevance, spans, counted, self._limit(k), deduplicate=of_pool or unit == "part")
 
-    def _select(self, k: Depth | None, unit: Unit) -> RankedSpans:
-        key = (k, unit == "document")
-        if key not in self._selected:
-            if unit == "document":
-                self._selected[key] = self._select(k, "token").documents(self._scorer.axis)
-            elif (budget := budget_of(k)) is not None:
-                counted, scorer = self._table("token", self._retrieved.pieces), self._scorer
-                self._selected[key] = self._retrieved.within(budget, scorer.tokens, counted, scorer.first_tokens)
-            else:
-                self._selected[key] = self._retrieved if k is None else self._retrieved.best(self._limit(k))
-        return self._selected[key]
+    def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
+        """The best pieces down to k, or their documents."""
+        if of_documents:
+            return self._select(k, False).documents(self._scorer.axis)
+        if (budget := budget_of(k)) is None:
+            return self._retrieved if k is None else self._retrieved.best(self._limit(k))
+        counted = self._table("token", self._retrieved.pieces)
+        return self._retrieved.within(budget, self._scorer.tokens, counted, self._scorer.first_tokens)
 
     def _limit(self, k: Depth | None) -> Numbers:
         if k == "min":
@@ -268,11 +260,8 @@ class _RunCounts:
             return self._holding.per_query(self._queries)
         return np.full(self._queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
 
-    def _table(self, unit: Unit, pieces: SpanTable) -> UnitTable:
-        key = (unit, id(pieces))  # ids are stable: tables live as long as the cached selections
-        if key not in self._tables:
-            self._tables[key] = self._scorer.relevance(unit).count(pieces)
-        return self._tables[key]
+    def _unit_table(self, unit: Unit, pieces: SpanTable) -> UnitTable:
+        return self._scorer.relevance(unit).count(pieces)
 
 
 def _located(

@@ -9,6 +9,7 @@ import ast
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import count, islice
 from operator import attrgetter
 from pathlib import Path
@@ -82,8 +83,6 @@ class EvidenceFinder:
         self._hints = _HINTS
         self._loose: dict[str, Searchable] = {}  # by a document's id; "" for all documents
         self._sought = 0
-        self._index: WindowHashes | None = None
-        self._aligner: Aligner | None = None
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
@@ -95,22 +94,33 @@ class EvidenceFinder:
         if isinstance(entry, str):
             return self._excerpt(entry, self._chosen(document_id), None)
         if not isinstance(entry, Mapping):
-            raise EvidenceError(
-                f"evidence is an excerpt or an object with start and end or text, got {type(entry).__name__}"
-            )
+            got = type(entry).__name__
+            raise EvidenceError(f"evidence is an excerpt or an object with start and end or text, got {got}")
         chosen = self._chosen(document_name(entry.get("document_id", entry.get("document", document_id))))
-        if entry.get("start") is not None or entry.get("end") is not None:
-            return self._offsets(entry, chosen)
-        if entry.get("whole") is True:
-            if len(chosen) != 1:
-                raise EvidenceError("a whole document as evidence must be named, and this names none")
-            if not chosen[0].text:
-                raise EvidenceError(f"its document {echo(chosen[0].id)} is empty")
-            return Evidence(chosen[0].id, Span(0, len(chosen[0].text)))
-        if not isinstance(entry.get("text"), str):
+        has_offsets = entry.get("start") is not None or entry.get("end") is not None
+        if not has_offsets and entry.get("whole") is not True:
+            if isinstance(entry.get("text"), str):
+                return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
             got = ", ".join(map(repr, entry)) or "nothing"
             raise EvidenceError(f"evidence needs start and end, or text, got {got}")
-        return self._excerpt(entry["text"], chosen, entry.get("occurrence"))
+        if len(chosen) != 1:
+            raise EvidenceError("evidence with offsets, or a whole document, must name its document; this names none")
+        document = chosen[0]
+        if not has_offsets and not document.text:
+            raise EvidenceError(f"its document {echo(document.id)} is empty")
+        try:
+            start, end = (entry.get("start"), entry.get("end")) if has_offsets else (0, len(document.text))
+            span = Span(start, end)  # type: ignore[arg-type]
+        except DataError as error:
+            raise EvidenceError(str(error)) from error
+        if span.end > len(document.text):
+            size = len(document.text)
+            raise NotFoundError(f"evidence ends at {span.end}, its document {echo(document.id)} at {size}")
+        expected, seen = entry.get("text"), span.slice(document.text)
+        if expected is not None and expected != seen:
+            place = f"{span.start}-{span.end} of {echo(document.id)}"
+            raise NotFoundError(f"at {place} stands {quote(seen)}, not {quote(expected)}")
+        return Evidence(document.id, span)
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
@@ -121,35 +131,14 @@ class EvidenceFinder:
             raise NotFoundError(f"its document {echo(document_id)} is not among the {len(self._documents)} documents")
         return [self._documents[document_id]]
 
-    def _offsets(self, entry: Mapping[str, Any], chosen: Sequence[Document]) -> Evidence:
-        if len(chosen) != 1:
-            raise EvidenceError("evidence with offsets must name its document, and this names none")
-        document = chosen[0]
-        try:
-            span = Span(entry.get("start"), entry.get("end"))  # type: ignore[arg-type]
-        except DataError as error:
-            raise EvidenceError(str(error)) from error
-        if span.end > len(document.text):
-            raise NotFoundError(
-                f"evidence ends at {span.end}, its document {echo(document.id)} at {len(document.text)}"
-            )
-        expected = entry.get("text")
-        seen = span.slice(document.text)
-        if expected is not None and expected != seen:
-            raise NotFoundError(
-                f"at {span.start}-{span.end} of {echo(document.id)} stands {quote(seen)}, not {quote(expected)}"
-            )
-        return Evidence(document.id, span)
-
     def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any) -> Evidence:
         if not text.strip():
             raise EvidenceError("an excerpt is blank")
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
         verbatim = islice(self._places(text, chosen), _COUNTED)
-        places = [(document, Span(start, start + len(text))) for document, start in verbatim]
-        is_verbatim = bool(places)
-        places = places or list(islice(self._loosely(text, chosen), _COUNTED))
+        exact = [(document, Span(start, start + len(text))) for document, start in verbatim]
+        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         excerpt = f"the excerpt {quote(text)}"
         where = f"in {chosen[0].id!r}" if len(chosen) == 1 else f"in any of the {len(chosen)} documents"
         if not places:
@@ -162,23 +151,22 @@ class EvidenceFinder:
         if occurrence is not None and occurrence > len(places):
             raise NotFoundError(f"{excerpt} occurs {times} {where}, not {occurrence} times")
         document, span = places[(occurrence or 1) - 1]
-        if not is_verbatim:
-            seen = quote(span.slice(document.text))
-            stands = f"{seen} at {span.start}-{span.end} of {document.id!r}"
+        if not exact:
+            stands = f"{quote(span.slice(document.text))} at {span.start}-{span.end} of {document.id!r}"
             self.notes.append(f"{excerpt} is {stands}, and was taken as that")
         return Evidence(document.id, span)
 
     def _loosely(self, text: str, chosen: Sequence[Document]) -> Iterator[tuple[Document, Span]]:
         """Where the excerpt stands with other white space, case, quotation marks, dashes, Unicode form or HTML tags."""
         sought = loosen(text).text
+        only = chosen[0].id if len(chosen) == 1 else ""
         if len(sought) < _LEAST or not self._hints:
             return
-        only = chosen[0].id if len(chosen) == 1 else ""
         self._hints -= not only
-        # All documents' forms are kept, and the last single document's.
         if only not in self._loose:
-            texts = LazySequence(attrgetter("text"), chosen)
+            # All documents' forms are kept, and the last single document's.
             self._loose = {name: searchable for name, searchable in self._loose.items() if not name}
+            texts = LazySequence(attrgetter("text"), chosen)
             self._loose[only] = Searchable(texts, loosen_page, window=8, stride=4)
         searched = self._loose[only]
         for owner, start in searched.places(sought, None):
@@ -189,24 +177,27 @@ class EvidenceFinder:
         self._sought += len(chosen) != 1
         if len(chosen) == 1 or self._sought <= _READ or len(text) < _WINDOW + _STRIDE - 1:
             return ((document, start) for document in chosen for start in occurrences(document.text, text))
-        texts = LazySequence(attrgetter("text"), self._listed)
-        self._index = self._index or WindowHashes(texts, window=_WINDOW, stride=_STRIDE)
         candidates = ((self._listed[owner], start) for owner, start in self._index.candidates(text, None))
         return ((document, start) for document, start in candidates if document.text.startswith(text, start))
+
+    @cached_property
+    def _index(self) -> WindowHashes:
+        return WindowHashes(LazySequence(attrgetter("text"), self._listed), window=_WINDOW, stride=_STRIDE)
+
+    @cached_property
+    def _aligner(self) -> Aligner:
+        return Aligner(self._listed)
 
     def _hint(self, text: str, chosen: Sequence[Document]) -> str:
         """What resembles a missing excerpt; or that a document was not read."""
         only = chosen[0].id if len(chosen) == 1 else ""
         if self._hints:
             self._hints -= 1
-            self._aligner = self._aligner or Aligner(self._listed)
             located = self._aligner.locate(text, document_id=only)
-            for span in located.spans:
-                place = f"in {located.document_id!r} at {span.start}-{span.end}"
-                if located.match in ("fuzzy", "part"):
-                    return f"; what resembles it most (certainty {located.certainty:.2f}) stands {place}"
-                return f"; with other white space or spelling it stands {place}"
-        if not self._unread or only:
+            if located.spans:
+                place = f"{located.document_id!r} at {located.spans[0].start}-{located.spans[0].end}"
+                return f"; what resembles it most (certainty {located.certainty:.2f}) stands in {place}"
+        if only or not self._unread:
             return ""
         name, reason = next(iter(self._unread.items()))
         others = f", and {len(self._unread) - 1:,} more were not" if len(self._unread) > 1 else ""
