@@ -310,3 +310,13 @@ def test_questions_without_evidence_have_ids_of_their_own_and_no_evidence() -> N
         Benchmark("b", [FOX], [scored], (), (Query("q", "?", ()),))
     with pytest.raises(DataError, match="query 'q' has evidence: it is one of the queries"):
         Benchmark("b", [FOX], [], (), (scored,))
+
+
+def test_warnings_point_at_the_users_line(tmp_path: Path) -> None:
+    (tmp_path / "cat.txt").write_text("A “cat” purrs.", encoding="utf-8")
+    (tmp_path / "image.png").write_bytes(PNG)
+    rows = [{"question": "?", "evidence": ['A "cat" purrs.']}]
+    for call in (lambda: load_documents(tmp_path), lambda: load_benchmark(tmp_path, rows)):
+        with pytest.warns(UserWarning) as warned:
+            call()
+        assert {warning.filename for warning in warned} == {__file__}

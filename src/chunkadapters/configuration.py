@@ -6,7 +6,6 @@ import inspect
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,7 +19,7 @@ import numpy as np
 from chunkadapters.places import digest
 from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.document import Chunk
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, warn_user
 from chunkcore.spans import Numbers
 from chunkcore.specs import split_spec
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
@@ -331,33 +330,6 @@ def _translated_value(alias: str, value: Any) -> Any:
 def workers_for(chunker: Chunker, documents: int) -> int:
     """The number of threads: several for a strategy that only tokenizes, and more than one document."""
     return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
-
-
-# Packages between a user's line and a warning.
-_INNER = frozenset(
-    [
-        "chunkadapters",
-        "chunkcore",
-        "haystack",
-        "haystack_integrations",
-        "langchain_core",
-        "langchain_text_splitters",
-        "llama_index",
-        "llama_index_instrumentation",
-        "pydantic",
-        "concurrent",
-        "threading",
-        "asyncio",
-    ]
-)
-
-
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package and the frameworks that led here."""
-    frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level if frame is not None else 2)
 
 
 class TruncationWarning(UserWarning):

@@ -13,8 +13,10 @@ Each message says what was expected, what was seen and what to do about it. `ech
 
 from __future__ import annotations
 
+import inspect
 import re
 import unicodedata
+import warnings
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -118,6 +120,33 @@ def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
     """
     if not isinstance(value, kinds):
         raise DataError(f"{name} is {expected}, got {type(value).__name__}: {echo(value)}")
+
+
+# Packages between a user's line and a warning.
+_INNER = frozenset(
+    [
+        "chunkadapters",
+        "chunkcore",
+        "haystack",
+        "haystack_integrations",
+        "langchain_core",
+        "langchain_text_splitters",
+        "llama_index",
+        "llama_index_instrumentation",
+        "pydantic",
+        "concurrent",
+        "threading",
+        "asyncio",
+    ]
+)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of this package and the frameworks that led here."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level if frame is not None else 2)
 
 
 class OptionError(ChunkcoreError, ValueError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Mark, Span
-from chunkcore.errors import DataError, check_type, echo
+from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
@@ -45,7 +44,7 @@ def documents_digest(documents: Iterable[Document]) -> str:
 def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
     """Warn (`ChangedDocumentsWarning`) if two known digests differ; "" is unknown."""
     if len(set(digests) - {""}) > 1:
-        warnings.warn(message, ChangedDocumentsWarning, stacklevel=3)
+        warn_user(message, ChangedDocumentsWarning)
 
 
 def slices_digest(text: str, spans: Sequence[Span]) -> str:

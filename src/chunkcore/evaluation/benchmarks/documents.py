@@ -6,13 +6,12 @@ import errno
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from chunkcore.document import Document, Mark
-from chunkcore.errors import DataError, check_type, echo
+from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading import FileNotes, read_file
 
@@ -61,7 +60,7 @@ def load_documents(
         return _from_folder(root, leave_out, unread, follow_links=follow_links)
     reading = read_file(root, as_utf8(root.name))
     for note in reading.notes:
-        warnings.warn(f"{root}: {note}", stacklevel=2)
+        warn_user(f"{root}: {note}")
     return [reading.document]
 
 
@@ -163,9 +162,9 @@ class LeftOut:
     def tell(self, root: Path) -> None:
         """Warn of them: a line for each reason and note."""
         for line in self.files.lines():
-            warnings.warn(f"left out of {root}: {line}", stacklevel=4)
+            warn_user(f"left out of {root}: {line}")
         for line in self.notes.lines():
-            warnings.warn(f"in {root}, {line}", stacklevel=4)
+            warn_user(f"in {root}, {line}")
 
 
 def tell_written(root: Path, files: Collection[Path]) -> None:
@@ -174,9 +173,8 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
         return
     folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
     count = "1 file is" if len(files) == 1 else f"{len(files):,} files are"
-    warnings.warn(
-        f"{count} left out of {root}, having been written by chunkcore, in {listed(folders)}: write results elsewhere",
-        stacklevel=4,
+    warn_user(
+        f"{count} left out of {root}, having been written by chunkcore, in {listed(folders)}: write results elsewhere"
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, check_type, echo
+from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import (
     FolderWalk,
     Row,
@@ -294,10 +293,7 @@ class Squad(Layout):
         matching = [file for file in files if set(self.keys) <= _keys_seen(file)]
         others = [file.name for file in files if file not in matching]
         if others:
-            warnings.warn(
-                f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}",
-                stacklevel=4,
-            )
+            warn_user(f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}")
         return matching
 
 

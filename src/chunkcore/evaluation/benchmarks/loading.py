@@ -6,7 +6,6 @@ Offsets are verified, excerpts are searched, nothing is guessed.
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import Any
 
 from chunkcore.columns import LazySequence
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, OptionError, check_type, echo, quote
+from chunkcore.errors import DataError, OptionError, check_type, echo, quote, warn_user
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import QUESTION_KEYS, Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import (
@@ -390,11 +389,10 @@ def load_benchmark(
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
         raise DataError(f"two questions have the id {first.query_id!r}: {file}{first.reason}")
     if reader.notes:
-        warnings.warn(
+        warn_user(
             f"excerpts that stand at one place in another spelling (white space, case, quotation marks, Unicode form, "
             f"tags) and were accepted: {len(reader.notes):,}; the first, of {reader.notes[0].query_id!r}: "
-            f"{reader.notes[0].reason}",
-            stacklevel=2,
+            f"{reader.notes[0].reason}"
         )
     source = questions if isinstance(questions, str | Path) else documents if questions is None else "the questions"
     _check_usable(reader, str(source), require_evidence=require_evidence)
