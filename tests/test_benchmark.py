@@ -317,6 +317,6 @@ def test_warnings_point_at_the_users_line(tmp_path: Path) -> None:
     (tmp_path / "image.png").write_bytes(PNG)
     rows = [{"question": "?", "evidence": ['A "cat" purrs.']}]
     for call in (lambda: load_documents(tmp_path), lambda: load_benchmark(tmp_path, rows)):
-        with pytest.warns(UserWarning) as warned:
+        with pytest.warns(UserWarning, match="image") as warned:
             call()
         assert {warning.filename for warning in warned} == {__file__}
