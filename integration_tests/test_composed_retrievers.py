@@ -69,18 +69,6 @@ def langchain_retriever(chunks: list[Any], k: int = 2) -> Any:
     return ByWords()
 
 
-def test_langchains_multi_query(langchain: Any) -> None:
-    retrievers, chunks, made = langchain
-    from langchain_core.language_models import FakeListChatModel
-
-    from chunkadapters.langchain import evaluate_retriever
-
-    model = FakeListChatModel(responses=["deep sea\nsea deep", "short espresso\nespresso"])
-    found_all(
-        evaluate_retriever(retrievers.MultiQueryRetriever.from_llm(made(chunks), model), BENCHMARK, measures="Recall@5")
-    )
-
-
 def test_langchains_ensemble_also_asynchronously(langchain: Any) -> None:
     retrievers, chunks, made = langchain
     from chunkadapters.langchain import aevaluate_retriever, evaluate_retriever
@@ -88,17 +76,6 @@ def test_langchains_ensemble_also_asynchronously(langchain: Any) -> None:
     ensemble = retrievers.EnsembleRetriever(retrievers=[made(chunks), made(chunks[::-1])], weights=[0.5, 0.5])
     found_all(evaluate_retriever(ensemble, BENCHMARK, measures="Recall@5"))
     found_all(asyncio.run(aevaluate_retriever(ensemble, BENCHMARK, measures="Recall@5")))
-
-
-def test_langchains_contextual_compression(langchain: Any) -> None:
-    retrievers, chunks, made = langchain
-    from chunkadapters.langchain import PassageCompressor, evaluate_retriever
-
-    compressed = retrievers.ContextualCompressionRetriever(
-        base_compressor=PassageCompressor(documents=BENCHMARK.documents),
-        base_retriever=made(chunks, k=8),
-    )
-    found_all(evaluate_retriever(compressed, BENCHMARK, measures="Recall@5"))
 
 
 # LlamaIndex
@@ -140,19 +117,6 @@ def test_llamaindexs_fusion() -> None:
     )
     found_all(evaluate_retriever(fused, BENCHMARK, measures="Recall@5"))
     found_all(asyncio.run(aevaluate_retriever(fused, BENCHMARK, measures="Recall@5")))
-
-
-def test_llamaindexs_recursive_retriever_follows_index_nodes() -> None:
-    nodes, made = llamaindex()
-    from llama_index.core.retrievers import RecursiveRetriever
-    from llama_index.core.schema import IndexNode
-
-    from chunkadapters.llamaindex import evaluate_retriever
-
-    named = {node.node_id: node for node in nodes}
-    signs = [IndexNode(text=node.get_content(), index_id=node.node_id) for node in nodes]
-    retriever = RecursiveRetriever("root", retriever_dict={"root": made(signs)}, node_dict=named)
-    found_all(evaluate_retriever(retriever, BENCHMARK, measures="Recall@5"))
 
 
 def test_a_query_engine_is_scored_after_its_post_processors() -> None:

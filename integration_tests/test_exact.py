@@ -55,7 +55,7 @@ from chunkadapters.exact import Aligned, exact, exact_chunker
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
 from chunkadapters.langchain import ChunkcoreTextSplitter
 from chunkadapters.llamaindex import ChunkcoreNodeParser
-from chunkcore import Chunk, DataError, Document, OptionError, get_chunker
+from chunkcore import Chunk, DataError, Document, get_chunker
 from chunkcore.tokens import TiktokenCounter
 from tests.conftest import shared
 from tests.strategies import hard_text, prose
@@ -142,16 +142,6 @@ def test_langchain_character_on_generated_text(
         separator=separator, keep_separator=keep, chunk_size=sizes[0], chunk_overlap=sizes[1], strip_whitespace=strip
     )
     check(splitter.split_text(text), cut(splitter, text), text, joiner="" if keep else separator)
-
-
-@pytest.mark.parametrize("pattern", [r"(?<=[.!?])\s+", r"(?=\n)", r"\n+"])
-@pytest.mark.parametrize("keep", ["start", "end"])
-def test_langchain_character_with_regular_expressions(pattern: str, keep: str) -> None:
-    splitter = CharacterTextSplitter(
-        separator=pattern, is_separator_regex=True, keep_separator=keep, chunk_size=200, chunk_overlap=20
-    )
-    for text in real_texts():
-        check(splitter.split_text(text), cut(splitter, text), text)
 
 
 @pytest.mark.parametrize(
@@ -284,34 +274,6 @@ def test_a_function_that_gives_empty_sentences_does_not_hang() -> None:
     assert [chunk.text for chunk in cut(splitter, "one two three four")] == ["one two three", "four"]
 
 
-def test_a_function_whose_sentences_have_no_white_space_between_them() -> None:
-    def stripped(text: str) -> list[str]:
-        return [each.strip() for each in re.split(r"(?<=[.])", text) if each.strip()]
-
-    text = "One two. Three four. Five six seven. Eight."
-    for size in (2, 4, 6):
-        splitter = SentenceSplitter(
-            chunk_size=size, chunk_overlap=0, tokenizer=words, chunking_tokenizer_fn=stripped, paragraph_separator="@"
-        )
-        found = cut(splitter, text)
-        assert all(text[span.start : span.end].strip() for chunk in found for span in chunk.spans)
-        assert {place for chunk in found for span in chunk.spans for place in range(span.start, span.end)} >= {
-            place for place, letter in enumerate(text) if letter != " "
-        }
-
-
-@pytest.mark.parametrize("overlap", [2, 3, 5])
-def test_shared_sentences_give_way_to_a_long_one(overlap: int) -> None:
-    splitter = SentenceSplitter(chunk_size=8, chunk_overlap=overlap, tokenizer=words)
-    text = "One. Two two. Three here. Four is. Five is a sentence of seven. Six. Seven now. Eight of them. Nine too."
-    check(splitter.split_text(text), cut(splitter, text), text)
-
-
-def test_a_pattern_of_phrases_has_one_group_at_most() -> None:
-    with pytest.raises(OptionError, match="one group at most"):
-        cut(SentenceSplitter(chunk_size=2, chunk_overlap=0, secondary_chunking_regex="(a+)(b+)"), "aab aab aab aab")
-
-
 @pytest.mark.parametrize("cls", [SentenceSplitter, LlamaTokenTextSplitter])
 def test_metadata_take_their_room_as_in_the_original(cls: Any) -> None:
     parser = cls(chunk_size=120, chunk_overlap=110)
@@ -325,12 +287,6 @@ def test_metadata_take_their_room_as_in_the_original(cls: Any) -> None:
     assert [node.text for node in ours] == [node.text for node in theirs]
     for node in ours:
         assert text[node.start_char_idx : node.end_char_idx] == node.text
-
-
-def test_metadata_that_leave_no_room_are_told() -> None:
-    parser = exact(SentenceSplitter(chunk_size=10, chunk_overlap=0))
-    with pytest.raises(ValueError, match=r"the metadata count \d+, which leaves nothing of size=10"):
-        parser.get_nodes_from_documents([LlamaDocument(text="One.", metadata={"path": "a/b/c/d/e/f/g/h/i"})])
 
 
 def test_a_subclass_of_the_sentence_splitter_gives_what_it_gave() -> None:
@@ -456,13 +412,9 @@ def test_a_haystack_splitter_is_written_into_yaml() -> None:
 
     pipeline = Pipeline()
     pipeline.add_component("splitter", exact(DocumentSplitter(split_by="word", split_length=3)))
-    program = (
-        "import sys; from haystack import Pipeline, Document\n"
-        "documents = [Document(content='one two one two one two')]\n"
-        "chunks = Pipeline.loads(sys.argv[1]).run({'splitter': {'documents': documents}})\n"
-        "print([(x.meta['split_idx_start'], x.meta['split_idx_end']) for x in chunks['splitter']['documents']])"
-    )
-    assert in_another_process(program, pipeline.dumps()).strip() == "[(0, 12), (12, 23)]"
+    documents = [HaystackDocument(content="one two one two one two")]
+    chunks = Pipeline.loads(pipeline.dumps()).run({"splitter": {"documents": documents}})["splitter"]["documents"]
+    assert [(row.meta["split_idx_start"], row.meta["split_idx_end"]) for row in chunks] == [(0, 12), (12, 23)]
 
 
 def test_a_hierarchy_of_haystack_keeps_its_links() -> None:
@@ -504,23 +456,35 @@ def test_a_documents_own_heading_is_not_overwritten_by_the_splitters() -> None:
     assert (found.metadata["title"], found.metadata["chunk_title"]) == ("Drinks", "Tea")
 
 
-def test_a_splitter_of_data_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"expected a splitter of texts.*RecursiveJsonSplitter"):
-        exact(RecursiveJsonSplitter())
-
-
-@pytest.mark.parametrize("piece", [7, ("text", "no metadata")])
-def test_pieces_are_texts_or_texts_with_metadata(piece: Any) -> None:
-    with pytest.raises(DataError, match="expected the splitter to give texts, or texts with their metadata, got"):
-        Aligned(split=lambda text: [piece]).chunk(Document("d", "text"))
-
-
 # --- all ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_no_splitter_is_told() -> None:
-    with pytest.raises(OptionError, match=r"expected a configured LangChain TextSplitter.* got str"):
-        exact("recursive")
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: exact("recursive"), r"expected a configured LangChain TextSplitter.* got str"),
+        (lambda: exact(RecursiveJsonSplitter()), r"expected a splitter of texts.*RecursiveJsonSplitter"),
+        (lambda: exact(LlamaDocument(text="a")), "expected a"),
+        (lambda: exact(InMemoryBM25Retriever(InMemoryDocumentStore())), "expected a"),
+        (lambda: Aligned(split="a"), "split is a function"),
+        (lambda: Aligned(split=lambda text: [7]).chunk(Document("d", "text")), "expected the splitter to give texts"),
+        (
+            lambda: cut(
+                SentenceSplitter(chunk_size=2, chunk_overlap=0, secondary_chunking_regex="(a+)(b+)"), "aab aab aab aab"
+            ),
+            "one group at most",
+        ),
+        (
+            lambda: exact(SentenceSplitter(chunk_size=10, chunk_overlap=0))(
+                [LlamaDocument(text="One.", metadata={"path": "a/b/c/d/e/f/g/h/i"})]
+            ),
+            r"the metadata count \d+, which leaves nothing of size=10",
+        ),
+    ],
+)
+def test_what_cuts_no_text_is_refused(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
 
 
 @pytest.mark.parametrize(
@@ -542,11 +506,6 @@ def test_what_is_no_splitter_is_told() -> None:
 def test_what_cuts_otherwise_has_another_fingerprint(first: Callable[[], Any], second: Callable[[], Any]) -> None:
     assert exact_chunker(first()).fingerprint == exact_chunker(first()).fingerprint
     assert exact_chunker(first()).fingerprint != exact_chunker(second()).fingerprint
-
-
-def test_two_lambdas_never_share_a_fingerprint() -> None:
-    first, second = (Aligned(split=lambda text, mark=mark: text.split(mark)) for mark in ".!")
-    assert first.fingerprint != second.fingerprint
 
 
 def test_a_key_makes_no_other_fingerprint() -> None:
@@ -604,39 +563,16 @@ def test_pieces_of_a_page_are_placed_or_marked() -> None:
     assert placed[0].start_char_idx == page.index("Tea")
 
 
-def in_another_process(program: str, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=600
-    )
-    assert not done.returncode, done.stderr[-2000:]
-    return done.stdout
-
-
 def test_a_parser_that_exact_wrote_is_loaded_where_nobody_asked_for_exact() -> None:
     data = json.dumps(exact(LLAMA[0]).to_dict())
     program = (
         "import json, sys; from chunkadapters.llamaindex import ChunkcoreNodeParser; "
         "print(ChunkcoreNodeParser.from_dict(json.loads(sys.argv[1])).strategy)"
     )
-    assert in_another_process(program, data).strip() == "llamaindex_sentence"
-
-
-def test_a_parser_with_a_tokenizer_of_the_users_own_survives_a_pickle() -> None:
-    parser = exact(SentenceSplitter(chunk_size=20, chunk_overlap=0, tokenizer=words))
-    text = "One is here. Two is here. " * 20
-    documents = [LlamaDocument(text=text)]
-    again = pickle.loads(pickle.dumps(parser))
-    assert [n.text for n in again.get_nodes_from_documents(documents)] == [
-        n.text for n in parser.get_nodes_from_documents(documents)
-    ]
-
-
-@pytest.mark.parametrize(
-    "build", [lambda: LlamaDocument(text="a"), lambda: InMemoryBM25Retriever(InMemoryDocumentStore())]
-)
-def test_what_cuts_nothing_is_told(build: Callable[[], Any]) -> None:
-    with pytest.raises(OptionError, match="expected a"):
-        exact(build())
+    done = subprocess.run(
+        [sys.executable, "-c", program, data], capture_output=True, text=True, check=True, timeout=600
+    )
+    assert done.stdout.strip() == "llamaindex_sentence"
 
 
 def made_up(text: str) -> list[str]:

@@ -29,11 +29,6 @@ EDITED = {
 SHIFTED = {**TEXTS, "b": "This sentence is a new one.\n\n" + TEXTS["b"]}
 
 
-def test_the_texts_are_what_the_counts_say() -> None:
-    assert EDITED["b"] != TEXTS["b"]
-    assert len(EDITED["b"]) == len(TEXTS["b"])
-
-
 def show(what: str, counts: Any) -> None:
     print(f"{what}: {counts}")
 
@@ -234,36 +229,6 @@ def test_llamaindex_an_index_that_cannot_be_told_says_so():
     index = VectorStoreIndex.from_vector_store(Full(), embed_model=MockEmbedding(embed_dim=2))
     with pytest.raises(ValueError, match="store_nodes_override=True"):
         update_index(index, documents, ChunkcoreNodeParser(strategy="recursive", **SIZES))
-
-
-def test_llamaindex_a_pipelines_upserts():
-    """LlamaIndex's own way: by the document. Its unchanged documents are skipped, stale nodes deleted, texts cached."""
-    documents = llamaindex_documents(TEXTS)
-    from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
-    from llama_index.core.storage.docstore import SimpleDocumentStore
-    from llama_index.core.vector_stores.simple import SimpleVectorStore
-
-    from chunkadapters.llamaindex import ChunkcoreEmbedding, ChunkcoreNodeParser
-
-    model = FakeEmbedder()
-    store = SimpleVectorStore()
-    pipeline = IngestionPipeline(
-        transformations=[
-            ChunkcoreNodeParser(strategy="recursive", **SIZES),
-            ChunkcoreEmbedding(CachedEmbedder(model)),
-        ],
-        docstore=SimpleDocumentStore(),
-        docstore_strategy=DocstoreStrategy.UPSERTS,
-        vector_store=store,
-    )
-    for texts, written, embedded in ((TEXTS, 30, 30), (TEXTS, 0, 0), (EDITED, 10, 1), (SHIFTED, 11, 1)):
-        before = len(model.texts)
-        nodes = pipeline.run(documents=llamaindex_documents(texts))
-        found = {"written": len(nodes), "embedded": len(model.texts) - before}
-        show("LlamaIndex, IngestionPipeline with upserts", found)
-        assert found == {"written": written, "embedded": embedded}
-    assert len(documents) == 3
-    assert len(store.data.embedding_dict) == 31
 
 
 # Haystack
