@@ -70,7 +70,7 @@ def test_a_cross_encoder_orders_what_a_search_found(folder: Path) -> None:
 
 def test_any_text_can_be_reranked(folder: Path) -> None:
     odd = ["", "\ud800", "\x00", "<|endoftext|>", "犬" * 5000, "a " * 5000]
-    answers = np.asarray(get_reranker(str(folder)).scores([("fox \udfff", text) for text in odd]))
+    answers = np.asarray(get_reranker(str(folder))([("fox \udfff", text) for text in odd]))
     assert answers.shape == (len(odd),)
     assert np.isfinite(answers).all()
     assert get_reranker(str(folder)) is get_reranker(str(folder))

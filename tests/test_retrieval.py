@@ -19,7 +19,6 @@ from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.retrieval import (
     BM25,
-    CallableReranker,
     ChunkedCorpus,
     Dense,
     Hits,
@@ -319,13 +318,13 @@ def test_a_reranker_reads_pairs_once_and_the_context_with_the_text() -> None:
     [
         ([math.nan] * 2, "NaN or infinity"),
         ([1.0], r"given 2 pairs and answered with an array of shape \(1,\)"),
-        ([[1.0], [2.0]], "one number a pair"),
+        ([[1.0], [2.0]], "expected a finite number a pair"),
         (["good", "bad"], "failed on 2 pairs: ValueError"),
         (None, "answered with"),
     ],
 )
 def test_a_reranker_that_answers_nonsense_twice_is_told(answer: Any, message: str) -> None:
-    method = Reranked(method=Fixed((0, 1)), model=CallableReranker(lambda pairs: answer, name="bad"))
+    method = Reranked(method=Fixed((0, 1)), model=lambda pairs: answer)
     with pytest.raises(ModelError, match=message):
         method.index(corpus_of("a", "b")).search(["?"], 2)
 
@@ -343,9 +342,9 @@ def test_a_reranker_that_fails_once_is_asked_again() -> None:
 
 
 def test_what_is_no_reranker_is_refused() -> None:
-    with pytest.raises(OptionError, match="got int"):
+    with pytest.raises(OptionError, match="got 3"):
         get_reranker(3)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="named by a folder"):
+    with pytest.raises(OptionError, match="a reranker is a folder, a name"):
         get_reranker(" ")
 
 

@@ -1,4 +1,4 @@
-"""Rerankers score how well a text answers a query, reading both together; `Reranked` orders a method's hits so."""
+"""`Reranked`: a method's hits in the order of a reranker, which reads the query and each text together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,44 +22,17 @@ from chunkcore.retrieval.stage import Stage, stages
 from chunkcore.retrieval.vectors import TextVectors
 
 DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L6-v2"
+Reranker = Callable[[Sequence[tuple[str, str]]], ArrayLike]  # a number for each pair of query and text, high is good
 _AT_ONCE = 4096  # pairs per reranker call
 _BATCH = 32
 _FILES = ("*.json", "*.txt", "model.safetensors")
 
-_loaded: dict[str, CrossEncoderReranker] = {}
+_loaded: dict[str, CrossEncoder] = {}
 _lock = threading.Lock()
 
 
-@runtime_checkable
-class Reranker(Protocol):
-    """Scores how well texts answer a query."""
-
-    @property
-    def name(self) -> str: ...
-
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> ArrayLike:
-        """A number for each pair of query and text, higher is better: shape (len(pairs),)."""
-        ...
-
-
-class CallableReranker:
-    """A function of pairs of query and text as a `Reranker`.
-
-    >>> shared = CallableReranker(lambda pairs: [len(set(q.split()) & set(t.split())) for q, t in pairs], name="shared")
-    >>> shared.scores([("who naps", "who wakes"), ("who naps", "a fox")])
-    [1, 0]
-    """
-
-    def __init__(self, function: Callable[[Sequence[tuple[str, str]]], ArrayLike], *, name: str = "") -> None:
-        self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
-
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> ArrayLike:
-        return self.function(pairs)
-
-
-class CrossEncoderReranker:
-    """A cross-encoder by its folder or hub name, loaded by sentence-transformers.
+class CrossEncoder:
+    """A cross-encoder by its folder or hub name, loaded by sentence-transformers, as a `Reranker`.
 
     The model must have one output. Longer input is truncated, from the longer of query and text first.
 
@@ -68,10 +41,10 @@ class CrossEncoderReranker:
         MissingExtraError: sentence-transformers is not installed.
     """
 
-    def __init__(self, source: Path | str, *, name: str = "") -> None:
-        self.name = name or str(source)
+    def __init__(self, source: str) -> None:
+        self.__name__ = source
         package = needed("sentence_transformers", "models", "rerank with a cross-encoder", "sentence-transformers")
-        folder = str(source if Path(source).is_dir() else fetch(str(source), _FILES))
+        folder = source if Path(source).is_dir() else str(fetch(source, _FILES))
         try:
             self._model: Any = package.CrossEncoder(folder)
         except Exception as error:
@@ -81,40 +54,36 @@ class CrossEncoderReranker:
             ) from error
         if getattr(self._model, "num_labels", 1) != 1:
             raise OptionError(
-                f"the reranker {self.name!r} has {self._model.num_labels} outputs, and one score is wanted: choose a "
+                f"the reranker {source!r} has {self._model.num_labels} outputs, and one score is wanted: choose a "
                 "cross-encoder for ranking"
             )
-        self._own = threading.Lock()
+        self._one_call = threading.Lock()
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """The model's output for each pair: float32, shape (len(pairs),)."""
         ready = [(encodable(a), encodable(b)) for a, b in pairs]
-        with self._own:
+        with self._one_call:
             answer: NDArray[np.float32] = self._model.predict(ready, batch_size=_BATCH, show_progress_bar=False)
         return answer
 
 
-def get_reranker(spec: str | Reranker | Callable[[Sequence[tuple[str, str]]], ArrayLike]) -> Reranker:
-    """The reranker of a name (the same object each time), a wrapped function, or a `Reranker` unchanged.
+def get_reranker(spec: str | Reranker) -> Reranker:
+    """The cross-encoder of a name (the same object each time), or a function unchanged.
 
     Raises:
-        OptionError: no such model, or not a reranker.
+        OptionError: no such model, or neither a name nor a function.
         MissingExtraError: sentence-transformers is not installed.
     """
-    if isinstance(spec, str):
-        if not spec.strip():
-            raise OptionError(f"a reranker is named by a folder or a name on the hub, such as {DEFAULT_RERANKER}")
-        with _lock:
-            if spec not in _loaded:
-                _loaded[spec] = CrossEncoderReranker(spec)
-            return _loaded[spec]
-    if isinstance(spec, Reranker):
-        return spec
     if callable(spec):
-        return CallableReranker(spec)
-    raise OptionError(
-        f"a reranker is a name, a function of pairs, or an object with name and scores; got {type(spec).__name__}"
-    )
+        return spec
+    if not isinstance(spec, str) or not spec.strip():
+        raise OptionError(
+            f"a reranker is a folder, a name on the hub such as {DEFAULT_RERANKER}, or a function; got {spec!r}"
+        )
+    with _lock:
+        if spec not in _loaded:
+            _loaded[spec] = CrossEncoder(spec)
+        return _loaded[spec]
 
 
 def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
@@ -124,20 +93,18 @@ def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArr
     """
     if not pairs:
         return np.empty(0)
-    name = f"the reranker {echo(reranker.name)}"
+    name = f"the reranker {echo(getattr(reranker, '__name__', type(reranker).__name__))}"
 
     def check(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        if scores.shape != (len(pairs),):
+        if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
+            shown = f"an array of shape {scores.shape}" if scores.shape != (len(pairs),) else "NaN or infinity"
             raise ModelError(
-                f"{name} was given {len(pairs)} pairs and answered with an array of shape {scores.shape}; expected one "
-                "number a pair"
+                f"{name} was given {len(pairs)} pairs and answered with {shown}; expected a finite number a pair"
             )
-        if not np.isfinite(scores).all():
-            raise ModelError(f"{name} answered with NaN or infinity; expected finite numbers")
         return scores
 
     failed = f"{name} failed on {len(pairs)} pairs"
-    return ask_twice(lambda: np.asarray(reranker.scores(pairs), dtype=np.float64), check, failed)
+    return ask_twice(lambda: np.asarray(reranker(pairs), dtype=np.float64), check, failed)
 
 
 @stages.register("rerank")
@@ -150,7 +117,7 @@ class Reranked(Stage):
 
     Attributes:
         method: the method.
-        model: a cross-encoder's folder or its name on the hub, a `Reranker`, or a function of pairs of query and text.
+        model: a cross-encoder's folder or its name on the hub, or a function of pairs of query and text to numbers.
         depth: how many of each query are read again. The others keep their order, below them.
 
     Cost: that of the method, and `depth` readings of query and chunk a query.
