@@ -88,7 +88,7 @@ def test_chunks_with_context_segments_and_several_spans_are_kept(tmp_path: Path)
     chunks = [
         Chunk("t.md", 0, (Span(0, 19),), document.text[:19], 8, "A table.", {"headings": ["T"]}, "f"),
         Chunk("t.md", 1, (Span(0, 9), Span(20, 29)), "| a | b | | 3 | 4 |", 8, fingerprint="f"),
-        Chunk("t.md", 2, (Span(0, 9),), "A proposition.", 3, fingerprint="f"),
+        Chunk("t.md", 2, (Span(0, 9),), "A proposition.", 3, fingerprint="f", derived=True),
         Chunk("x.md", 0, (Span(0, 3),), "fox", 1, fingerprint="f", segments=((Span(0, 1),), (Span(1, 3),))),
     ]
     index = get_retriever("dense").index(ChunkedCorpus(chunks, [document]), TextVectors(FakeEmbedder()))

@@ -265,13 +265,18 @@ def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> t
             at = (Span(end, at[0].end), *at[1:])
         spans += at
         end = max(end, at[-1].end)
+    return tuple(disjoint(spans))
+
+
+def disjoint(spans: Iterable[Span]) -> list[Span]:
+    """Spans as ascending ones that neither overlap nor touch."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start <= merged[-1].end:
             merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
         else:
             merged.append(span)
-    return tuple(merged)
+    return merged
 
 
 def passage_of(units: Sequence[Retrieved], score: float, documents: Mapping[str, Document]) -> Retrieved:

@@ -28,6 +28,7 @@ from chunkcore.retrieval.assembly import (
     MAX_TOKENS,
     Row,
     check_limits,
+    disjoint,
     passages_of,
     with_source,
     with_table_headers,
@@ -446,7 +447,7 @@ class HitText:
         self.whole = whole
         places = sorted((hit.document_id, span) for hit in hits for span in hit.spans)
         self._documents = documents
-        self._spans = {name: _merged(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
+        self._spans = {name: disjoint(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
 
     def cut(self, piece: Retrieved) -> Retrieved | None:
         """What the hits cover of the piece; None if that is nothing but white space."""
@@ -470,17 +471,6 @@ class HitText:
     def covers(self, name: str, start: int, end: int) -> bool:
         """Whether a stretch of a document is shown."""
         return name in self.whole or any(span.start <= start and end <= span.end for span in self._spans[name])
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Ascending spans as disjoint ones that do not touch."""
-    merged: list[Span] = []
-    for span in spans:
-        if merged and span.start <= merged[-1].end:
-            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
-        else:
-            merged.append(span)
-    return merged
 
 
 class UnitPlaces:

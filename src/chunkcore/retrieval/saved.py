@@ -42,15 +42,6 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
-_KINDS: dict[str, Any] = {
-    "retriever": str,
-    "chunker": str | None,
-    "embedder": dict | None,
-    "fingerprint": str | None,
-    "notes": dict,
-    "data": str,
-    "files": dict,
-}
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
@@ -155,10 +146,9 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         seen = manifest.get("format") if isinstance(manifest, dict) else None
         raise DataError(f"{file} is of format {echo(seen)}, this version reads {FORMAT}; {_AGAIN}")
-    is_whole = manifest.pop("checksum", None) == _checksum(manifest)
-    if not is_whole or not all(isinstance(manifest.get(name), kind) for name, kind in _KINDS.items()):
-        raise _damaged(file)
-    if not _DATA.fullmatch(manifest["data"]):
+    kinds = {"notes": dict, "retriever": str, "files": dict}
+    is_whole = manifest.pop("checksum", None) == _checksum(manifest) and _DATA.fullmatch(str(manifest.get("data")))
+    if not is_whole or not all(isinstance(manifest.get(name), kind) for name, kind in kinds.items()):
         raise _damaged(file)
     return manifest
 
@@ -256,6 +246,7 @@ def _chunk_row(place: int, chunk: Chunk) -> dict[str, Any]:
         "metadata": dict(chunk.metadata),
         "fingerprint": chunk.fingerprint,
         "segments": [[[span.start, span.end] for span in spans] for spans in chunk.segments],
+        "derived": chunk.derived,
     }
 
 
@@ -324,35 +315,18 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 # ---- Reading
 
 
-class _File:
-    """A file of data with its expected size and checksum; checked before it is used."""
-
-    def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
-        self.path = path
-        self._expected = expected
-
-    def check(self, data: bytes | memoryview) -> None:
-        if len(data) != self._expected["bytes"] or hashlib.sha256(data).hexdigest() != self._expected["sha256"]:
-            raise _damaged(self.path)
-
-    def bytes(self) -> bytes:
-        data = self.path.read_bytes()
-        self.check(data)
-        return data
-
-    def array(self) -> NDArray[Any]:
-        return np.load(io.BytesIO(self.bytes()), allow_pickle=False)  # type: ignore[no-any-return]
-
-    def rows(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.bytes().splitlines()]
+def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) -> None:
+    """Raise `DataError`: a file's bytes are not those that the manifest expects."""
+    if len(data) != expected["bytes"] or hashlib.sha256(data).hexdigest() != expected["sha256"]:
+        raise _damaged(path)
 
 
 class _MappedRows:
     """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
 
-    def __init__(self, file: _File) -> None:
-        self._file = file
-        with file.path.open("rb") as opened:  # mapped once: a later save may remove the file
+    def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
+        self._path, self._expected = path, expected
+        with path.open("rb") as opened:  # mapped once: a later save may remove the file
             self._mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
             np.lib.format.read_magic(opened)
             shape, _, dtype = np.lib.format.read_array_header_1_0(opened)
@@ -371,7 +345,7 @@ class _MappedRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.floating]:
         if not self._checked:
-            self._file.check(memoryview(self._mapped))
+            _check(self._path, self._expected, memoryview(self._mapped))
             self._checked = True
         return self._rows if dtype is None else self._rows.astype(dtype)
 
@@ -407,28 +381,27 @@ class OpenedFolder:
         model = self.manifest["embedder"]
         if model is None:
             return corpus, None
-        norms = {name: self._file(f"norms-{name}.npy").array() for name in self._names("norms-")}
+        norms = {name: self._array(f"norms-{name}.npy") for name in self._names("norms-")}
         return corpus, SavedVectors(
             model["name"] if embedder is None else embedder,
             corpus,
-            _MappedRows(self._file("vectors.npy")),
+            _MappedRows(self.folder / self.manifest["data"] / "vectors.npy", self.manifest["files"]["vectors.npy"]),
             fingerprint=model["fingerprint"],
             retriever=self.manifest["retriever"],
             norms=norms,
         )
 
     def _corpus(self) -> ChunkedCorpus:
-        data = memoryview(self._file("texts.bin").bytes())
-        documents = [_document(row, data) for row in self._file("documents.jsonl").rows()]
-        special = {row["place"]: _chunk(row) for row in self._file("special.jsonl").rows()}
+        data = memoryview(self._bytes("texts.bin"))
+        documents = [_document(json.loads(line), data) for line in self._bytes("documents.jsonl").splitlines()]
+        rows = map(json.loads, self._bytes("special.jsonl").splitlines())
+        special = {row["place"]: _chunk(row) for row in rows}
         forms = sorted({name.split("-")[0] for name in self._names("words-")})
-        postings = {
-            form: Postings(*(self._file(f"words-{form}-{name}.npy").array() for name in _POSTINGS)) for form in forms
-        }
+        postings = {form: Postings(*(self._array(f"words-{form}-{name}.npy") for name in _POSTINGS)) for form in forms}
         chunker = self.manifest["chunker"]
         return ChunkedCorpus.of_columns(
             documents,
-            self._file("chunks.npy").array(),
+            self._array("chunks.npy"),
             special=special,
             postings=postings,
             fingerprint=self.manifest["fingerprint"],
@@ -439,8 +412,14 @@ class OpenedFolder:
         """What follows the prefix in the names of the arrays."""
         return [name[len(prefix) : -len(".npy")] for name in self.manifest["files"] if name.startswith(prefix)]
 
-    def _file(self, name: str) -> _File:
-        return _File(self.folder / self.manifest["data"] / name, self.manifest["files"][name])
+    def _bytes(self, name: str) -> bytes:
+        path = self.folder / self.manifest["data"] / name
+        data = path.read_bytes()
+        _check(path, self.manifest["files"][name], data)
+        return data
+
+    def _array(self, name: str) -> NDArray[Any]:
+        return np.load(io.BytesIO(self._bytes(name)), allow_pickle=False)  # type: ignore[no-any-return]
 
 
 def _document(row: Mapping[str, Any], data: memoryview) -> Document:
@@ -459,6 +438,7 @@ def _chunk(row: Mapping[str, Any]) -> Chunk:
         row["metadata"],
         row["fingerprint"],
         tuple(map(_spans, row["segments"])),
+        row["derived"],
     )
 
 
