@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.escaping import html_text, terminal_text
+from chunkcore.escaping import terminal_text
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.retrieval.assembly import part_of
 from chunkcore.retrieval.lexicon import word_keys
@@ -49,17 +48,12 @@ class Citation:
 class CitedAnswer:
     """An answer and the citations of its sentences, in order.
 
-    >>> passage = Retrieved("fox.txt", (Span(0, 24),), 1.0, "A fox naps. <b>It snores")
-    >>> found = cite("A fox naps.", [passage])
-    >>> print(found.to_terminal())
+    Printed, the answer has numbers after its sentences, and the numbered places below; terminal controls are visible.
+
+    >>> print(cite("A fox naps.", [Retrieved("fox.txt", (Span(0, 22),), 1.0, "A fox naps. It snores.")]))
     A fox naps. [1]
     <BLANKLINE>
     [1] fox.txt 0-11 (exact, 1.00): A fox naps.
-    >>> print(found.to_html())
-    <p>A fox naps.<sup>[1]</sup></p>
-    <ol>
-    <li>fox.txt 0-11 (exact, 1.00): <mark>A fox naps.</mark></li>
-    </ol>
     """
 
     text: str
@@ -68,46 +62,20 @@ class CitedAnswer:
     @property
     def sources(self) -> tuple[Retrieved, ...]:
         """All cited places, each once, in the order of first mention: number 1 is the first."""
-        return tuple(self._cited)
+        return tuple(dict.fromkeys(source for citation in self.citations for source in citation.sources))
 
-    def to_html(self) -> str:
-        """The answer with numbers after its sentences, and the numbered places: escaped HTML."""
-        body = self._numbered(html_text, "<sup>[{}]</sup>")
-        items = "".join(
-            f"<li>{html_text(_place(*cited))}: <mark>{html_text(cited[0].text)}</mark></li>\n"
-            for cited in self._cited.items()
-        )
-        return f"<p>{body}</p>\n<ol>\n{items}</ol>"
-
-    def to_terminal(self) -> str:
-        """The answer with numbers after its sentences, and the numbered places: terminal controls are made visible."""
-        lines = [
-            f"[{number}] {terminal_text(_place(*cited))}: {terminal_text(cited[0].text)}"
-            for number, cited in enumerate(self._cited.items(), start=1)
-        ]
-        return "\n".join([self._numbered(terminal_text, " [{}]"), "", *lines])
-
-    @cached_property
-    def _cited(self) -> dict[Retrieved, Citation]:
-        """Each place with the first sentence that cites it."""
-        first: dict[Retrieved, Citation] = {}
+    def __str__(self) -> str:
+        numbers = {source: f"[{number}]" for number, source in enumerate(self.sources, start=1)}
+        text, end, places = "", 0, dict.fromkeys(numbers, "")
         for citation in self.citations:
-            for source in citation.sources:
-                first.setdefault(source, citation)
-        return first
-
-    def _numbered(self, escaped: Callable[[str], str], form: str) -> str:
-        text, end, numbers = "", 0, list(self._cited)
-        for citation in self.citations:
-            marks = "".join(form.format(numbers.index(source) + 1) for source in citation.sources)
-            text += escaped(self.text[end : citation.span.end]) + marks
+            marks = (f" {numbers[source]}" for source in citation.sources)
+            text += terminal_text(self.text[end : citation.span.end]) + "".join(marks)
             end = citation.span.end
-        return text + escaped(self.text[end:])
-
-
-def _place(source: Retrieved, citation: Citation) -> str:
-    spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
-    return f"{source.document_id} {spans} ({citation.match}, {citation.certainty:.2f})".lstrip()
+            for source in citation.sources:
+                spans = ", ".join(f"{span.start}-{span.end}" for span in source.spans)
+                place = f"{source.document_id} {spans} ({citation.match}, {citation.certainty:.2f}): {source.text}"
+                places[source] = places[source] or f"{numbers[source]} {terminal_text(place.lstrip())}"
+        return "\n".join([text + terminal_text(self.text[end:]), "", *places.values()])
 
 
 def cite(answer: str, retrieved: Sequence[Retrieved], *, least: float = 0.5) -> CitedAnswer:

@@ -373,7 +373,7 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
 
 
 class _Tokens(NamedTuple):
-    own: Vectors
+    inner: Vectors
     all: Vectors  # with the special tokens around
 
 
@@ -397,10 +397,10 @@ def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
 
 
 def _greedy(answer: _Tokens, reference: _Tokens) -> float:
-    if not len(answer.own) or not len(reference.own):
-        return float(len(answer.own) == len(reference.own))
-    precision = float((answer.own @ reference.all.T).max(axis=1).mean())
-    recall = float((reference.own @ answer.all.T).max(axis=1).mean())
+    if not len(answer.inner) or not len(reference.inner):
+        return float(len(answer.inner) == len(reference.inner))
+    precision = float((answer.inner @ reference.all.T).max(axis=1).mean())
+    recall = float((reference.inner @ answer.all.T).max(axis=1).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 

@@ -237,8 +237,8 @@ class Meter(CachedEmbedder):
             counts = [0] * len(new)
             if new and isinstance(self, TokenCountingEmbedder):
                 counts = self.count_tokens(list(new.values())).tolist()
-            each = seconds / (sum(map(len, new.values())) or 1)
-            self._texts |= {key: (each * len(new[key]), count) for key, count in zip(new, counts, strict=True)}
+            rate = seconds / (sum(map(len, new.values())) or 1)
+            self._texts |= {key: (rate * len(new[key]), count) for key, count in zip(new, counts, strict=True)}
             self._work.calls += self._batches(len(by_key.keys() - self._work.texts))
             self._work.texts |= by_key.keys()
             self._work.embedding += time.perf_counter() - began
