@@ -13,7 +13,7 @@ from chunkcore.datasets import load_dataset
 from chunkcore.document import Document
 from tests.promises import check_promises
 from tests.structures import marked_text
-from tests.test_code import PYTHON, SAMPLES
+from tests.test_code import PYTHON
 from tests.test_html import PAGE
 
 PROSE = "The kettle sings. Nobody listens to it, though the water has been hot for some time - ten minutes. " * 9
@@ -44,7 +44,6 @@ def test_a_short_document_is_one_chunk() -> None:
         (Document("a.txt", PROSE), "sentence"),
         (Document("a.txt", NOTES), "markdown"),
         (Document("17", PAGE), "html"),
-        (Document("17", PYTHON), "code"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
@@ -52,11 +51,6 @@ def test_the_strategy_is_picked_by_what_is_said_of_a_document_then_by_its_looks(
     document: Document, strategy: str
 ) -> None:
     assert strategies_of(document) == {strategy}
-
-
-@pytest.mark.parametrize("language", ["c", "cpp", "go", "java", "javascript", "rust"])
-def test_languages_are_known_by_their_looks(language: str) -> None:
-    assert format_of(SAMPLES[language][0]) == Format("code", language)
 
 
 @pytest.mark.parametrize(

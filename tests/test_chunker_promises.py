@@ -29,7 +29,6 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 1, "counter": "words"},
         {"size": 3, "overlap": 1, "counter": "characters"},
         {"size": 6, "overlap": 4, "minimum": 6},
-        {"size": 6, "overlap": SEMANTIC, "minimum": 2},
     ],
     "recursive": [
         {"size": 8},
@@ -37,7 +36,6 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"size": 12, "counter": "characters", "size_of": "text", "strip": False},
         {"size": 40, "overlap": 15, "size_of": "text"},
         {"size": 20, "overlap": 5, "minimum": 12},
-        {"size": 12, "overlap": SEMANTIC, "size_of": "text", "counter": "characters"},
         {"size": 40, "minimum": 30, "size_of": "text", "counter": "characters"},
         {"size": 9, "separators": ["\n\n", "\n", ".", "!", " ", ""], "size_of": "text", "overlap": 9},
         {"size": 6, "separators": [r"(?<=[.!?])\s+", r"\s"], "regex": True, "counter": "words"},

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.fixed import FixedToken
-from chunkcore.chunkers.similarity import SemanticOverlap
-from chunkcore.document import Document
 from chunkcore.tokens import TiktokenCounter
-from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text, prose
 
 windows = st.integers(1, 12).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
@@ -74,17 +71,6 @@ def test_text_without_any_token_is_kept_unless_it_is_white_space() -> None:
     chunker = FixedToken(size=3, counter=Deaf())
     assert chunker.split_text("\x00a") == ["\x00a"]
     assert chunker.split_text(" \n") == []
-
-
-def test_a_text_among_others_shares_what_it_shares_alone():
-    """The white space at a text's end is of its own last topic, whatever text comes next."""
-    overlap = SemanticOverlap(threshold=0.2, embedder=FakeEmbedder())
-    chunker = FixedToken(size=6, overlap=overlap)
-    text = "don't\n\n中文没有空格，但是有标点。 "
-    documents = [Document("a", text), Document("b", text)]
-    alone = [chunk for document in documents for chunk in chunker.chunk(document)]
-    assert list(chunker.chunk_many(documents)) == alone
-    assert len(alone) == 2 * 5
 
 
 def test_a_text_of_one_window_is_one_chunk() -> None:

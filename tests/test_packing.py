@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -291,12 +288,6 @@ def test_the_packers_by_meaning_join_the_more_similar_neighbour() -> None:
     assert all(size >= 5 for size in chunk_sizes(dual, text))
 
 
-def test_overlap_can_be_another_for_each_piece() -> None:
-    sums = running_sizes(np.array([2, 2, 2, 2, 2, 2]))
-    assert pack(sums, 6, np.array([0, 0, 0, 2, 9, 0])) == [(0, 3), (2, 5), (5, 6)]
-    assert pack(sums, 6, np.full(6, 2)) == pack(sums, 6, 2)
-
-
 TOPICS = (
     "The cat sat on the mat. The cat sat on a mat. A cat sat on the mat. "
     "Rain fell over stone roofs. Rain fell over old roofs. Old stone roofs."
@@ -335,44 +326,20 @@ def test_overlap_goes_back_while_the_topic_stays() -> None:
     assert len(FixedSentences(sentences=2, overlap=semantic(-1.0)).split_text(TOPICS)[2].split(". ")) == 3
 
 
-@pytest.mark.parametrize("strategy", [FixedToken, Recursive])
-def test_semantic_overlap_stops_at_the_topic_in_packers_of_other_pieces(strategy: Any) -> None:
-    chunks = strategy(size=10, counter="words", overlap=semantic()).spans(TOPICS)
-    topic = TOPICS.index("Rain")
-    shared = [(after[0].start, before[0].end) for before, after in pairwise(chunks)]
-    assert any(start < end for start, end in shared)
-    for start, end in shared:
-        assert len(TOPICS[start:end].split()) <= 5
-        assert end <= topic or start >= topic - 1  # the white space before it may be shared
-
-    # Where all neighbours are unlike each other, a chunk still shares the beginning of the sentence that it is in.
-    sentences = {0, *(match.end() for match in re.finditer(r"[.] ?", TOPICS))}
-    chunks = strategy(size=16, counter="words", overlap=semantic(1.0)).spans(TOPICS)
-    assert all(span.start in sentences or span.start + 1 in sentences for (span,) in chunks)
-    assert len(chunks) < len(TOPICS.split()) / 8
-
-
-def test_several_texts_are_cut_as_each_alone_with_semantic_overlap() -> None:
-    documents = [Document("a", TOPICS), Document("b", ""), Document("c", TOPICS[30:])]
-    for strategy in (FixedToken, Recursive):
-        chunker = strategy(size=10, counter="words", overlap=semantic())
-        assert list(chunker.chunk_many(documents)) == [each for one in documents for each in chunker.chunk(one)]
-
-
 def test_each_sentence_is_embedded_once_and_no_model_is_asked_without() -> None:
     model = FakeEmbedder()
     overlap = SemanticOverlap(embedder=model)
-    for chunker in (Sentence(overlap=overlap), FixedSentences(overlap=overlap), Recursive(overlap=overlap)):
+    for chunker in (Sentence(overlap=overlap), FixedSentences(overlap=overlap)):
         model.texts.clear()
         chunker.split_text(TOPICS + " " + TOPICS)
         assert len(model.texts) == len(set(model.texts)) == 6
 
 
 def test_semantic_overlap_is_configured_by_a_string() -> None:
-    assert Recursive(overlap="semantic") == Recursive(overlap=SemanticOverlap())
+    assert Sentence(overlap="semantic") == Sentence(overlap=SemanticOverlap())
     chunker = get_chunker("sentence:overlap=semantic:0.45:openvino:some/model")
     assert isinstance(chunker, Sentence)
     assert chunker.overlap == SemanticOverlap(threshold=0.45, embedder="openvino:some/model")
     assert get_chunker(chunker.spec) == chunker
     assert get_chunker(chunker.to_dict()) == chunker
-    assert Recursive(overlap="semantic").label == "recursive:size=200,overlap=semantic"
+    assert Sentence(overlap="semantic").label == "sentence:size=200,overlap=semantic"

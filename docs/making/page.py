@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import chunkcore
-from chunkcore import Chunk, Chunker, Document, get_chunker, registry, strategies
+from chunkcore import Chunk, Chunker, Document, get_chunker, strategies
 from chunkcore import options as chunkcore_options
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.structure import BlockChunker
@@ -260,7 +260,7 @@ def _sample(name: str = "") -> str:
 
 def summary(name: str) -> str:
     """The first line of a strategy's docstring, as Markdown."""
-    return markdown_line(registry.describe(name, strategies[name]).title)
+    return markdown_line(next(entry.title for entry in strategies.describe() if entry.name == name))
 
 
 def options_of(cls: type[Chunker]) -> tuple[Option, ...]:

@@ -44,7 +44,7 @@ def running_counts(source: TokenizedText, pieces: Ranges) -> Numbers:
 
 
 def pack(
-    sums: Numbers, size: int, overlap: int | Numbers = 0, *, gap: int = 0, first: int = 0, last: int | None = None
+    sums: Numbers, size: int, overlap: int = 0, *, gap: int = 0, first: int = 0, last: int | None = None
 ) -> list[tuple[int, int]]:
     """Ranges of neighbouring pieces, as large as `size` allows, with overlap.
 
@@ -55,7 +55,7 @@ def pack(
     Args:
         sums: `running_sizes` of the pieces.
         size: the target.
-        overlap: the most that neighbouring ranges share: one number, or one for each first new piece.
+        overlap: the most that neighbouring ranges share.
         gap: the size between two pieces.
         first: the first piece.
         last: the piece to stop before; None for all.
@@ -72,8 +72,7 @@ def pack(
         ranges.append((begin, end))
         if end < stop:
             needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
-            most_shared = overlap if isinstance(overlap, int) else int(overlap[end])
-            shared = max(0, min(most_shared, size - needed))
+            shared = max(0, min(overlap, size - needed))
             begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
 

@@ -33,7 +33,6 @@ from tests.fuzzing.texts import texts
 from tests.test_bad_files import FILES, VALUES
 
 _JSON = [each for each in FILES if ".json" in each[1] or ".dev" in each[1]]
-_TABLES = [each for each in FILES if each[1].endswith((".csv", ".tsv"))]
 _seeds = st.integers(0, 1 << 32)
 _BENCHMARK = Benchmark(
     "b",
@@ -58,14 +57,6 @@ def any_value_in_any_collection_ends_in_a_sentence(place: tuple[str, str], seed:
     """Anywhere in its JSON."""
     test = test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence
     test.hypothesis.inner_test(place, Random(seed), other)
-
-
-@target(share=0.3, place=st.sampled_from(_TABLES), seed=_seeds, other=texts(12))
-def any_text_in_any_table_ends_in_a_sentence(place: tuple[str, str], seed: int, other: str) -> None:
-    """Anywhere in its rows."""
-    test_bad_files.test_any_value_anywhere_in_a_table_ends_in_a_sentence.hypothesis.inner_test(
-        place, Random(seed), other
-    )
 
 
 @target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))

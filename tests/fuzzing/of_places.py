@@ -94,12 +94,8 @@ def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
     test_spans.test_merging_joins_only_neighbours_that_touch_in_their_order.hypothesis.inner_test(left)
 
 
-@target(
-    share=0.2,
-    case=test_scoring.cases(),
-    counter=st.sampled_from(["characters", "words", "cl100k_base"]),
-    min_rule=st.sampled_from(["holding", "touching"]),
-)
-def scores_are_those_of_sets_of_tokens(case: tuple[Benchmark, Run], counter: str, min_rule: str) -> None:
-    """Every measure, by its definition, over sets of Python."""
-    test_scoring.test_scores_are_what_sets_of_tokens_give.hypothesis.inner_test(case, counter, min_rule)
+@target(share=0.2, case=test_scoring.cases())
+def columns_are_scored_as_objects(case: tuple[Benchmark, Run]) -> None:
+    """Every measure, from columns as from objects, and of characters as of tokens of one character."""
+    test_scoring.test_columns_are_scored_as_objects_are.hypothesis.inner_test(case)
+    test_scoring.test_characters_are_scored_as_tokens_of_one_character.hypothesis.inner_test(case)

@@ -25,27 +25,6 @@ _MARKDOWN = re.compile(
     re.MULTILINE,
 )
 _WEAK_MARKDOWN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S|\]\([^()\s]+\)|\*\*\S", re.MULTILINE)
-_FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
-_CODE = {
-    language: re.compile(pattern, re.MULTILINE)
-    for language, pattern in {
-        "python": r"^(?:(?:async )?def \w+\(|class \w+[(:]|from [\w.]+ import |import [\w.]+$|@[\w.]+|if __name__)",
-        "javascript": (
-            r"^(?:(?:export )?(?:default )?(?:async )?(?:function\b|class \w+ .*\{)|(?:export )?(?:const|let) [\w{[]"
-            r"|import .* from ['\"]|module\.exports)"
-        ),
-        "java": (
-            r"^(?:package [\w.]+;|import (?:static )?[\w.]+(?:\.\*)?;"
-            r"|(?:public |final |abstract )+(?:class|interface|enum))"
-        ),
-        "go": r"^(?:package \w+$|func (?:\(|\w)|import (?:\(|\")|type \w+ (?:struct|interface))",
-        "rust": r"^(?:(?:pub )?(?:fn|struct|enum|trait|mod) \w+|impl\b.*\{|use [\w:]+|#\[\w)",
-        "cpp": r"^(?:#include [<\"]|namespace \w+|template ?<|using \w|class \w+)",
-        "c": r"^(?:#include [<\"]|#define \w|typedef |static \w|struct \w+ \{)",
-        "other": r"^(?:#!|<\?php|require |module \w+|end$|\w+\(\) ?\{|SELECT |CREATE TABLE )",
-    }.items()
-}
-_CODE_LINE = re.compile(r"[{}();:,\[\]=]\s*$|^\s*(?:#|//|/?\*|--)|^(?:\t| {2,})\S")
 
 
 class Format(NamedTuple):
@@ -82,8 +61,6 @@ def format_of(text: str, document: Document | None = None) -> Format:
     text = text[:_LOOKED_AT]
     if HTML_PAGE.match(text) or (text.lstrip().startswith("<") and len(_TAGS.findall(text)) >= 3):
         return Format("html")
-    if not _FENCE.search(text) and (language := _code_language(text)):
-        return Format("code", language)
     if _MARKDOWN.search(text) or len(_WEAK_MARKDOWN.findall(text)) >= 3:
         return Format("markdown")
     return Format("prose")
@@ -102,13 +79,3 @@ def _names(document: Document) -> Iterator[str]:
         if isinstance(name := document.metadata.get(key), str):
             yield name
     yield document.id
-
-
-def _code_language(text: str) -> str | None:
-    counts = {language: len(pattern.findall(text)) for language, pattern in _CODE.items()}
-    language = max(counts, key=lambda each: counts[each])
-    lines = [line for line in text.splitlines() if line.strip()]
-    if counts[language] < 2 and not text.startswith(("#!", "<?php")):
-        return None
-    code = sum(1 for line in lines if _CODE_LINE.search(line[:400]))
-    return language if 2 * code >= len(lines) else None

@@ -12,10 +12,10 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.similarity import SemanticOverlap, read_overlap, shareable
+from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
-from chunkcore.packing import join_ranges, pack
+from chunkcore.packing import join_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
 
@@ -31,8 +31,7 @@ class FixedToken(Chunker):
 
     Attributes:
         size: tokens in a window, at least 1.
-        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``; or "semantic": at most half of `size`,
-            back to where the topic changes (see `SemanticOverlap`), which needs a model.
+        overlap: tokens that neighbouring windows share, ``0 <= overlap < size``.
         minimum: a last window of fewer tokens joins the one before it; ``0 <= minimum <= size``.
         counter: whose tokens.
 
@@ -43,38 +42,30 @@ class FixedToken(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int | str | SemanticOverlap = 0
+    overlap: int = 0
     minimum: int = 0
 
     def validate(self) -> None:
         check_ranges(self, size=1, minimum=(0, "size"))
-        object.__setattr__(self, "overlap", read_overlap(self.overlap))
-        if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
-            raise OptionError(
-                f"overlap is at least 0 and less than size ({self.size}), else windows would not advance; "
-                f"got {self.overlap}"
-            )
+        if not 0 <= self.overlap < self.size:
+            raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows: list[tuple[int, int]] = []
-        overlap = shareable(self.overlap, source, self.size)
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
             if low < high:
-                begins, ends = self._tokens(high - low, overlap(source.boundaries[low:high]))
+                begins, ends = self._tokens(high - low)
                 rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
             elif source.text[start:end].strip():
                 # No token, but the text must not be lost.
                 rows.append((start, end))
         return rows
 
-    def _tokens(self, count: int, overlap: int | Numbers) -> tuple[Numbers, Numbers]:
-        if isinstance(overlap, int):
-            # The last window is the first that reaches the end of the text.
-            begins = np.arange(0, max(1, count - overlap), self.size - overlap)
-            ends = np.minimum(begins + self.size, count)
-        else:
-            begins, ends = np.array(pack(np.arange(count + 1), self.size, overlap)).T
+    def _tokens(self, count: int) -> tuple[Numbers, Numbers]:
+        # The last window is the first that reaches the end of the text.
+        begins = np.arange(0, max(1, count - self.overlap), self.size - self.overlap)
+        ends = np.minimum(begins + self.size, count)
         if len(begins) > 1 and ends[-1] - begins[-1] < self.minimum:
             # Only the last window holds less than `size`; it joins the one before.
             return begins[:-1], np.delete(ends, -2)
@@ -121,10 +112,7 @@ class FixedSentences(Chunker):
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
         check_ranges(self, sentences=1, chunks=1, minimum=0)
-        object.__setattr__(self, "overlap", read_overlap(self.overlap))
-        most = self.sentences if self.chunks is None else inf
-        if isinstance(self.overlap, int) and not 0 <= self.overlap <= most:
-            raise OptionError(f"overlap is 0 to sentences ({self.sentences}) sentences, got {self.overlap}")
+        check_overlap(self, self.sentences if self.chunks is None else inf)
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         rows = sentence_ranges(source.text, self.splitter).tolist()

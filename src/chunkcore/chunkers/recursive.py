@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar, Literal
@@ -12,7 +11,6 @@ import numpy as np
 
 from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.similarity import SemanticOverlap, read_overlap, shareable
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, pack, running_sizes, split_to_maximum, trim
@@ -40,8 +38,7 @@ class Recursive(Chunker):
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
-        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only; or "semantic": at
-            most half of `size`, back to where the topic changes (see `SemanticOverlap`), which needs a model.
+        overlap: how much neighbouring chunks may share, ``0 <= overlap <= size``; whole pieces only.
         separators: tried in this order; "" splits into characters.
         keep: where a separator goes: to the "start" of the piece after it, the "end" of the piece before it, or "drop".
             A separator dropped between two chunks is in no chunk. A dropped regular expression's groups are kept, as
@@ -63,7 +60,7 @@ class Recursive(Chunker):
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
-    overlap: int | str | SemanticOverlap = 0
+    overlap: int = 0
     separators: tuple[str, ...] = ("\n\n", "\n", " ", "")
     keep: Keep = "start"
     regex: bool = False
@@ -72,10 +69,7 @@ class Recursive(Chunker):
     minimum: int = 0
 
     def validate(self) -> None:
-        object.__setattr__(self, "overlap", read_overlap(self.overlap))
-        check_ranges(self, size=1, minimum=(0, "size"))
-        if isinstance(self.overlap, int):
-            check_ranges(self, overlap=(0, "size"))
+        check_ranges(self, size=1, minimum=(0, "size"), overlap=(0, "size"))
         if not self.separators:
             raise OptionError('separators holds at least one string ("" splits into characters), got none')
         for separator in self.separators if self.regex else ():
@@ -99,14 +93,13 @@ class Recursive(Chunker):
         split.
         """
         merged, unsplit, texts = [_NONE], [_NONE], source.parts
-        overlap = shareable(self.overlap, source, self.size)
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
             left = [_NONE]
             for block in _blocks(texts):
                 pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
                 sizes = source.counts(pieces.starts, pieces.ends)
-                merged.append(self._merge(source, separator, pieces, sizes, overlap))
+                merged.append(self._merge(source, separator, pieces, sizes))
                 over = (sizes >= self.size).nonzero()[0]
                 large = np.column_stack((pieces.starts[over], pieces.ends[over]))
                 (unsplit if is_last else left).append(large)
@@ -139,14 +132,7 @@ class Recursive(Chunker):
         renumbered = matches._replace(texts=(np.cumsum(occurs) - 1)[matches.texts])
         return pieces_between(texts[occurs], renumbered, self.keep), texts[~occurs]
 
-    def _merge(
-        self,
-        source: TokenizedText,
-        separator: str,
-        pieces: Places,
-        sizes: Numbers,
-        overlap: Callable[[Numbers], int | Numbers],
-    ) -> Ranges:
+    def _merge(self, source: TokenizedText, separator: str, pieces: Places, sizes: Numbers) -> Ranges:
         """Runs of neighbouring small pieces of one text, merged up to `size`."""
         small = (sizes < self.size).nonzero()[0]
         gap = source.counter.count(separator) if self.keep == "drop" else 0
@@ -154,10 +140,9 @@ class Recursive(Chunker):
         texts = pieces.texts[small]
         run_ends = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
         edges = [0, *(run_ends.nonzero()[0] + 1).tolist(), len(small)]
-        shared = overlap(pieces.starts[small])
         rows: list[tuple[int, int]] = []
         for first, last in pairwise(edges):
-            rows.extend(pack(sums, self.size, shared, gap=gap, first=first, last=last))
+            rows.extend(pack(sums, self.size, self.overlap, gap=gap, first=first, last=last))
         chunks = _table(rows)
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
-from chunkcore.chunkers.similarity import SemanticOverlap, read_overlap
-from chunkcore.errors import OptionError
+from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.options import check_ranges
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
 from chunkcore.spans import Ranges
@@ -60,9 +59,7 @@ class Sentence(Chunker):
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
         check_ranges(self, size=1, minimum=(0, "size"), maximum="size", overlap_sentences=0)
-        object.__setattr__(self, "overlap", read_overlap(self.overlap))
-        if isinstance(self.overlap, int) and not 0 <= self.overlap < self.size:
-            raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
+        check_overlap(self, self.size - 1)
 
     @property
     def hard_maximum(self) -> int:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.spans import Numbers
-from chunkcore.tokens import TokenizedText
 
 Floats = NDArray[np.float64]
 
@@ -62,8 +58,7 @@ class SemanticOverlap:
 
     The chunking survey, "Overlap Methods": "Semantic: Include until topic similarity drops". The topic drops between
     neighbouring sentences whose cosine similarity is not over the threshold. A chunk shares nothing before the last
-    drop, and at most half of the chunker's size. A chunk that begins inside a sentence shares that sentence's
-    beginning.
+    drop, and at most half of the chunker's size.
 
     As an option of a strategy: "semantic", "semantic:0.4" or "semantic:0.4:all-MiniLM-L6-v2".
 
@@ -87,7 +82,7 @@ class SemanticOverlap:
 
     @property
     def name(self) -> str:
-        """The shortest string that `read_overlap` accepts."""
+        """The shortest string that says it."""
         model = self.embedder if isinstance(self.embedder, str) else self.embedder.name
         if model != DEFAULT_MODEL:
             return f"semantic:{self.threshold:g}:{model}"
@@ -109,58 +104,27 @@ class SemanticOverlap:
         firsts = np.where(self.drops(sentences), np.arange(len(sentences)), 0)
         return cast("list[int]", np.maximum.accumulate(firsts).tolist())
 
-    def allowance(self, source: TokenizedText, size: int) -> Callable[[Numbers], Numbers]:
-        """A function from chunk starts (code points) to how many tokens before each may be shared: those of the same
-        topic, at most half of `size`.
-        """
-        begins = self._topic_places(source)
 
-        def before(places: Numbers) -> Numbers:
-            topics = begins[np.searchsorted(begins, places, side="right") - 1]
-            tokens = np.searchsorted(source.boundaries, places) - np.searchsorted(source.boundaries, topics)
-            allowed: Numbers = np.minimum(tokens, size // 2).astype(np.int64)
-            return allowed
+def check_overlap(chunker: Any, most: float) -> None:
+    """Read a chunker's option `overlap`: a number from 0 to `most`, or the string of a `SemanticOverlap`.
 
-        return before
-
-    def _topic_places(self, source: TokenizedText) -> Numbers:
-        """Code points where topics begin, ascending, with the white space before a sentence."""
-        parts = source.parts.tolist()
-        ranges = [sentence_ranges(source.text[start:end]) + start for start, end in parts]
-        drops = self.drops([source.text[start:end] for start, end in np.concatenate(ranges).tolist()])
-        # A part's first sentence begins with the part, white space included.
-        pairs = zip(parts, ranges, strict=True)
-        before = np.concatenate([np.append(start, rows[:-1, 1])[: len(rows)] for (start, _), rows in pairs])
-        begins: Numbers = np.union1d(before[drops], source.parts[:, 0])
-        return begins
-
-
-def read_overlap(value: int | str | SemanticOverlap) -> int | SemanticOverlap:
-    """An `overlap` option as a number or a `SemanticOverlap`. Raises `OptionError` for an unknown string.
-
-    >>> read_overlap("semantic:0.5").name
+    >>> from types import SimpleNamespace
+    >>> chunker = SimpleNamespace(overlap="semantic:0.5")
+    >>> check_overlap(chunker, 9)
+    >>> chunker.overlap.name
     'semantic:0.5'
     """
-    if not isinstance(value, str):
-        return value
-    kind, _, options = value.partition(":")
-    threshold, _, model = options.partition(":")
-    try:
-        number = float(threshold or _THRESHOLD) if kind == "semantic" else nan
-    except ValueError:
-        number = nan
-    if isnan(number):
-        raise OptionError(
-            f'overlap is a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>", '
-            f"got {echo(value)}"
-        )
-    return SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL)
-
-
-def shareable(
-    overlap: int | str | SemanticOverlap, source: TokenizedText, size: int
-) -> Callable[[Numbers], int | Numbers]:
-    """A function from piece starts to the `overlap` that `pack` expects."""
-    if isinstance(overlap, SemanticOverlap):
-        return overlap.allowance(source, size)
-    return lambda places: cast("int", overlap)
+    overlap = chunker.overlap
+    if isinstance(overlap, str):
+        kind, _, options = overlap.partition(":")
+        threshold, _, model = options.partition(":")
+        try:
+            number = float(threshold or _THRESHOLD) if kind == "semantic" else nan
+        except ValueError:
+            number = nan
+        if isnan(number):
+            expected = 'a whole number, "semantic", "semantic:<threshold>" or "semantic:<threshold>:<model>"'
+            raise OptionError(f"overlap is {expected}, got {echo(overlap)}")
+        object.__setattr__(chunker, "overlap", SemanticOverlap(threshold=number, embedder=model or DEFAULT_MODEL))
+    elif isinstance(overlap, int) and not 0 <= overlap <= most:
+        raise OptionError(f"overlap is at least 0 and at most {most:g}, got {overlap}")

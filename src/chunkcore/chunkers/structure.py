@@ -412,7 +412,7 @@ class Auto(BlockChunker):
 
     A document of at most `size` is one chunk. Others are cut as by `Markdown`, `Html`, `Code` or, prose, `Sentence`;
     CSV and TSV files by rows, each chunk with the header (the chunking survey: match the structure).
-    The format comes from the metadata, the file name, or the first 20,000 code points: see
+    The format comes from the metadata, the file name, or (no code) the first 20,000 code points: see
     `chunkcore.boundaries.formats.format_of`. HTML and code need the extra ``structure``.
 
     Metadata: ``strategy`` ("whole", "markdown", "html", "code", "table" or "sentence"), and that chunker's own.
