@@ -286,13 +286,6 @@ def test_tokens_stand_at_places_of_the_document_not_of_the_prompt() -> None:
     assert found.ends.tolist() == [0, 0, 2, 3, 3]
 
 
-def test_characters_that_grow_in_lower_case_keep_their_places() -> None:
-    # "İİx" in lower case is five characters: "i̇i̇x".
-    found = text_tokens("İİx", [1, 3, 4, 2], [(0, 0), (0, 3), (3, 5), (0, 0)], [1, 0, 0, 1], lowercase=True)
-    assert found.starts.tolist() == [0, 0, 1, 3]
-    assert found.ends.tolist() == [0, 2, 3, 3]
-
-
 @pytest.fixture
 def benchmark() -> Benchmark:
     documents = [

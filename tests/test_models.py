@@ -243,16 +243,16 @@ def test_a_folder_is_read(tmp_path):
     folder = read_bert_folder(bert_folder(tmp_path, layer_norm_eps=1e-5, hidden_act="gelu_new"))
     assert (folder.layers, folder.heads, folder.hidden, folder.epsilon) == (2, 2, 8, 1e-5)
     assert (folder.activation, folder.pooling, folder.normalize) == ("tanh", "mean", True)
-    assert (folder.max_tokens, folder.lowercase, folder.query_prompt) == (64, False, "")
+    assert (folder.max_tokens, folder.query_prompt) == (64, "")
 
 
 def test_limits_prompts_and_pooling_are_read(tmp_path):
     bert_folder(tmp_path, modules=["Transformer", "Pooling"], pooling={"pooling_mode": "cls"})
-    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": true}')
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 32}')
     prompts = {"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": None}
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     folder = read_bert_folder(tmp_path)
-    assert (folder.max_tokens, folder.lowercase, folder.pooling, folder.normalize) == (32, True, "cls", False)
+    assert (folder.max_tokens, folder.pooling, folder.normalize) == (32, "cls", False)
     assert (folder.query_prompt, folder.document_prompt) == ("query: ", "passage: ")
 
 
@@ -292,6 +292,7 @@ def test_a_model_that_openvino_cannot_build_says_why_and_what_to_do(tmp_path, ch
         ("config.json", [1], r"config\.json holds a list; expected a dict"),
         ("1_Pooling/config.json", "mean", r"1_Pooling/config\.json holds a str; expected a dict"),
         ("sentence_bert_config.json", None, r"sentence_bert_config\.json holds a NoneType"),
+        ("sentence_bert_config.json", {"do_lower_case": True}, "its texts are lowercased"),
         ("sentence_bert_config.json", {"max_seq_length": -5}, "its max_seq_length is -5; expected a whole number"),
         ("config_sentence_transformers.json", {"prompts": ["q: "]}, "its prompts are not strings by name"),
         ("config_sentence_transformers.json", {"prompts": {"query": 1}}, "its prompts are not strings by name"),

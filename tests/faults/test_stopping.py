@@ -197,10 +197,8 @@ def test_generating_that_is_stopped_leaves_the_questions_so_far_and_pays_twice_o
     rows = (tmp_path / "questions.jsonl").read_text().splitlines()
     assert 4 <= len(rows) < 30
     assert all(json.loads(row)["evidence"] for row in rows)
-    assert err.splitlines()[-1] == (
-        f"chunkcore: stopped before the end, with {len(rows)} questions; what was answered is in the cache: the same "
-        "command goes on with it"
-    )
+    assert err.splitlines()[-1].startswith(f"chunkcore: stopped before the end, with {len(rows)} questions; what ")
+    assert err.endswith("the same command goes on with it\n")
     info = json.loads((tmp_path / "questions.info.json").read_text())
     assert (info["stopped"], info["unfinished"]) == ("it was interrupted", True)
     asked = len(server.log)

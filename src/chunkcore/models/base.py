@@ -247,13 +247,7 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
 
 
 def text_tokens(
-    text: str,
-    ids: Sequence[int],
-    offsets: Sequence[tuple[int, int]],
-    special: Sequence[int],
-    *,
-    prompt: str = "",
-    lowercase: bool = False,
+    text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: Sequence[int], prompt: str = ""
 ) -> TextTokens:
     """The tokens of a prompt and a document, with offsets into the document alone.
 
@@ -263,25 +257,17 @@ def text_tokens(
         offsets: half-open code points of the tokenizer's input: the prompt and the document.
         special: 1 for a special token, 0 for a token of the input.
         prompt: the text before the document.
-        lowercase: whether the input was lowercased, which makes some characters longer.
 
-    >>> text_tokens("İs", [1, 7, 8, 2], [(0, 0), (0, 2), (2, 3), (0, 0)], [1, 0, 0, 1], lowercase=True).ends.tolist()
-    [0, 1, 2, 2]
+    >>> text_tokens("It is", [1, 7, 8, 2], [(0, 0), (0, 2), (3, 5), (0, 0)], [1, 0, 0, 1]).ends.tolist()
+    [0, 2, 5, 5]
     """
     places = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    is_text = np.asarray(special, dtype=np.int64) == 0
     # A token across the prompt's end counts with its part of the document.
-    is_text &= places[:, 1] > len(prompt.lower() if lowercase else prompt)
+    is_text = (np.asarray(special, dtype=np.int64) == 0) & (places[:, 1] > len(prompt))
     numbers = np.flatnonzero(is_text)
     before = int(numbers[0]) if len(numbers) else int(np.count_nonzero(np.cumprod(np.asarray(special))))
     after = len(ids) - 1 - int(numbers[-1]) if len(numbers) else len(ids) - before
-    places = np.maximum(places - len(prompt.lower() if lowercase else prompt), 0)
-    if lowercase and len(text.lower()) != len(text):
-        # From offsets in the lowercase form to those in the text. An end inside a character moves after it.
-        lengths = np.array([len(character.lower()) for character in text], dtype=np.int64)
-        characters = np.repeat(np.arange(len(text), dtype=np.int64), lengths)
-        edges = np.column_stack((np.append(characters, len(text)), np.append(0, characters + 1)))
-        places = np.take_along_axis(edges, np.minimum(places, len(characters)), axis=0)
+    places = np.maximum(places - len(prompt), 0)
     places[:before] = 0
     places[len(ids) - after :] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.
@@ -293,7 +279,6 @@ class TokenizerEmbedder:
     """What embedders with a tokenizer of the package tokenizers share: tokens of documents before truncation."""
 
     _prompt = ""  # before each document
-    _lowercase = False  # whether texts are lowercased before the tokenizer
     _special_tokens = True  # whether the model reads special tokens around a text
 
     @cached_property
@@ -313,14 +298,7 @@ class TokenizerEmbedder:
         """
         ready = encodable(text)
         encoding = self._counter.encode(self._ready([ready], self._prompt)[0], add_special_tokens=self._special_tokens)
-        return text_tokens(
-            ready,
-            encoding.ids,
-            encoding.offsets,
-            encoding.special_tokens_mask,
-            prompt=self._prompt,
-            lowercase=self._lowercase,
-        )
+        return text_tokens(ready, encoding.ids, encoding.offsets, encoding.special_tokens_mask, self._prompt)
 
     @cached_property
     def splits_at_space(self) -> bool:
@@ -328,8 +306,7 @@ class TokenizerEmbedder:
         return not self._prompt and splits_at_space(self._counter)
 
     def _ready(self, texts: Sequence[str], prompt: str) -> list[str]:
-        ready = [prompt + encodable(text) for text in texts]
-        return [text.lower() for text in ready] if self._lowercase else ready
+        return [prompt + encodable(text) for text in texts]
 
 
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}

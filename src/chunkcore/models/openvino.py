@@ -166,7 +166,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
         self.max_tokens: int | None = self._folder.max_tokens
         self.symmetric = self._folder.document_prompt == self._folder.query_prompt
         self.dimensions = self._folder.hidden
-        self._prompt, self._lowercase = self._folder.document_prompt, self._folder.lowercase
+        self._prompt = self._folder.document_prompt
         self._tokenizer = self._load_tokenizer(truncate=True)
         self._request = _compile(self._folder, precision, pooled=True)
         # One request at a time: it spreads each batch over all cores.
@@ -303,7 +303,6 @@ class BertFolder:
         pooling: "mean" over the tokens, or "cls", the first token.
         normalize: whether vectors are scaled to length 1.
         max_tokens: of a text, special tokens included.
-        lowercase: whether texts are lowercased before the tokenizer.
         document_prompt, query_prompt: put before a text.
     """
 
@@ -316,7 +315,6 @@ class BertFolder:
     pooling: str
     normalize: bool
     max_tokens: int
-    lowercase: bool
     document_prompt: str
     query_prompt: str
 
@@ -355,6 +353,8 @@ def _settings(path: Path) -> BertFolder:
     config = _read(path, "config.json")
     _check_architecture(config)
     settings = _read(path, "sentence_bert_config.json", optional=True)
+    if settings.get("do_lower_case"):
+        raise _UnbuildableError("its texts are lowercased before the tokenizer")
     prompts = _prompts(_read(path, "config_sentence_transformers.json", optional=True))
     positions = _number(config, "max_position_embeddings")
     return BertFolder(
@@ -367,7 +367,6 @@ def _settings(path: Path) -> BertFolder:
         pooling=_pooling(_read(path, f"{modules['Pooling']}/config.json")),
         normalize="Normalize" in modules,
         max_tokens=min(_number(settings, "max_seq_length", positions), positions),
-        lowercase=bool(settings.get("do_lower_case", False)),
         document_prompt=next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), prompts[""]),
         query_prompt=prompts.get("query", prompts[""]),
     )

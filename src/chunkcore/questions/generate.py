@@ -142,39 +142,43 @@ class QuestionWriter:
         self._folded: dict[str, str] = {}  # ids of kept questions
 
     def run(self, llm: LLM, threads: int, progress: Progress | None) -> None:
-        """Ask until there are enough questions or nothing is left to ask."""
+        """Ask until there are enough questions or nothing is left to ask. Raises `BudgetError`, after what was asked
+        before is answered.
+        """
         waiting: deque[tuple[str, Sample, Future[Written]]] = deque()
+        spent: BudgetError | None = None
         pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
         try:
             while True:
                 while (
-                    len(waiting) < self.options.concurrency
+                    spent is None
+                    and len(waiting) < self.options.concurrency
                     and len(self.kept) + len(waiting) < self.options.questions
                     and (sample := self.schedule.draw()) is not None
                 ):
-                    self.asked += 1
-                    earlier = self._earlier(sample.document.id)
-                    question = question_about(
-                        sample.text, earlier, self.options.mode, self.options.excerpts, self.asked
-                    )
-                    answer = pool.submit(ask, llm, question, retries=self.options.retries)
-                    waiting.append((f"g{self.asked}", sample, answer))
+                    waiting.append(self._asked(sample, llm, pool))
                 if not waiting:
-                    return
-                self._take(*waiting.popleft())
+                    break
+                try:
+                    self._take(*waiting.popleft())
+                except BudgetError as error:
+                    spent = spent or error
+                except ModelError as error:
+                    # Of calls that were never made the cap is not reached.
+                    if spent is None or isinstance(error, UnreachableError):
+                        raise
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
-        except BudgetError:
-            for under_way in waiting:  # answered meanwhile
-                try:
-                    self._take(*under_way)
-                except UnreachableError:  # calls that were never made reached the cap
-                    raise
-                except ModelError:
-                    pass
-            raise
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
+        if spent is not None:
+            raise spent
+
+    def _asked(self, sample: Sample, llm: LLM, pool: ThreadPoolExecutor) -> tuple[str, Sample, Future[Written]]:
+        self.asked += 1
+        earlier = self._earlier(sample.document.id)
+        question = question_about(sample.text, earlier, self.options.mode, self.options.excerpts, self.asked)
+        return f"g{self.asked}", sample, pool.submit(ask, llm, question, retries=self.options.retries)
 
     def _earlier(self, document_id: str) -> list[str]:
         """Earlier questions in order, those of this document first, sampled if there are too many."""
