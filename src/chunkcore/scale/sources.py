@@ -107,7 +107,7 @@ class Piece(NamedTuple):
     """A document, or a part of one, as a unit of work. Small, because it is sent to other processes.
 
     Attributes:
-        kind: text of a file or in `data`, a line of JSON, or a file for `read_file`.
+        kind: a part of a file's text or the text in `data`, a line of JSON, or a file for `read_file`.
         id: the document's id; "" if the line holds it.
         place: the name in messages.
         argument: index of the input.
@@ -192,23 +192,21 @@ class Sources:
                 return
             stamp = file_stamp(path)
             inside = root if listed and not self.follow_links else None
-            whole = Piece("text", name, place, argument, listed, place, 0, stamp[0], stamp=stamp)
-            whole = whole._replace(inside=str(inside or ""))
+            whole = Piece(
+                "file", name, place, argument, listed, place, 0, stamp[0], stamp=stamp, inside=str(inside or "")
+            )
             if not stamp[0]:
                 open_file(path, inside=inside).close()
                 raise empty(path)
-            if has_reader(path):
-                yield whole._replace(kind="file")
-                return
-            if stamp[0] <= self.part_size:
+            if has_reader(path) or stamp[0] <= self.part_size:
                 yield whole
                 return
             with open_file(path, inside=inside) as file:
                 if not _is_utf8(file):  # in another encoding, or of a kind that its name does not tell
-                    yield whole._replace(kind="file")
+                    yield whole
                     return
                 file.seek(0)
-                for part in self._parts(whole, file):
+                for part in self._parts(whole._replace(kind="text"), file):
                     yield part._replace(data=None)
         except FileNotFoundError:
             yield _failed(argument, place, _missing(path), name)

@@ -217,8 +217,8 @@ class Stream:
                 self._left_out[piece.argument].notes.add(note, piece.id)
             step.lines.append(cut.numbered(tally.index))
             self._count(piece)
-            tally.chunks += cut.chunks
-            tally.index += cut.chunks
+            tally.chunks += len(cut.lines)
+            tally.index += len(cut.lines)
         return None
 
     def _repeated(self, name: str, piece: Piece) -> DataError | None:

@@ -38,22 +38,17 @@ _OF_A_DOCUMENT = (DataError, SizeError, NoAnswerError)
 class Cut(NamedTuple):
     """What came of a piece: the document's id ("": it was none), its chunks, or the error; notes on reading the file.
 
-    `lines` are each chunk in two halves, between which its index belongs; or all numbered lines as one first half.
+    `lines` are each chunk in two halves, between which its index belongs.
     """
 
     id: str = ""
     lines: tuple[tuple[bytes, bytes], ...] = ()
-    chunks: int = 0
     error: ChunkcoreError | None = None
     notes: tuple[str, ...] = ()
 
     def numbered(self, first: int) -> bytes:
         """The lines, the first of them with this index."""
-        if self.lines and not self.lines[0][1]:
-            return self.lines[0][0]
-        return b"".join(
-            [b"%s%d%s" % (head, number, tail) for number, (head, tail) in enumerate(self.lines, start=first)]
-        )
+        return b"".join([b"%s%d%s" % (head, number, tail) for number, (head, tail) in enumerate(self.lines, first)])
 
 
 class _Part(NamedTuple):
@@ -115,10 +110,7 @@ class Cutter:
             if isinstance(chunks, ChunkcoreError):
                 return Cut(name, error=chunks)
             lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
-        cut = Cut(name, tuple(lines), len(lines), notes=several[0].notes)
-        if several[0].number and len(several) == 1:
-            return cut  # what came before it is not known here
-        return cut._replace(lines=((cut.numbered(0), b""),) if lines else ())
+        return Cut(name, tuple(lines), notes=several[0].notes)
 
 
 def piece_documents(piece: Piece, part_size: int) -> Iterator[Document]:
@@ -130,19 +122,9 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
     if piece.error is not None:
         raise piece.error
     if piece.kind == "text":
-        whole = piece.part is None and piece.data is None
-        try:
-            text = _text(piece)
-            whole = whole and (text.startswith("%PDF-") or "\x00" in text[:100])  # which may be UTF-16
-        except ChangedError:
-            raise
-        except DataError:
-            if not whole:
-                raise
-        if not whole:
-            yield _Part(Document(piece.id, text), piece.offset, piece.part)
-            return
-    if piece.kind != "line":
+        yield _Part(Document(piece.id, _text(piece)), piece.offset, piece.part)
+        return
+    if piece.kind == "file":
         document, notes = read_file(piece.path, piece.id, inside=Path(piece.inside) if piece.inside else None)
         try:
             stamp = file_stamp(Path(piece.path))
