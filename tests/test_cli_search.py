@@ -219,6 +219,9 @@ def test_only_what_changed_is_read_again(docs, cache, capfd, reads):
     before = (folder / "manifest.json").stat().st_mtime_ns
     assert asked(docs, capfd) == first
     assert (reads, (folder / "manifest.json").stat().st_mtime_ns) == ([], before)
+    assert asked(docs, capfd, "--verify") == first
+    assert len(reads) == 4
+    reads.clear()
     (docs / "mill.txt").write_text("The ferry stops at the mill.")
     (docs / "crows.txt").unlink()
     (docs / "another.txt").write_text("The ferry is late here.")

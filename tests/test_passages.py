@@ -343,6 +343,14 @@ def test_nothing_is_returned_for_a_question_that_vectors_and_words_relate_to_no_
     assert get_retriever("passages").index(corpus, TextVectors(Table(64))).retrieve("quux of rope", k=1)
 
 
+def test_a_budget_is_a_limit_and_no_target() -> None:
+    crows, hens = (" ".join(f"The {kind} {n} sings." for n in range(40)) for kind in ("crow", "hen"))
+    corpus = chunk_corpus([Document("d", f"{crows} The ferry leaves at noon. {hens}")], "sentence:size=10")
+    found = get_retriever("passages:lexical").index(corpus).retrieve("when does the ferry leave", max_tokens=500)
+    assert "The ferry leaves at noon." in found[0].text
+    assert sum(get_counter("cl100k_base").count(passage.text) for passage in found) < 100
+
+
 @pytest.mark.parametrize(
     "texts", [["A fox naps.", "The red fox hunts mice in the wood at night, and a fox rests by day."]]
 )
