@@ -18,10 +18,8 @@ from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run
 from chunkcore.tuning import TuneOptions, Tuning, tune
-from integration_tests.browser import CHROMIUM, Browser, browser
+from integration_tests.browser import Browser
 from tests.fakes import FakeEmbedder
-
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
 
 # Ways out of an element's text, an attribute, a script, a style, a comment; and what then runs or is loaded.
 OUT = "</script></style></title></textarea></select></svg>--> ]]> \"' >"
@@ -95,14 +93,13 @@ def report(tuned: Tuning) -> str:
     return html_report(made)
 
 
-@pytest.fixture(scope="module")
-def tab() -> Iterator[Browser]:
-    with browser() as opened:
-        opened.size(1280, 900)
-        opened.call(
-            "Page.addScriptToEvaluateOnNewDocument", source="window.told = []; window.ran = (who) => told.push(who);"
-        )
-        yield opened
+@pytest.fixture
+def armed(tab: Browser) -> Iterator[Browser]:
+    """The browser whose pages count what runs."""
+    program = "window.told = []; window.ran = (who) => told.push(who);"
+    added = tab.call("Page.addScriptToEvaluateOnNewDocument", source=program)
+    yield tab
+    tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
 
 
 def show(tab: Browser, source: str, folder: Path) -> Path:
@@ -141,7 +138,8 @@ def seen(tab: Browser) -> set[str]:
     return {field for field in re.findall("«([^»]*)»", text) if WAYS[0].format(field) in text}
 
 
-def test_nothing_in_the_report_and_its_viewer_runs_and_all_of_it_is_shown(tab, report, tmp_path):
+def test_nothing_in_the_report_and_its_viewer_runs_and_all_of_it_is_shown(armed, report, tmp_path):
+    tab = armed
     page = show(tab, report, tmp_path)
     shown = seen(tab)
     tab.ask("document.querySelectorAll('#list details').forEach((each) => { each.open = true; })")
@@ -173,7 +171,8 @@ def test_nothing_in_the_report_and_its_viewer_runs_and_all_of_it_is_shown(tab, r
 POLICY = "default-src 'none'; style-src 'sha256'; script-src 'sha256'; base-uri 'none'; form-action 'none'"
 
 
-def test_the_policy_stops_what_would_get_past_the_escaping(tab, report, tmp_path):
+def test_the_policy_stops_what_would_get_past_the_escaping(armed, report, tmp_path):
+    tab = armed
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', report)
     assert re.sub(r"sha256-[\w+/=]+", "sha256", policy.replace("&#39;", "'")) == POLICY
     head, body, rest = re.split(r"(<body>)", report, maxsplit=1)

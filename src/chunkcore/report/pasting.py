@@ -38,30 +38,24 @@ BEHIND = "passages behind"  # of a retriever: its row in a comparison
 UNITS = "sentence:size=50"  # of the words behind a retriever
 _WORDS = f"""
 index.save("index")  # once; later the folder is enough
-words = get_retriever("passages:lexical").index(chunk_corpus(load_documents("docs/"), "{UNITS}"))
-words.save("words")
+units = chunk_corpus(load_documents("docs/"), "{UNITS}")
+get_retriever("passages:lexical").index(units).save("words")
 """
-_BEHIND = {
-    "LangChain": """
-from chunkadapters.langchain import IndexRetriever, PassageRetriever
+_RANKED = """
+from {module} import IndexRetriever, PassageRetriever
 
-yours = IndexRetriever("index", k=10, max_tokens=100_000)  # or the retriever that you have
-retriever = PassageRetriever(yours, index="words", max_tokens=1000)""",
-    "LlamaIndex": """
-from chunkadapters.llamaindex import IndexRetriever, PassageRetriever
-
-yours = IndexRetriever("index", k=10, max_tokens=100_000)  # or the retriever that you have
-retriever = PassageRetriever(yours, index="words", max_tokens=1000)""",
-    "Haystack": """
+yours = IndexRetriever("index", k=10, max_tokens=100_000)  # or yours
+retriever = PassageRetriever(yours, index="words", max_tokens=1000)"""
+_PIPELINE = """
 from haystack import Pipeline
 
 from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRanker
 
+yours = ChunkcoreIndexRetriever("index", k=10, max_tokens=100_000)  # or yours
 retriever = Pipeline()
-retriever.add_component("yours", ChunkcoreIndexRetriever("index", k=10, max_tokens=100_000))  # or yours
+retriever.add_component("yours", yours)
 retriever.add_component("passages", ChunkcorePassageRanker(index="words", max_tokens=1000))
-retriever.connect("yours.documents", "passages.documents")""",
-}
+retriever.connect("yours.documents", "passages.documents")"""
 _PLAIN = """
 for passage in index.retrieve("your question", max_tokens=1000):
     print(passage.document_id, passage.text)"""
@@ -101,7 +95,7 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     for framework, (package, module, splitter, variable, retriever_class) in _ADAPTERS.items():
         block = f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
         if inner != retriever:
-            block = system + _WORDS + _BEHIND[framework]
+            block = system + _WORDS + (_PIPELINE if framework == "Haystack" else _RANKED.format(module=module))
         elif retriever:
             block = system + _DEPLOYED.format(module=module, cls=retriever_class)
         blocks[framework] = (find_spec(package) is None, block)

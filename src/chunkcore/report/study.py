@@ -274,6 +274,8 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
     ]
     joined = scored[0].joined(scored[1:], [measure for measures in by_budget.values() for measure in measures])
     retriever = system_name(report.retriever, BEHIND) if report.retriever else ""
+    # The chunks and their cost are those of the retriever; words cost no model.
+    joined = replace(joined, chunks=report.chunks, cost=report.cost)
     return replace(joined, chunker=report.chunker, retriever=retriever, embedder=report.embedder)
 
 
