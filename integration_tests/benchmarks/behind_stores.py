@@ -246,6 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=COLLECTIONS)
     parser.add_argument("--store", action="append", help="this store, as its rows name it; may be repeated")
+    parser.add_argument("--untitled", action="store_true", help="no title before CUAD's questions")
     parser.add_argument("--characters", type=int, default=300_000, help="about how many of each collection")
     parser.add_argument("--output", type=Path, default=DATA)
     parser.add_argument("--cache", type=Path, default=Path("behind.sqlite"), help="the file that keeps embeddings")
@@ -258,7 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
-        whole = benchmark_of(name, options.shared, None if name == "lochmere" else options.characters, titled=False)
+        characters = None if name == "lochmere" else options.characters
+        whole = benchmark_of(name, options.shared, characters, titled=not options.untitled)
         by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
         queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
         benchmark = Benchmark(name, whole.documents, queries)
