@@ -216,14 +216,6 @@ def test_one_code_point_over_every_size_ends_each_strategy(name: str) -> None:
 
 
 @every_chunker
-@pytest.mark.parametrize("text", ["a" + "\u0301" * 400, ("a" + "\u0301" * 5) * 50], ids=["one grapheme", "many marks"])
-def test_the_metadata_say_which_chunks_cut_a_grapheme(chunker: Chunker, text: str) -> None:
-    for chunk in chunks_of(chunker, text):
-        cut = [edge for edge in (chunk.start, chunk.end) if 0 < edge < len(text) and text[edge] == "\u0301"]
-        assert bool(cut and "a" not in text[chunk.start + 1 : chunk.end]) == ("cut_inside" in chunk.metadata)
-
-
-@every_chunker
 @given(text=hard_text(max_parts=30))
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 def test_the_same_text_gives_the_same_chunks_everywhere(chunker: Chunker, text: str) -> None:

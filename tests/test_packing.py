@@ -22,7 +22,6 @@ from chunkcore.chunkers import (
 from chunkcore.chunkers.similarity import SemanticOverlap
 from chunkcore.document import Document
 from chunkcore.packing import (
-    grapheme_parts,
     join_ranges,
     join_small,
     pack,
@@ -142,7 +141,6 @@ def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_k
     text = "ok 👩‍👩‍👧"
     source = TiktokenCounter("cl100k_base").tokenize(text)
     assert [text[s:e] for s, e in split_to_maximum(source, 0, 8, 3)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
-    assert grapheme_parts(source, np.array([[0, 2], [3, 4], [4, 8], [3, 8]])) == {(3, 4), (4, 8)}
     assert source.count(3, 4) == 3
     assert [text[s:e] for s, e in split_to_maximum(source, 0, 8, 1)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
 

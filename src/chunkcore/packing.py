@@ -17,12 +17,7 @@ from chunkcore.tokens import TokenizedText
 _SPACE = re.compile(r"\s+")
 _NO_SPACE = re.compile(r"\S")
 _GRAPHEME = regex.compile(r"\X")
-# What a grapheme may go on with.
-_GOES_ON = regex.compile(
-    r"\p{M}|\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark}|\p{GCB=Regional_Indicator}|\p{GCB=V}|\p{GCB=T}|(?<=\u200d)\S"
-)
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
-_WINDOW = 160  # characters
 _LOOK_BACK = 32  # characters
 
 
@@ -220,32 +215,6 @@ def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator
             waiting += [(middle, after), (first, middle)]
 
 
-def grapheme_parts(source: TokenizedText, ranges: Ranges) -> set[tuple[int, int]]:
-    """Those of the ranges that hold a part of one grapheme and nothing else.
-
-    >>> from chunkcore.tokens import CharacterCounter
-    >>> source = CharacterCounter().tokenize("cafe\u0301 noir")
-    >>> sorted(grapheme_parts(source, np.array([[0, 3], [3, 4], [4, 5], [6, 10]])))
-    [(3, 4), (4, 5)]
-    """
-    text = source.text
-    if text.isascii():
-        return set()
-    apart = {0, len(text), *source.parts.ravel().tolist()}
-
-    def goes_on(place: int) -> bool:
-        if place in apart or text[place - 1].isspace() or not _GOES_ON.match(text, place):
-            return False
-        return any(start < place < end for start, end in _graphemes(source, place, place + 1))
-
-    def holds_one(start: int, end: int) -> bool:
-        return end == next((stop for _, stop in _graphemes(source, start, end) if stop > start), None)
-
-    return {
-        (start, end) for start, end in ranges.tolist() if (goes_on(start) or goes_on(end)) and holds_one(start, end)
-    }
-
-
 def split_ranges_to_maximum(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
     """The ranges in order, those over the maximum cut by `split_to_maximum`. None for no maximum.
 
@@ -278,14 +247,7 @@ def _reach(source: TokenizedText, start: int, tokens: int) -> int:
 
 def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool) -> int:
     limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
-    # One of the last words nearly always fits, so look only there first; the first gap there may begin before.
-    window = max(start + 1, limit - _WINDOW)
-    gaps = [gap.start() for gap in _SPACE.finditer(source.text, window, limit)]
-    if window > start + 1:
-        cut = _last_that_fits(source, start, gaps[1:], maximum, strip=strip, more=True)
-        if cut is not None:
-            return cut
-        gaps = [gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit)]
+    gaps = [gap.start() for gap in _SPACE.finditer(source.text, start + 1, limit)]
     cut = _last_that_fits(source, start, gaps, maximum, strip=strip)
     if cut is None:
         graphemes = list(_grapheme_ends(source, start, end, limit))
@@ -323,17 +285,10 @@ def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> I
             return
 
 
-def _last_that_fits(
-    source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool, more: bool = False
-) -> int | None:
-    """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back.
-
-    `more`: there are cuts before these.
-    """
+def _last_that_fits(source: TokenizedText, start: int, cuts: Sequence[int], maximum: int, *, strip: bool) -> int | None:
+    """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back."""
     for step in range(len(cuts).bit_length() + 3 if cuts else 0):
         place = len(cuts) - 1 - (step if step < 3 else 2 ** (step - 3) + 2)
-        if place < 0 and more:
-            break
         cut = cuts[max(0, place)]
         if source.count(start, trim(source.text, start, cut)[1] if strip else cut) <= maximum:
             return cut

@@ -21,9 +21,8 @@ from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, tokenizing
 from chunkcore.options import check_number, check_option_names, check_options
-from chunkcore.packing import grapheme_parts
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers, Ranges, merge_touching
+from chunkcore.spans import merge_touching
 from chunkcore.specs import format_spec, plain_option, plain_options, split_spec
 from chunkcore.tokens import TokenCounter, TokenizedText
 
@@ -31,6 +30,7 @@ from chunkcore.tokens import TokenCounter, TokenizedText
 _BATCH_CHARACTERS = 100_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_OVER = {"over_maximum": True}
 
 
 class Draft(NamedTuple):
@@ -58,8 +58,8 @@ class Chunker:
 
     A strategy is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). `separator` joins the
-    texts of a chunk's spans. Set `tokens_only` if `split` calls no model and splits each of the source's `parts` on its
-    own.
+    texts of a chunk's spans. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `split`
+    calls no model and splits each of the source's `parts` on its own.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
@@ -73,6 +73,7 @@ class Chunker:
     name: ClassVar[str] = ""
     separator: ClassVar[str] = "\n"
     tokens_only: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
 
     counter: TokenCounter | str = "cl100k_base"
 
@@ -113,14 +114,17 @@ class Chunker:
         return [Draft(spans) for spans in self.split(source)]
 
     @property
-    def hard_maximum(self) -> int | None:
-        """The most that a chunk's own text counts; None without a promise.
+    def hard_maximum(self) -> Any:
+        """The most that a chunk's own text counts, None without a promise: of a `bounded` strategy `maximum`, else
+        `size`, unless its sizes are those of pieces.
 
         A word over it is cut between graphemes, a grapheme between code points, and a single code point over it is a
-        chunk (the metadata have `over_maximum`). The metadata of a chunk that is a part of a grapheme have
-        `cut_inside`.
+        chunk; its metadata have `over_maximum`.
         """
-        return None
+        if not self.bounded or getattr(self, "size_of", "text") == "pieces":
+            return None
+        maximum = getattr(self, "maximum", None)
+        return getattr(self, "size", None) if maximum is None else maximum
 
     def models(self) -> Mapping[str, Any]:
         """The loaded models by option; the `fingerprint` changes with them."""
@@ -199,17 +203,16 @@ class Chunker:
         again = [i for i, spans in enumerate(merged) if len(spans) > 1 or drafts[i].derived is not None]
         if again:
             counts[again] = self.token_counter.count_many([texts[i] for i in again])
-        reach = np.array([(spans[0].start, spans[-1].end) for spans in merged], dtype=np.int64).reshape(-1, 2)
-        oddities = self._oddities(source, reach, counts) or [_NOTHING] * len(drafts)
         built: list[list[Chunk]] = [[] for _ in documents]
         owners = np.searchsorted(source.parts[:, 1], starts, side="right").tolist()
         offsets, fingerprint = source.parts[:, 0].tolist(), self.fingerprint
-        rows = zip(owners, drafts, merged, texts, counts.tolist(), oddities, strict=True)
-        for owner, draft, spans, text, count, oddity in rows:
+        most = self.hard_maximum or inf
+        rows = zip(owners, drafts, merged, texts, counts.tolist(), strict=True)
+        for owner, draft, spans, text, count in rows:
             chunks, offset, name = built[owner], offsets[owner], documents[owner].id
             placed = tuple([Span(span.start - offset, span.end - offset) for span in spans]) if offset else spans
             last = fingerprint, draft.segments, draft.derived is not None
-            metadata = {**draft.metadata, **oddity}
+            metadata = {**draft.metadata, **_OVER} if count > most else dict(draft.metadata)
             chunks.append(Chunk(name, len(chunks), placed, text, count, draft.context, metadata, *last))
         return list(map(_with_pages, documents, built))
 
@@ -218,27 +221,16 @@ class Chunker:
         rows = np.array(self.ranges(source), dtype=np.int64).reshape(-1, 2)
         for start, end in rows[(rows[:, 0] < 0) | (rows[:, 0] >= rows[:, 1])].tolist():
             Span(start, end)  # raises
-        counts = source.counts(rows[:, 0], rows[:, 1])
-        oddities, sizes = self._oddities(source, rows, counts), counts.tolist()
+        sizes, most = source.counts(rows[:, 0], rows[:, 1]).tolist(), self.hard_maximum or inf
         edges = rows[:, 0].searchsorted(source.parts).tolist()
         built: list[Sequence[Chunk]] = []
         for document, (first, last), offset in zip(documents, edges, source.parts[:, 0].tolist(), strict=True):
             places = (rows[first:last] - offset).tolist()
             chunks: Sequence[Chunk] = ContiguousChunks(document, places, sizes[first:last], self.fingerprint)
-            if any(oddities[first:last]):
-                pairs = zip(chunks, oddities[first:last], strict=True)
-                chunks = [replace(chunk, metadata=dict(oddity)) if oddity else chunk for chunk, oddity in pairs]
+            if max(sizes[first:last], default=0) > most:
+                chunks = [replace(chunk, metadata=_OVER) if chunk.token_count > most else chunk for chunk in chunks]
             built.append(_with_pages(document, chunks))
         return built
-
-    def _oddities(self, source: TokenizedText, rows: Ranges, counts: Numbers) -> list[Mapping[str, Any]]:
-        """For each chunk, what its metadata say if no good cut could be had; [] if all cuts are good."""
-        parts, most = grapheme_parts(source, rows), self.hard_maximum or inf
-        if not parts and counts.max(initial=0) <= most:
-            return []
-        inside = [{"cut_inside": "grapheme"} if (start, end) in parts else _NOTHING for start, end in rows.tolist()]
-        over = (counts > most).tolist()
-        return [{"over_maximum": True} if is_over else part for is_over, part in zip(over, inside, strict=True)]
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import add
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class ClusterSemantic(Chunker):
     chunk and d dimensions.
     """
 
+    bounded: ClassVar[bool] = True
+
     size: int = 200
     piece_size: int = 50
     embedder: Embedder | str = DEFAULT_MODEL
@@ -69,10 +71,6 @@ class ClusterSemantic(Chunker):
         if self.mean is not None and not -1 <= self.mean <= 1:
             raise OptionError(f"mean is -1 to 1, or null for that of each text; got {self.mean}")
         _ = self._splitter  # which checks the separators
-
-    @property
-    def hard_maximum(self) -> int | None:
-        return self.size if self.size_of == "text" else None
 
     @cached_property
     def _splitter(self) -> Recursive:

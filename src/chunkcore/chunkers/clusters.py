@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ class SentenceClusters(SentenceChunker, ABC):
     Raises `DataError`: a text of more than 100,000 sentences: their comparison is quadratic.
     """
 
+    bounded: ClassVar[bool] = True
+
     splitter: str | Callable[[str], Any] = "default"
     position_weight: float = 0.5
     size: int | None = 200
@@ -51,10 +53,6 @@ class SentenceClusters(SentenceChunker, ABC):
     def validate(self) -> None:
         super().validate()
         check_ranges(self, position_weight=(0, 1), size=1)
-
-    @property
-    def hard_maximum(self) -> int | None:
-        return self.size
 
     @abstractmethod
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class Hierarchical(SentenceChunker):
     Raises `DataError`: the segmenter's file of weights is missing, or holds no weights.
     """
 
+    bounded: ClassVar[bool] = True
+
     splitter: str | Callable[[str], Any] = "default"
     segmenter: Segmenter | str = "tagger"
     k: float = 1.2
@@ -76,10 +78,6 @@ class Hierarchical(SentenceChunker):
         super().validate()
         check_segmenter(self.segmenter)
         check_ranges(self, max_segment=1, size=1)
-
-    @property
-    def hard_maximum(self) -> int | None:
-        return self.size
 
     def models(self) -> Mapping[str, Any]:
         return {**super().models(), "segmenter": get_segmenter(self.segmenter)}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -105,6 +105,8 @@ class WindowChunker(LLMChunker, ABC):
             chunk has the metadata of its largest part, and any part's `fallback`.
     """
 
+    bounded: ClassVar[bool] = True
+
     window: int = 800
     size: int = 800
     minimum: int = 0
@@ -112,10 +114,6 @@ class WindowChunker(LLMChunker, ABC):
     def validate(self) -> None:
         super().validate()
         check_ranges(self, window=1, size=1, minimum=(0, "size"))
-
-    @property
-    def hard_maximum(self) -> int:
-        return self.size
 
     @abstractmethod
     def _pieces(self, source: TokenizedText) -> Ranges:

@@ -57,6 +57,7 @@ class Recursive(Chunker):
     ['One line.', 'Another,', 'longer line.']
     """
 
+    bounded: ClassVar[bool] = True
     tokens_only: ClassVar[bool] = True
 
     size: int = 200
@@ -74,10 +75,6 @@ class Recursive(Chunker):
             raise OptionError('separators holds at least one string ("" splits into characters), got none')
         for separator in self.separators if self.regex else ():
             self._pattern(separator)
-
-    @property
-    def hard_maximum(self) -> int | None:
-        return self.size if self.size_of == "text" else None
 
     def _pattern(self, separator: str) -> re.Pattern[str]:
         return compiled(separator, "the separator", "correct it, or set regex=false to take it literally")

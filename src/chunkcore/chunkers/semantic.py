@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,8 @@ class Breakpoint(SentenceChunker):
     memory for n sentences of d dimensions.
     """
 
+    bounded: ClassVar[bool] = True
+
     buffer: int = 1
     threshold: Threshold = "percentile"
     amount: float | None = None
@@ -124,10 +126,6 @@ class Breakpoint(SentenceChunker):
     def validate(self) -> None:
         super().validate()
         check_ranges(self, buffer=0, size=1, minimum=(0, "size"), amount=_AMOUNTS[self.threshold][1:])
-
-    @property
-    def hard_maximum(self) -> int | None:
-        return self.size
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = sentence_ranges(source.text, self.splitter)
@@ -348,6 +346,8 @@ class DualSemantic(SentenceChunker):
     dimensions and w blocks in a chunk.
     """
 
+    bounded: ClassVar[bool] = True
+
     k: float = 3.0
     d: int = 10
     minimum: int = 0
@@ -357,10 +357,6 @@ class DualSemantic(SentenceChunker):
     def validate(self) -> None:
         super().validate()
         check_ranges(self, d=1, size=1, minimum=(0, "size"))
-
-    @property
-    def hard_maximum(self) -> int | None:
-        return self.size if self.size_of == "text" else None
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         blocks = sentence_ranges(source.text, self.splitter)

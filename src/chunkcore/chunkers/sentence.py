@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Sentence(Chunker):
     ['One is short.', 'Two is too. Three.', 'Three. Four has four words.']
     """
 
+    bounded: ClassVar[bool] = True
+
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
@@ -60,10 +62,6 @@ class Sentence(Chunker):
         check_splitter(self.splitter, named=True)
         check_ranges(self, size=1, minimum=(0, "size"), maximum="size", overlap_sentences=0)
         check_overlap(self, self.size - 1)
-
-    @property
-    def hard_maximum(self) -> int:
-        return self.size if self.maximum is None else self.maximum
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         sentences = sentence_ranges(source.text, self.splitter)

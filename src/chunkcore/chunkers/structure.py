@@ -38,6 +38,8 @@ class BlockChunker(Chunker, ABC):
         splitter: what cuts prose into sentences, as of `Sentence`.
     """
 
+    bounded: ClassVar[bool] = True
+
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
@@ -46,10 +48,6 @@ class BlockChunker(Chunker, ABC):
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
         check_ranges(self, size=1, minimum=(0, "size"), maximum="size")
-
-    @property
-    def hard_maximum(self) -> int:
-        return self.size if self.maximum is None else self.maximum
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Propositions(LLMChunker):
     [('The fox is old.', 0, 25), ('The fox naps at noon.', 0, 25)]
     """
 
+    bounded: ClassVar[bool] = True
+
     passage_size: int = 150
     passage_minimum: int = 0
     size: int = 200
@@ -66,10 +69,6 @@ class Propositions(LLMChunker):
         super().validate()
         check_ranges(self, passage_size=1, size=1, passage_minimum=(0, "passage_size"))
         check_ranges(self, passage_minimum=(0, "size"))
-
-    @property
-    def hard_maximum(self) -> int:
-        return self.size
 
     @property
     def _size(self) -> int:

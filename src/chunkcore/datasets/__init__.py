@@ -6,7 +6,6 @@ between strategies on it say little about your data.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from chunkcore.errors import DataError, OptionError, echo
@@ -17,22 +16,6 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 DATASETS = {
     "lochmere": "12 invented documents (manual, API reference, contract, minutes, chat, German, Japanese, ...) "
     "and 90 questions with verbatim evidence; a demonstration, not a benchmark",
-}
-
-# The collections in result tables: single documents have too few questions.
-_KINDS = {
-    "manual.md": "product documentation",
-    "api-reference.md": "product documentation",
-    "faq.md": "product documentation",
-    "service-agreement.txt": "contract and rules",
-    "safety-handbook.txt": "contract and rules",
-    "meeting-minutes.md": "records",
-    "postmortem-2025-02-03.md": "records",
-    "support-chat.json": "records",
-    "bloom-study.md": "prose",
-    "feature-brennen.txt": "prose",
-    "wartung-de.md": "German and Japanese",
-    "handbook-ja.txt": "German and Japanese",
 }
 
 
@@ -68,6 +51,4 @@ def load_dataset(name: str = "lochmere") -> Benchmark:
             f"the collection {name} in {folder} is not as it was shipped: {len(loaded.problems)} of its questions "
             f"cannot be used, {first.query_id!r} first ({first.reason}); install the package again"
         )
-    kinds = (_KINDS.get(query.evidence[0].document_id, "others") for query in loaded.queries)
-    queries = [replace(query, collection=kind) for query, kind in zip(loaded.queries, kinds, strict=True)]
-    return replace(loaded, queries=queries)
+    return loaded

@@ -57,21 +57,15 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
 
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
     """Per character: bit i, it may follow a boundary of rule i + 1; bit i + 4, it may precede one."""
-    # The first page by `bytes.translate`, which is far faster than an array's look-up; then the characters of others.
-    low = code_points.astype(np.uint8, copy=False).tobytes().translate(_page_roles(0).tobytes())
-    roles: NDArray[np.uint8] = np.frombuffer(low, dtype=np.uint8)
     if code_points.dtype == np.uint8:
-        return roles
-    others = (code_points >= _PAGE).nonzero()[0]
-    if len(others):
-        characters = code_points[others]
-        seen = np.zeros(int(characters.max()) // _PAGE + 1, dtype=np.bool_)
-        seen[characters >> 8] = True
-        table = np.zeros((len(seen), _PAGE), dtype=np.uint8)
-        for page in np.flatnonzero(seen).tolist():
-            table[page] = _page_roles(page)
-        roles = roles.copy()
-        roles[others] = table.ravel()[characters]
+        ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
+        return ascii_roles
+    table = np.zeros((int(code_points.max(initial=0)) // _PAGE + 1, _PAGE), dtype=np.uint8)
+    pages = np.zeros(len(table), dtype=np.bool_)
+    pages[code_points >> 8] = True
+    for page in np.flatnonzero(pages).tolist():
+        table[page] = _page_roles(page)
+    roles: NDArray[np.uint8] = table.ravel()[code_points]
     return roles
 
 
