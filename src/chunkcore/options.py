@@ -31,6 +31,9 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "separator": ("separators",),
     "min_chunk_size": ("minimum",),
     "max_chunk_size": ("maximum", "size"),
+    "top_k": ("k",),
+    "filter": ("where",),
+    "filters": ("where",),
 }
 
 

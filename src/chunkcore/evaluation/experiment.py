@@ -97,7 +97,7 @@ def run_experiment(
     embedder: Embedder | str | Sequence[Embedder | str] = DEFAULT_MODEL,
     *,
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
-    measures: Iterable[Measure | str] | None = None,
+    measures: Iterable[Measure | str] | Measure | str | None = None,
     progress: Progress | None = None,
     done: Callable[[Report], None] | None = None,
 ) -> list[Report]:

@@ -301,8 +301,9 @@ def known_measures() -> list[type[Measure]]:
     return sorted((cls for _, cls in measures.items()), key=lambda cls: cls.order)
 
 
-def retrieval_measures(chosen: Iterable[Measure | str]) -> list[RetrievalMeasure]:
-    """The measures of retrieval, without repeats. Raises `OptionError`: no such measure, or a measure of answers."""
+def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[RetrievalMeasure]:
+    """One or more measures of retrieval, without repeats. Raises `OptionError`: no such measure, or a measure of answers."""
+    chosen = [chosen] if isinstance(chosen, str | Measure) else chosen
     check_type("measures", chosen, Iterable, "names of measures")
     of_retrieval = []
     for measure in dict.fromkeys(map(get_measure, chosen)):

@@ -48,7 +48,7 @@ MinRule = Literal["holding", "touching"]
 def score(
     run: Run,
     benchmark: Benchmark,
-    measures: Iterable[Measure | str] | None = None,
+    measures: Iterable[Measure | str] | Measure | str | None = None,
     *,
     counter: str | TokenCounter = "cl100k_base",
     min_rule: MinRule = "holding",
@@ -114,7 +114,7 @@ class Scorer:
         self._token_counts: dict[str, int] = {}
         self._last_pool: tuple[Sequence[Retrieved], SpanTable] | None = None
 
-    def score(self, run: Run, measures: Iterable[Measure | str] | None = None) -> Report:
+    def score(self, run: Run, measures: Iterable[Measure | str] | Measure | str | None = None) -> Report:
         check_type("what is scored", run, Run, "a Run, as of run_retriever or read_run")
         began = time.perf_counter()
         chosen = retrieval_measures(measures_at() if measures is None else measures)

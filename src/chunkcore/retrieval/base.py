@@ -137,7 +137,7 @@ class Index(ABC):
         The result is a prefix of any deeper ranking's.
         """
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
+    def search(self, queries: Sequence[str], k: int = DEFAULT_K) -> Hits:
         """The best `k` chunks of each query, best first; see `rank`.
 
         Raises `OptionError`: queries are not a list of strings, or k is under 1.
@@ -294,7 +294,12 @@ class Index(ABC):
         return self.pieces(self.search_tokens(queries, depth, max_tokens, counts))
 
     def retrieve(
-        self, query: str, k: int | None = None, max_tokens: int | None = None, where: Where | None = None
+        self,
+        query: str,
+        k: int | None = None,
+        max_tokens: int | None = None,
+        where: Where | None = None,
+        **others: Any,
     ) -> RankedList:
         """The best pieces, best first: at most `k`, and at most `max_tokens` tokens; without a limit, 10 pieces.
 
@@ -305,8 +310,9 @@ class Index(ABC):
             where: the documents that are searched: their ids, a mapping of metadata that must be equal, or a function
                 of a document's metadata. The answer is that of an index over these documents alone.
 
-        Raises `OptionError`: a limit is under 1, the query is not a string, or `where` is not a filter.
+        Raises `OptionError`: a limit is under 1, the query is not a string, `where` is not a filter, or another option.
         """
+        check_option_names("retrieve", others, ["k", "max_tokens", "where"])
         if not isinstance(query, str):
             raise OptionError(f"retrieve takes one question as a string, got {type(query).__name__}")
         check_limits(k, max_tokens)

@@ -1,0 +1,81 @@
+"""What somebody types who knows other libraries works, or one sentence says how it is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chunkcore import (
+    Benchmark,
+    ChunkcoreError,
+    Document,
+    Evidence,
+    Query,
+    Span,
+    chunk_corpus,
+    get_chunker,
+    get_counter,
+    get_measure,
+    get_retriever,
+    load_index,
+    run_experiment,
+    run_retriever,
+    score,
+    write_report,
+)
+from chunkcore.chunkers import Recursive
+from chunkcore.tokens import TokenCounter
+
+TEA = Document("tea.md", "Green tea is mild. Black tea is strong.")
+INDEX = get_retriever("bm25").index(chunk_corpus([TEA], "sentence:size=8"))
+BENCHMARK = Benchmark("tea", [TEA], [Query("1", "Which tea is mild?", (Evidence("tea.md", Span(0, 18)),))])
+FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
+
+
+@pytest.mark.parametrize(
+    ("guess", "answer"),
+    [
+        (lambda: get_retriever("bm25").retrieve("tea"), FORGOTTEN),
+        (lambda: run_retriever(get_retriever("bm25"), BENCHMARK), FORGOTTEN),
+        (lambda: get_retriever("bm25").index([TEA]), r"index\(chunk_corpus\(documents, "),
+        (lambda: get_retriever("bm25").index("tea"), r"index\(chunk_corpus\(documents, "),
+        (lambda: INDEX.search("one text"), "put one question in a list"),
+        (lambda: INDEX.retrieve("tea", top_k=3), "did you mean 'k'"),
+        (lambda: INDEX.retrieve("tea", filters={"a": 1}), "did you mean 'where'"),
+        (lambda: INDEX.retrieve(["tea"]), "one question as a string"),
+        (lambda: INDEX.retrieve("tea", k=0), "k is at least 1"),
+        (lambda: get_chunker("recursive").split("text"), "use split_text, spans or chunk"),
+        (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
+        (lambda: Recursive(chunk_size=50), "did you mean 'size'"),
+        (lambda: Recursive(chunk_overlap=5), "did you mean 'overlap'"),
+        (lambda: Document("Green tea is mild."), "a document has an id and a text"),
+        (lambda: chunk_corpus([TEA], 3), "a strategy is given as name:option=value"),
+        (lambda: chunk_corpus(["text"], "recursive"), "Document"),
+        (lambda: get_counter("cl100k"), "cl100k_base"),
+        (lambda: get_measure("R@5"), r"Recall@5\[document\].*Recall@5"),
+        (lambda: get_measure("AP"), r"MAP\[document\]"),
+        (lambda: get_measure("ndcg_cut_10"), r"nDCG@10\[document\].*nDCG@10"),
+        (lambda: get_measure("P@5"), r"Precision@5\[document\].*Precision@5"),
+        (lambda: load_index("nowhere"), "nowhere"),
+        (lambda: write_report(3, "x.html"), "Report"),
+    ],
+)
+def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], Any], answer: str) -> None:
+    with pytest.raises(ChunkcoreError, match=answer) as caught:
+        guess()
+    assert "\n" not in str(caught.value)
+
+
+def test_names_stand_for_chunkers_retrievers_and_counters_everywhere() -> None:
+    (report,) = run_experiment(BENCHMARK, ["sentence:size=8"], retrievers=["bm25"])
+    run = run_retriever(get_retriever("bm25").index(chunk_corpus(BENCHMARK.documents, "sentence:size=8")), BENCHMARK)
+    assert report.mean("Recall@1000tok") == score(run, BENCHMARK, "Recall@1000tok").mean("Recall@1000tok") == 1
+    assert isinstance(get_counter("characters"), TokenCounter)
+
+
+def test_without_a_limit_every_retriever_gives_ten_pieces() -> None:
+    corpus = chunk_corpus([Document(f"{number}.md", f"Tea {number} is mild.") for number in range(30)], "recursive")
+    for retriever in ("bm25", "passages:lexical"):
+        assert len(get_retriever(retriever).index(corpus).retrieve("mild tea")) == 10
