@@ -302,7 +302,7 @@ def known_measures() -> list[type[Measure]]:
 
 
 def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[RetrievalMeasure]:
-    """One or more measures of retrieval, without repeats. Raises `OptionError`: no such measure, or a measure of answers."""
+    """One or more measures of retrieval, once each. Raises `OptionError`: no such measure, or a measure of answers."""
     chosen = [chosen] if isinstance(chosen, str | Measure) else chosen
     check_type("measures", chosen, Iterable, "names of measures")
     of_retrieval = []
