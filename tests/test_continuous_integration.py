@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,10 @@ def test_no_input_is_read_as_a_command(job: Path) -> None:
         assert "${{" not in step["run"]
 
 
-def test_the_example_gives_inputs_that_the_action_has() -> None:
+def test_the_example_gives_inputs_that_the_action_has_and_names_this_version() -> None:
     step = EXAMPLE["jobs"]["compare"]["steps"][1]
+    assert step["uses"].endswith(f"@v{version('chunkadapters')}")
+    assert HOOKS["repos"][0]["rev"] == f"v{version('chunkadapters')}"
     assert set(step["with"]) <= set(ACTION["inputs"])
     assert {name for name, each in ACTION["inputs"].items() if each.get("required")} <= set(step["with"])
     assert EXAMPLE["permissions"]["pull-requests"] == "write"

@@ -38,6 +38,13 @@ def test_the_navigation_names_pages_that_are_there() -> None:
     assert {f"docs/{page}" for page in named} <= {*pages(), *(f"docs/{page}" for page in ELSEWHERE)}
 
 
+def test_the_navigation_fits_a_screen() -> None:
+    """What is in sight before a section is opened: tabs, and under each tab pages and closed sections."""
+    lines = CONFIGURATION[CONFIGURATION.index("\nnav:") :].splitlines()[2:]
+    in_sight = [line for line in lines if re.match(r" {2,6}- ", line)]
+    assert len(in_sight) <= 25
+
+
 def test_the_pages_that_the_code_names_are_there() -> None:
     code = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     named = {page for text in code for page in re.findall(r"(?<![\w/])docs/[\w/]+\.md", text)}
