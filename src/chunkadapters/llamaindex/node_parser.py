@@ -102,6 +102,10 @@ def _is_chunk(node: BaseNode) -> bool:
 # ---- Sizes that leave room for metadata, as LlamaIndex' own splitters do
 
 
+# Options that must not exceed the size, and shrink with it.
+_WITHIN_THE_SIZE = ("overlap", "minimum", "piece_size", "passage_size", "passage_minimum", "max_segment")
+
+
 def _size_of(chunker: Chunker) -> int:
     size = getattr(chunker, "size", None)
     if type(size) is not int:
@@ -133,7 +137,7 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
             f"the metadata count {taken}, which leaves nothing of size={size + taken}: choose a larger size, or "
             "keep some metadata from the models by excluded_embed_metadata_keys and excluded_llm_metadata_keys"
         )
-    within = {name: getattr(chunker, name, 0) for name in ("overlap", "minimum")}
+    within = {name: getattr(chunker, name, 0) for name in _WITHIN_THE_SIZE}
     options = {name: min(value, size) for name, value in within.items() if type(value) is int and value > 0}
     if options.get("overlap") == size and within["overlap"] < size + taken:
         options["overlap"] = size - 1  # some strategies require an overlap under the size, and it was
