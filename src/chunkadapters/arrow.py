@@ -20,13 +20,13 @@ from functools import cached_property, partial
 from itertools import chain, starmap
 from typing import Any, Literal, NamedTuple
 
-from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged, warn_user
+from chunkadapters.configuration import DEFAULT_STRATEGY, build, is_bridged
 from chunkadapters.models import secrets_within, without_secrets
 from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError, warn_user
 from chunkcore.options import check_number
 
 try:

@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 from typing_extensions import Self
 
-from chunkadapters.configuration import counter_of, warn_user
+from chunkadapters.configuration import counter_of
 from chunkadapters.places import BOOKKEEPING, PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.retrieval.passages import Scope

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
-from chunkadapters.configuration import build, embedder_of, model_of, warn_on_truncation, warn_user, workers_for
+from chunkadapters.configuration import build, embedder_of, model_of, warn_on_truncation, workers_for
 from chunkadapters.places import (
     PAGES,
     SEGMENTS,
@@ -31,7 +31,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.tokens import HuggingFaceCounter
 
 if TYPE_CHECKING:

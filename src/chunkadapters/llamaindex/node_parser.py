@@ -32,7 +32,6 @@ from chunkadapters.configuration import (
     embedder_of,
     model_of,
     warn_on_truncation,
-    warn_user,
     workers_for,
 )
 from chunkadapters.pieces import Piece, Unplaced, placed_records
@@ -52,7 +51,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, warn_user
 
 if TYPE_CHECKING:
     from chunkcore.models import Embedder
@@ -138,10 +137,13 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
             "keep some metadata from the models by excluded_embed_metadata_keys and excluded_llm_metadata_keys"
         )
     within = {name: getattr(chunker, name, 0) for name in _WITHIN_THE_SIZE}
-    options = {name: min(value, size) for name, value in within.items() if type(value) is int and value > 0}
+    options: dict[str, Any] = {
+        name: min(value, size) for name, value in within.items() if type(value) is int and value > 0
+    }
+    options["size"] = size
     if options.get("overlap") == size and within["overlap"] < size + taken:
         options["overlap"] = size - 1  # some strategies require an overlap under the size, and it was
-    return replace(chunker, size=size, **options) if taken else chunker  # type: ignore[call-arg]
+    return replace(chunker, **options) if taken else chunker
 
 
 # ---- The node parser
