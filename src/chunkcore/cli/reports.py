@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +12,17 @@ import typer
 
 from chunkcore.cli import options, running
 from chunkcore.errors import OptionError, echo
+from chunkcore.escaping import terminal_text
 from chunkcore.evaluation.benchmarks.documents import ANSWERS
 
 if TYPE_CHECKING:
     from chunkcore.answers.answering import AnswerStudy
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.gate import Check
     from chunkcore.evaluation.measures import Depth
+    from chunkcore.evaluation.results import Report
     from chunkcore.models.llm import CachedLLM, Prices
+    from chunkcore.report.page import ReportPage
     from chunkcore.run import Run
     from chunkcore.tuning import TuneOptions
 
@@ -103,7 +107,7 @@ def compare(
         )
     if save_runs is not None:
         write_runs(page.comparison.reports, benchmark, save_runs)
-    running.finish(page, data, output, settings.checks, [*kept.used(prices)], kept.resume())
+    _finish(page, data, output, settings.checks, [*kept.used(prices)], kept.resume())
 
 
 @options.grouped
@@ -132,7 +136,7 @@ def score(
     facts = {"Scores count tokens of": scoring.counter, **dict(zip(names, map(str, runs), strict=True))}
     with running.reporting(sys.stderr) as progress:
         page = settings.score_runs(_read(runs, names, chunks or [], benchmark), benchmark, facts, progress)
-    running.finish(page, data, output, settings.checks)
+    _finish(page, data, output, settings.checks)
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -224,7 +228,7 @@ def tune(
             prepare=kept,
             progress=progress,
         )
-    running.finish(tuning_page(tuning, benchmark), data, output, lines=kept.used(prices))
+    _finish(tuning_page(tuning, benchmark), data, output, lines=kept.used(prices))
 
 
 def _planned(
@@ -316,7 +320,7 @@ def answer(
     comparison.write_answers(output)
     spent = {llm.name: f"{llm.name}: {running.spent(llm.usage, prices)}" for llm in (model, judge)}
     lines = [*comparison.notes(), *kept.used(prices), *spent.values(), str(output / ANSWERS)]
-    running.finish(comparison.page, data, output, lines=lines, resume=kept.resume())
+    _finish(comparison.page, data, output, lines=lines, resume=kept.resume())
 
 
 _UNKNOWN = "What answers take is known once these have cut the documents: leave them out to see the others'."
@@ -347,3 +351,33 @@ def _depth(text: str) -> Depth:
             f"--k: expected a number of pieces from 1, or a budget of tokens like 4096tok, got {echo(text)}"
         )
     return depth
+
+
+def _finish(
+    page: ReportPage,
+    data: options.Data,
+    output: Path,
+    checks: Callable[[Sequence[Report]], Sequence[Check]] = lambda reports: (),
+    lines: Iterable[str] = (),
+    resume: str = "",
+) -> None:
+    """Write the report and print it, the lines, the checks, and last the path of the page.
+
+    Raises `StoppedError` after a page of a stopped run, and exits with 1 if a check failed.
+    """
+    from rich.console import Console
+
+    from chunkcore.report.records import print_report, write_report
+
+    facts = data.facts(page.benchmark) if page.benchmark else {}
+    page = replace(page, settings={**facts, **page.settings}, more_questions=data.more_questions)
+    html = write_report(page, output).html
+    results = [] if page.stopped else checks(page.comparison.reports)
+    print_report(page, Console(highlight=False))
+    for line in (*lines, *(check.sentence for check in results)):
+        typer.echo(f"\n{terminal_text(line)}")
+    typer.echo(f"\n{html}")
+    if page.stopped:
+        raise running.StoppedError(f"{page.stopped.lower().rstrip('.')}; {resume}")
+    if any(check.failed for check in results):
+        raise typer.Exit(1)

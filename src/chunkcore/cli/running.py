@@ -1,4 +1,4 @@
-"""What commands do around their work: show progress, stop, tell language models' costs, print the report."""
+"""What commands do around their work: show progress, stop, tell language models' costs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from chunkcore.chunkers.base import Chunker
-    from chunkcore.cli.options import Data
     from chunkcore.concurrency import Progress
     from chunkcore.document import Document
-    from chunkcore.evaluation.gate import Check
-    from chunkcore.evaluation.results import Report
     from chunkcore.models.llm import LLM, CachedLLM, Prices, Usage
-    from chunkcore.report import ReportPage
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -232,36 +228,3 @@ def spent(usage: Usage, prices: Prices | None) -> str:
     if prices is not None:
         parts.append(f"cost {usage.cost(prices):,.4f}")
     return ", ".join(parts)
-
-
-# ---- the report
-
-
-def finish(
-    page: ReportPage,
-    data: Data,
-    output: Path,
-    checks: Callable[[Sequence[Report]], Sequence[Check]] = lambda reports: (),
-    lines: Iterable[str] = (),
-    resume: str = "",
-) -> None:
-    """Write the report and print it, the lines, the checks, and last the path of the page.
-
-    Raises `StoppedError` after a page of a stopped run, and exits with 1 if a check failed.
-    """
-    from rich.console import Console
-
-    from chunkcore.report.records import print_report, write_report
-
-    facts = data.facts(page.benchmark) if page.benchmark else {}
-    page = replace(page, settings={**facts, **page.settings}, more_questions=data.more_questions)
-    html = write_report(page, output).html
-    results = [] if page.stopped else checks(page.comparison.reports)
-    print_report(page, Console(highlight=False))
-    for line in (*lines, *(check.sentence for check in results)):
-        typer.echo(f"\n{terminal_text(line)}")
-    typer.echo(f"\n{html}")
-    if page.stopped:
-        raise StoppedError(f"{page.stopped.lower().rstrip('.')}; {resume}")
-    if any(check.failed for check in results):
-        raise typer.Exit(1)
