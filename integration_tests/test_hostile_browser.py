@@ -13,7 +13,7 @@ import pytest
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import Cost
+from chunkcore.evaluation.results import Cost
 from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.run import Retrieved, Run

@@ -13,7 +13,7 @@ import pytest
 from chunkcore.document import Document, Mark, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import ChunkStatistics
+from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.scoring import score
 from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts

@@ -7,9 +7,8 @@ import numpy as np
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import ChunkStatistics, Cost
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report
 from chunkcore.report.page import ReportPage
 from chunkcore.run import Retrieved, Run
 

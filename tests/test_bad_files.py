@@ -253,7 +253,7 @@ def test_whole_documents_and_questions_without_evidence_in_our_own_lines(tmp_pat
         ("none", (), ["x"])
     ]
     assert {problem.query_id: problem.reason for problem in loaded.problems} == {
-        "which": "line 2: a whole document as evidence must be named, and this names none",
+        "which": "line 2: evidence with offsets, or a whole document, must name its document; this names none",
         "both": "line 4: it has evidence, and says that it is without_evidence: take one of them out",
         "left": "line 5: it is silly",
     }

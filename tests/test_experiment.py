@@ -17,10 +17,9 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.costs import Meter, ModelPrices
-from chunkcore.evaluation.experiment import run_experiment
+from chunkcore.evaluation.experiment import Meter, run_experiment
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import ModelPrices, Report
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models import CachedEmbedder
 from chunkcore.models.base import Vectors
@@ -322,7 +321,7 @@ def test_retrievers_and_names_that_can_not_be_run_are_refused(
     [
         ("late", "late chunking needs those of tokens"),
         ("hybrid:bm25,late", "late chunking needs those of tokens"),
-        ('bm25+rerank:model=" "', "a reranker is named by a folder"),
+        ('bm25+rerank:model=" "', "a reranker is a folder"),
     ],
 )
 def test_what_a_retriever_lacks_is_told_before_anything_is_cut(

@@ -19,7 +19,6 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.gate import parse_requirement
 from chunkcore.evaluation.measures import (
     RetrievalMeasure,
@@ -29,7 +28,7 @@ from chunkcore.evaluation.measures import (
     measures,
     parse_depth,
 )
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
 

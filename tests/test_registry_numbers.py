@@ -21,7 +21,7 @@ from chunkcore.cli import app, main
 from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, OptionError
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import ModelPrices
+from chunkcore.evaluation.results import ModelPrices
 from chunkcore.models.llm import OpenAILLM, Prices
 from chunkcore.options import LARGEST
 from chunkcore.questions import CallBudget, GenerationOptions, ValidationOptions

@@ -26,9 +26,8 @@ from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, 
 from chunkcore.evaluation import comparison
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.report import html_report, markdown_report, plots, question_csv, read_reports, score_csv, write_report
 from chunkcore.report.html import whole_percent
 from chunkcore.report.page import ReportPage

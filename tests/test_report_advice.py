@@ -18,9 +18,8 @@ from chunkcore.cli import app
 from chunkcore.datasets import load_dataset
 from chunkcore.escaping import markdown_cell, terminal_text
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report import html_report, markdown_report
 from chunkcore.report.advice import Advice
 from chunkcore.report.page import ReportPage

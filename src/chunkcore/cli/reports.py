@@ -75,7 +75,7 @@ def compare(
 
     Example: chunkcore compare docs/ --questions questions.jsonl --require "HitRate@5>=0.70" --baseline report.json
     """
-    from chunkcore.evaluation.costs import ModelPrices
+    from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder

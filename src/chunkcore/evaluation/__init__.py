@@ -2,8 +2,7 @@
 
 benchmarks/     documents, queries and their evidence; loaders of public layouts
 alignment.py    locates retrieved text in the documents; text_search.py finds candidates
-experiment.py   `run_experiment`: chunkers x retrievers -> reports; `run_retriever`
-costs.py        what chunkers and searches cost: time, tokens, money
+experiment.py   `run_experiment`: chunkers x retrievers -> reports, with what they cost; `run_retriever`
 run_files.py    runs and pools of chunks as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures.py turns them into scores
 answer_measures.py   measures of answers
@@ -20,14 +19,14 @@ from chunkcore.lazy import on_first_use
 if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.evaluation.alignment import Aligner as Aligner
     from chunkcore.evaluation.comparison import Difference as Difference
-    from chunkcore.evaluation.costs import ChunkStatistics as ChunkStatistics
-    from chunkcore.evaluation.costs import Cost as Cost
-    from chunkcore.evaluation.costs import ModelPrices as ModelPrices
     from chunkcore.evaluation.gate import Check as Check
     from chunkcore.evaluation.gate import check_baseline as check_baseline
     from chunkcore.evaluation.gate import check_requirement as check_requirement
     from chunkcore.evaluation.measures import measures_at as measures_at
     from chunkcore.evaluation.resampling import pareto_front as pareto_front
+    from chunkcore.evaluation.results import ChunkStatistics as ChunkStatistics
+    from chunkcore.evaluation.results import Cost as Cost
+    from chunkcore.evaluation.results import ModelPrices as ModelPrices
     from chunkcore.evaluation.run_files import read_pool as read_pool
     from chunkcore.evaluation.run_files import write_pool as write_pool
     from chunkcore.evaluation.scoring import Scorer as Scorer

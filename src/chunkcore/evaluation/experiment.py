@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -12,19 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.columns import blocks
+from chunkcore.chunkers.llm import llms_of
+from chunkcore.columns import blocks, text_key
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
-from chunkcore.evaluation.costs import Meter, MeteredVectors, Work
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
-from chunkcore.evaluation.results import Report, system_name
+from chunkcore.evaluation.results import ChunkStatistics, Cost, Report, system_name
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.models.base import Embedder
+from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
+from chunkcore.models.llm import Usage
 from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder, lazy_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
+from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
@@ -281,3 +287,189 @@ def _check_names(names: Sequence[str], what: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise OptionError(f"the {what} {repeated[0]} is given twice: give each once")
+
+
+# What a chunker and a search cost, as if each ran alone: one observer sees each text that is embedded.
+
+
+@dataclass(eq=False)
+class Work:
+    """What cutting, or a search, did.
+
+    Attributes:
+        seconds: of the whole.
+        embedding: seconds in which the chunker's own texts were embedded; `texts` are their keys, `calls` the batches.
+        waiting: seconds in which a search waited for vectors.
+        late: seconds and tokens of late chunking.
+        chunks: whether a search used the chunks' vectors.
+        queries: whether a search used the queries' vectors.
+        usage: of the chunker's language models.
+    """
+
+    seconds: float = 0.0
+    embedding: float = 0.0
+    texts: set[bytes] = field(default_factory=set)
+    calls: int = 0
+    waiting: float = 0.0
+    late: tuple[float, int] | None = None
+    chunks: bool = False
+    queries: bool = False
+    usage: Usage = field(default_factory=Usage)
+
+
+class Meter(CachedEmbedder):
+    """A cached embedder that measures the time and tokens of each text.
+
+    A call's time is split over its new texts by length, so a text costs the same whether or not another chunker
+    embedded it before. `embedder` lends its model and its cache.
+
+    >>> from types import SimpleNamespace
+    >>> ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)
+    >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
+    >>> meter = Meter(CachedEmbedder(model))
+    >>> meter.embed_documents(["a", "b"]).shape, meter.seconds_of(["a"]) == meter.seconds_of(["b"]) > 0
+    ((2, 2), True)
+    """
+
+    def __init__(self, embedder: CachedEmbedder) -> None:
+        super().__init__(embedder.embedder, embedder.cache, batch_size=embedder.batch_size)
+        self._texts: dict[bytes, tuple[float, int]] = {}  # seconds and tokens of each text
+        self._work = Work()
+        # One call at a time, so that waiting for another thread does not count as work.
+        self._one_call = threading.RLock()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return self._timed(super().embed_documents, texts)
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return self._timed(super().embed_queries, texts)
+
+    def _timed(self, embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]) -> Vectors:
+        with self._one_call:
+            began = time.perf_counter()
+            vectors = embed(texts)
+            seconds = time.perf_counter() - began
+            by_key = {text_key(text): text for text in texts}
+            new = {key: text for key, text in by_key.items() if key not in self._texts}
+            counts = [0] * len(new)
+            if new and isinstance(self, TokenCountingEmbedder):
+                counts = self.count_tokens(list(new.values())).tolist()
+            rate = seconds / (sum(map(len, new.values())) or 1)
+            self._texts |= {key: (rate * len(new[key]), count) for key, count in zip(new, counts, strict=True)}
+            self._work.calls += self._batches(len(by_key.keys() - self._work.texts))
+            self._work.texts |= by_key.keys()
+            self._work.embedding += time.perf_counter() - began
+        return vectors
+
+    @contextmanager
+    def measured(self, chunker: Chunker | None = None) -> Iterator[Work]:
+        """Measure the block, in all threads; `chunker` is the one that cuts."""
+        work = self._work = Work()
+        before = _usage(chunker)
+        began = time.perf_counter()
+        try:
+            yield work
+        finally:
+            work.seconds = time.perf_counter() - began
+            work.usage = _usage(chunker) - before
+            self._work = Work()
+
+    @contextmanager
+    def waiting(self) -> Iterator[Work]:
+        """Count the block as waiting for vectors."""
+        work = self._work
+        began = time.perf_counter()
+        try:
+            yield work
+        finally:
+            work.waiting += time.perf_counter() - began
+
+    def seconds_of(self, texts: Iterable[str]) -> float:
+        """The seconds of embedding the distinct texts; 0 for one that was not embedded."""
+        return self._seconds({text_key(text) for text in texts})
+
+    def cost(
+        self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int
+    ) -> tuple[Cost, dict[str, float]]:
+        """The cost of a chunker and a search, and the seconds of each step: "chunk", "embed", "search"."""
+        chunks = _keys(corpus) if searching.chunks else set()
+        questions = {text_key(text) for text in queries} if searching.queries else set()
+        late_seconds, late_tokens = searching.late or (0.0, 0)
+        documents = len(corpus.documents) if searching.late else 0
+        texts = chunks | cutting.texts
+        tokens = self._tokens_read(texts)
+        cost = Cost(
+            source_tokens=source_tokens,
+            embedder_calls=cutting.calls + self._batches(len(chunks - cutting.texts)) + documents,
+            embedded_texts=len(texts) + documents,
+            embedded_tokens=None if tokens is None else tokens + late_tokens,
+            llm_calls=cutting.usage.calls,
+            llm_input_tokens=cutting.usage.input_tokens,
+            llm_output_tokens=cutting.usage.output_tokens,
+            llm_cached_tokens=cutting.usage.cached_tokens,
+        )
+        return cost, {
+            "chunk": max(cutting.seconds - cutting.embedding, 0.0) + self._seconds(cutting.texts),
+            "embed": self._seconds(chunks) + late_seconds + self._seconds(questions),
+            "search": max(searching.seconds - searching.waiting, 0.0),
+        }
+
+    def statistics(self, searching: Work, corpus: ChunkedCorpus, lengths: Numbers) -> ChunkStatistics:
+        """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
+        if not searching.chunks or self.max_tokens is None:
+            return ChunkStatistics(lengths)
+        over = (self._texts.get(key, (0.0, 0))[1] - self.max_tokens for key in _keys(corpus))
+        lost = [tokens for tokens in over if tokens > 0]
+        return ChunkStatistics(lengths, len(lost), sum(lost))
+
+    def _seconds(self, keys: Iterable[bytes]) -> float:
+        return math.fsum(self._texts[key][0] for key in keys if key in self._texts)
+
+    def _tokens_read(self, keys: Collection[bytes]) -> int | None:
+        """The tokens that the model reads of distinct texts; None if it does not say."""
+        if not keys:
+            return 0  # without loading a model
+        if not isinstance(self, TokenCountingEmbedder):
+            return None
+        most = math.inf if self.max_tokens is None else self.max_tokens
+        return int(sum(min(self._texts[key][1], most) for key in keys if key in self._texts))
+
+    def _batches(self, texts: int) -> int:
+        return -(-texts // self.batch_size)
+
+
+def _keys(corpus: ChunkedCorpus) -> set[bytes]:
+    return set(map(text_key, corpus.embedded_texts))
+
+
+def _usage(chunker: Chunker | None) -> Usage:
+    return sum((getattr(llm, "usage", Usage()) for llm in (llms_of(chunker) if chunker else ())), Usage())
+
+
+class MeteredVectors(TextVectors):
+    """Vectors by a `Meter`, which records what a search uses."""
+
+    def __init__(self, meter: Meter, corpora: Sequence[ChunkedCorpus], *, progress: Progress | None = None) -> None:
+        super().__init__(meter, corpora, progress=progress)
+        self._meter = meter
+        self._late: tuple[float, int] | None = None
+
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
+        with self._meter.waiting() as work:
+            work.chunks = True
+            return super().chunks(corpus, cluster_only=cluster_only)
+
+    def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
+        with self._meter.waiting() as work:
+            began = time.perf_counter()
+            vectors = super().late(corpus)
+            if self._late is None:
+                seconds = time.perf_counter() - began
+                self._late = seconds, sum(map(self.late_embedder.tokens_read, (d.text for d in corpus.documents)))
+            work.late = self._late
+        return vectors
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        with self._meter.waiting() as work:
+            work.queries = True
+            return super().queries(texts)

@@ -1,22 +1,167 @@
-"""`Report`: one system's scores for each query, and its costs."""
+"""`Report`: one system's scores for each query, and what it costs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import plain_json
-from chunkcore.evaluation.costs import ChunkStatistics, Cost
 from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.frames import Frame, Markup, html_table
+from chunkcore.models.llm import Prices, Usage
+from chunkcore.options import check_number
 from chunkcore.run import MatchKind, Run
-from chunkcore.spans import Scores
+from chunkcore.spans import Numbers, Scores
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPrices:
+    """What models cost, in any currency.
+
+    Attributes:
+        embedding: the price of a million tokens that the embedder reads; None if unknown.
+        llm: the prices of the language models; None if unknown.
+
+    Raises `OptionError`: the price is negative or not finite.
+    """
+
+    embedding: float | None = None
+    llm: Prices | None = None
+
+    def __post_init__(self) -> None:
+        if self.embedding is not None:
+            check_number("the price of a million tokens (embedding)", self.embedding, whole=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The model cost of indexing a benchmark's documents, for one chunker and one retriever, as if alone.
+
+    Cached texts count too; a text that a chunker embeds twice counts once. A chunker that embeds each sentence to find
+    boundaries pays the model a second time (Qu, Tu and Bao 2024, section 5).
+
+    Attributes:
+        source_tokens: tokens of all documents, by the counter that scores.
+        embedder_calls: batches sent to the embedder.
+        embedded_texts: distinct chunks (or their segments), and the chunker's own texts for finding boundaries.
+        embedded_tokens: what the embedder reads of these texts; None if it does not say.
+        llm_calls: of the chunker's language models, retries included; answers from a cache are not counted.
+        llm_input_tokens: of the calls; `llm_cached_tokens` are those in the endpoint's cache.
+        money: for the documents, without queries, in the prices' currency; None if a price is unknown.
+
+    >>> cost = Cost(source_tokens=2_000_000, embedded_texts=9, embedded_tokens=3_000_000)
+    >>> priced = cost.priced(ModelPrices(embedding=0.02))
+    >>> priced.money, round(priced.money_per_million, 3), cost.tokens_ratio
+    (0.06, 0.03, 1.5)
+    """
+
+    source_tokens: int = 0
+    embedder_calls: int = 0
+    embedded_texts: int = 0
+    embedded_tokens: int | None = None
+    llm_calls: int = 0
+    llm_input_tokens: int = 0
+    llm_output_tokens: int = 0
+    llm_cached_tokens: int = 0
+    money: float | None = None
+
+    def priced(self, prices: ModelPrices) -> Cost:
+        """The cost with `money`, if all models that were used have prices."""
+        money = 0.0
+        if prices == ModelPrices():
+            return self
+        if self.embedded_texts:
+            if prices.embedding is None or self.embedded_tokens is None:
+                return self
+            money += prices.embedding * self.embedded_tokens / _MILLION
+        if self.llm_calls:
+            if prices.llm is None:
+                return self
+            used = Usage(
+                input_tokens=self.llm_input_tokens,
+                cached_tokens=self.llm_cached_tokens,
+                output_tokens=self.llm_output_tokens,
+            )
+            money += used.cost(prices.llm)
+        return replace(self, money=money)
+
+    @property
+    def money_per_million(self) -> float:
+        """Money per million source tokens; NaN without prices or tokens."""
+        return math.nan if self.money is None else self.money * _MILLION / (self.source_tokens or math.nan)
+
+    @property
+    def tokens_ratio(self) -> float:
+        """Embedded tokens per source token; NaN if unknown."""
+        return math.nan if self.embedded_tokens is None else self.embedded_tokens / (self.source_tokens or math.nan)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Cost:
+        """The inverse of `to_dict`; unknown keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
+        values = {column.name: data[column.name] for column in fields(cls) if column.name in data}
+        for value in values.values():
+            if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
+                raise TypeError(f"a cost is a number, got {echo(value)}")
+            if value is not None and not 0 <= value < math.inf:
+                raise ValueError(f"a cost is at least 0, got {echo(value)}")
+        return cls(**values)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkStatistics:
+    """The chunks' lengths.
+
+    Attributes:
+        tokens: of each chunk, int64, shape (chunks,).
+        truncated: distinct chunk texts over the embedder's limit; 0 if unknown.
+        tokens_lost: the embedder's tokens cut off of them.
+
+    >>> lengths = ChunkStatistics(np.array([2, 4]))
+    >>> lengths.count, lengths.mean, lengths.maximum
+    (2, 3.0, 4)
+    """
+
+    tokens: Numbers
+    truncated: int = 0
+    tokens_lost: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", np.asarray(self.tokens, dtype=np.int64))
+
+    @property
+    def count(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def mean(self) -> float:
+        return mean_std(self.tokens)[0]
+
+    @property
+    def std(self) -> float:
+        return mean_std(self.tokens)[1]
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.tokens)) if self.count else math.nan
+
+    @property
+    def minimum(self) -> int:
+        return int(self.tokens.min()) if self.count else 0
+
+    @property
+    def maximum(self) -> int:
+        return int(self.tokens.max(initial=0))
 
 
 def system_name(*parts: str) -> str:

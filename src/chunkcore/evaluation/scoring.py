@@ -13,7 +13,6 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.costs import ChunkStatistics
 from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
@@ -37,7 +36,7 @@ from chunkcore.evaluation.measures import (
     retrieval_measures,
     running,
 )
-from chunkcore.evaluation.results import Report
+from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter

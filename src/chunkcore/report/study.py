@@ -13,7 +13,6 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
 from chunkcore.evaluation.comparison import Comparison, compare
-from chunkcore.evaluation.costs import ModelPrices
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
 from chunkcore.evaluation.measures import (
@@ -25,7 +24,7 @@ from chunkcore.evaluation.measures import (
     get_measure,
     measures_at,
 )
-from chunkcore.evaluation.results import Report, system_name
+from chunkcore.evaluation.results import ModelPrices, Report, system_name
 from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache

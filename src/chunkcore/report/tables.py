@@ -17,9 +17,8 @@ import numpy as np
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import enumerated
-from chunkcore.evaluation.costs import Cost
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
-from chunkcore.evaluation.results import Report, system_name
+from chunkcore.evaluation.results import Cost, Report, system_name
 from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
