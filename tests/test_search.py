@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.document import Chunk, Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import ModelError, OptionError
 from chunkcore.retrieval import vectors as search
 from chunkcore.run import Retriever
 from tests.fakes import BROKEN, FakeEmbedder, index_of
@@ -192,16 +192,7 @@ def test_queries_are_embedded_in_one_call_as_queries():
     assert index.pieces(index.search([], 1)) == []
 
 
-def test_an_empty_index_finds_nothing():
-    assert index_of([], FakeEmbedder()).retrieve("cats", 3) == []
-
-
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_model_that_answers_nonsense_is_an_error(broken):
     with pytest.raises(ModelError, match="the model 'fake'"):
         index_of(CHUNKS, broken())
-
-
-def test_an_index_wants_chunks():
-    with pytest.raises(DataError, match="Chunks, got str"):
-        index_of(["text"], FakeEmbedder())

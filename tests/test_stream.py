@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 import chunkcore.scale.stream
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
-from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import FolderWalk
@@ -127,18 +126,6 @@ def test_a_file_of_the_part_size_is_cut_whole_and_a_larger_one_in_parts_with_spa
     assert "".join("".join(row["text"].split()) for row in rows) == "".join(PARAGRAPHS.split())
 
 
-def test_each_part_is_cut_as_a_document_of_its_own(tmp_path):
-    path = written(tmp_path, {"a.txt": PARAGRAPHS}) / "a.txt"
-    rows = lines(path, part_size=700)
-    pieces = [part.decode() for part in parts(io.BytesIO(PARAGRAPHS.encode()), 700)]
-    assert [row["text"] for row in rows] == [text for part in pieces for text in CHUNKER.split_text(part)]
-    offset = len(pieces[0])
-    second = [row for row in rows if row["part"] == 1]
-    assert second[0]["spans"] == [
-        [span.start + offset, span.end + offset] for span in CHUNKER.chunk(Document("a", pieces[1]))[0].spans
-    ]
-
-
 @settings(max_examples=40)
 @given(text=hard_text(), size=st.integers(64, 200))
 def test_nothing_is_lost_in_parts_and_spans_are_of_the_whole(tmp_path_factory, text, size):
@@ -174,16 +161,6 @@ def test_a_large_file_that_is_not_utf8_has_no_chunk_at_all(tmp_path):
     for size in (500, 500_000):  # left out, and told as no image would be
         with pytest.warns(UserWarning, match=r"c.txt: is not UTF-8 text \(byte \d+ is 0xe9\) on line \d+: convert"):
             assert {row["document_id"] for row in lines(folder, part_size=size)} == {"a.txt"}
-
-
-def test_a_folder_s_unreadable_texts_are_left_out_and_the_exit_code_says_so(tmp_path, capfd):
-    folder = written(tmp_path / "docs", {"a.txt": "The fox.", **{f"{n:02}.txt": b"x" * n + BROKEN for n in range(25)}})
-    assert main(["chunk", str(folder)]) == 1
-    out, err = capfd.readouterr()
-    assert [json.loads(line)["document_id"] for line in out.splitlines()] == ["a.txt"]
-    assert "00.txt: is not UTF-8 text (byte 5 is 0xe9) on line 1: convert it, or take it out" in err
-    assert err.endswith("5 more for other reasons\n")
-    assert len(err.splitlines()) == 21
 
 
 def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path, monkeypatch):
@@ -341,17 +318,6 @@ def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(corpus, tmp_pa
     assert kills > 1
     assert outcome == whole
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.errors.jsonl"]
-
-
-def test_an_id_that_was_there_before_the_kill_is_still_known_after_it(corpus, tmp_path):
-    rows = [json.dumps({"id": str(n % 7), "text": PARAGRAPHS[: 300 * n + 9]}) for n in range(12)]
-    path = written(tmp_path, {"d.jsonl": "\n".join([*rows, "{", ""])}) / "d.jsonl"
-    whole = run(path, tmp_path / "whole")
-    assert whole
-    assert whole.count(b"was given before") == 5
-    for steps in (1, 2, 1):
-        assert run(path, tmp_path / "out", steps=steps) is None
-    assert run(path, tmp_path / "out") == whole
 
 
 @pytest.mark.filterwarnings("ignore:.*left out")

@@ -413,7 +413,7 @@ class OpenedFolder:
         return [name[len(prefix) : -len(".npy")] for name in self.manifest["files"] if name.startswith(prefix)]
 
     def _bytes(self, name: str) -> bytes:
-        path = self.folder / self.manifest["data"] / name
+        path: Path = self.folder / self.manifest["data"] / name
         data = path.read_bytes()
         _check(path, self.manifest["files"][name], data)
         return data
