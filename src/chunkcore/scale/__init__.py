@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.scale.sources import Piece as Piece
-    from chunkcore.scale.sources import Sources as Sources
-    from chunkcore.scale.sources import cut_place as cut_place
-    from chunkcore.scale.sources import parts as parts
     from chunkcore.scale.stream import ChangedDocumentError as ChangedDocumentError
-    from chunkcore.scale.stream import Done as Done
     from chunkcore.scale.stream import ResumableOutput as ResumableOutput
     from chunkcore.scale.stream import Stream as Stream
     from chunkcore.scale.stream import StreamOptions as StreamOptions
@@ -23,4 +18,3 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.scale.stream import beside as beside
     from chunkcore.scale.stream import stream_documents as stream_documents
     from chunkcore.scale.stream import total_bytes as total_bytes
-    from chunkcore.scale.workers import line_parts as line_parts

@@ -351,14 +351,9 @@ class ResumableOutput:
         if not isinstance(header, dict) or type(header.get("started")) is not int:
             raise DataError(f"{self.progress}, line 1: damaged: {_ADVICE}")
         before = header.get("identity") or {}
-        changed = [
-            f"{name} was {_brief(before.get(name))}, and now it is {_brief(value)}"
-            for name, value in identity.items()
-            if before.get(name) != value
-        ]
-        if changed:
+        if changed := [name for name, value in identity.items() if before.get(name) != value]:
             raise OptionError(
-                f"{self.partial} was left by an earlier run in which {'; '.join(changed)}: go on as before, {_ADVICE}"
+                f"{self.partial} was left by an earlier run with other {', '.join(changed)}: go on as before, {_ADVICE}"
             )
         blocks = list(_whole_blocks(self.partial, steps))
         while blocks and (name := blocks[-1].unfinished):
@@ -465,8 +460,3 @@ def _parsed(line: bytes) -> Any:
         return json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):
         return None
-
-
-def _brief(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 100 else f"{text[:100]}…"
