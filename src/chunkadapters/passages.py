@@ -318,7 +318,7 @@ _NAMES = frozenset(["source", "source_id", "file_path", "file_name", "path", "ur
 # Metadata of a chunk's place, of a store's own, and of a retriever's score.
 _PLACES = re.compile(
     r"(start|end)_(index|char_idx)|split_\w+|root_\w+|_.*|(doc_|document_|parent_)?id|uuid|name|"
-    r"(relevance_)?score"
+    r"((relevance|passage)_)?score"
 )
 # Metadata that loaders and splitters write: of the file, or of what the chunk is about.
 _OF_LOADERS = re.compile(
