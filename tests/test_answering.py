@@ -27,7 +27,7 @@ from chunkcore import (
     get_measure,
 )
 from chunkcore.answers import Answer, AnswerModels, AnswerRun, answer_questions, score_answers
-from chunkcore.answers.answering import answer_question, references_of
+from chunkcore.answers.answering import answer_question
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CallableLLM
@@ -85,13 +85,6 @@ def test_no_passage_gets_out_of_its_quotation(passages):
     assert content.endswith("]\n\nQuestion: Question 1?")
 
 
-def test_the_model_is_shown_the_best_pieces_best_first():
-    llm = ScriptedLLM('{"answer": "the fox"}')
-    found = answer_questions(benchmark(query()), run("one", "two", "three"), llm, 2)
-    assert shown(told(llm)) == ["one", "two"]
-    assert found == AnswerRun("mine", {"q1": Answer("the fox", ("one", "two"))}, 2, llm="scripted")
-
-
 def test_a_budget_cuts_the_last_piece():
     llm = ScriptedLLM('{"answer": ""}')
     answer_questions(benchmark(query()), run("a b c", "d e f", "g"), llm, "5tok", counter="words")
@@ -137,18 +130,6 @@ def test_one_question_fails_alone():
     assert report.unanswered == ("q2",)
 
 
-def test_a_model_that_cannot_be_asked_ends_the_work():
-    asked = []
-
-    def answer(messages, schema):
-        asked.append(messages)
-        raise ModelError("wrong key")
-
-    with pytest.raises(ModelError, match="wrong key"):
-        answer_questions(benchmark(*map(query, range(50))), Run("mine", {}), CallableLLM(answer, name="none"))
-    assert len(asked) < 50
-
-
 def test_a_model_that_never_answers_is_not_asked_for_ever():
     llm = ScriptedLLM("I would rather not.")
     with pytest.raises(ModelError, match=r"to any of the first 20 questions.*expected a JSON object"):
@@ -190,22 +171,6 @@ def test_right_answers_come_from_the_queries():
 def test_what_cannot_be_scored_is_told(measures, answers, error, message):
     with pytest.raises(error, match=message):
         score_answers(benchmark(query()), AnswerRun("mine", answers), measures)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
-        ({"answer": "at noon"}, ("at noon",)),
-        ({"answer": "Unanswerable"}, ("",)),
-        ({"answer": "at noon", "answers": ["at six", "early"]}, ("at six", "early")),
-        ({"answer": "at noon", "answers": []}, ()),
-        ({"answer": ["at noon"]}, ()),
-        ({}, ()),
-    ],
-)
-def test_one_right_answer_may_be_given_alone(metadata, expected):
-    asked = Query("q1", "When?", (), metadata=metadata)
-    assert references_of(asked) == expected
 
 
 def test_cosine_and_bert_score_take_any_embedder():
@@ -329,15 +294,6 @@ def test_a_dry_run_tells_what_it_takes_and_asks_nothing(server, files, tmp_path,
     assert "Nothing was asked" in rest
     assert server.log == []
     assert not (tmp_path / "out").exists()
-
-
-@needs_openai
-def test_questions_can_be_limited_and_a_larger_limit_asks_the_same_ones_too(server, files, capsys):
-    arguments = [*files, "--llm", f"openai:ok@{server.url}"]
-    assert main([*arguments, "--limit", "1"]) == 0
-    first = len(server.log)
-    assert main([*arguments, "--limit", "2"]) == 0
-    assert 0 < first < len(server.log) <= 2 * first
 
 
 @pytest.mark.parametrize(

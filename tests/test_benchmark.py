@@ -76,7 +76,6 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
         ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): give occurrence, or start and end"),
         ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
         ({"text": "naps", "occurrence": 0}, {}, "occurrence counts from 1, got 0"),
-        (" \n", {}, "an excerpt is blank"),
         (
             {"document": "fox.txt", "start": 5, "end": 8, "text": "fox"},
             {},
@@ -84,20 +83,15 @@ def test_spans_with_the_excerpts_that_they_stand_for() -> None:
         ),
         ({"document": "fox.txt", "start": 5, "end": 99}, {}, "evidence ends at 99, its document 'fox.txt' at 37"),
         ({"document": "fox.txt", "start": 8, "end": 8}, {}, "0 <= start < end, got start=8, end=8"),
-        ({"document": "fox.txt", "start": -3, "end": 2}, {}, "0 <= start < end"),
         ({"document": "fox.txt", "start": 1.5, "end": 2}, {}, "whole numbers"),
-        ({"document": "fox.txt", "start": 1}, {}, "whole numbers"),
         ({"start": 1, "end": 2}, {}, "must name its document"),
         ({"document": "wolf.txt", "text": "x"}, {}, "its document 'wolf.txt' is not among the 2 documents"),
         ({"document": ["fox.txt"], "text": "x"}, {}, "named with a string or a whole number, got ['fox"),
         ("The fox", {"document_id": "wolf.txt"}, "its document 'wolf.txt' is not among"),
-        ({"quote": "x"}, {}, "needs start and end, or text, got 'quote'"),
         (7, {}, "an excerpt or an object with start and end or text, got int"),
         ("The fox", {"question": " "}, "the question is a text that is not blank"),
         ("The fox", {"document_id": 7.0}, "named with a string or a whole number, got 7.0"),
         ("The fox", {"spans": [[0, 7], [8, 9]]}, "2 spans and 1 pieces of evidence"),
-        ("The fox", {"spans": [7]}, "pairs [start, end]"),
-        ("The fox", {"evidence": 7}, "evidence is an excerpt or a list, got int"),
         ("The fox", {"evidence": []}, "it has no evidence"),
     ],
 )
@@ -145,34 +139,18 @@ def test_a_folder_of_files_keeps_every_newline_and_names_documents_by_their_path
     assert load_benchmark(tmp_path, questions).documents == loaded.documents
 
 
-def test_a_folder_documents_beside_the_questions(tmp_path: Path) -> None:
-    (tmp_path / "documents").mkdir()
-    (tmp_path / "documents" / "a.md").write_text("A cat.", encoding="utf-8")
-    (tmp_path / "README.md").write_text("A cat.", encoding="utf-8")
-    jsonl(tmp_path / "questions.jsonl", {"question": "?", "evidence": ["A cat."]})
-    assert [document.id for document in load_benchmark(tmp_path).documents] == ["a.md"]
-
-
 def test_documents_jsonl_keeps_the_rest_as_metadata(tmp_path: Path) -> None:
     jsonl(tmp_path / "documents.jsonl", {"id": 7, "text": "A\u2028cat", "title": "Cats", "metadata": {"year": 1999}})
     (document,) = load_documents(tmp_path)
     assert (document.id, document.text, document.metadata) == ("7", "A\u2028cat", {"year": 1999, "title": "Cats"})
 
 
-def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
-    file = tmp_path / "questions.jsonl"
-    file.write_bytes('\ufeff{"question": "a\u2028b\x85c", "evidence": ["A cat"]}\r\n\n'.encode())
-    assert load_benchmark([CAT], file).queries[0].text == "a\u2028b\x85c"
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("questions.jsonl", b'{"question": "?"}\n{"question": ', "questions.jsonl, line 2: not JSON"),
-        ("questions.jsonl", b"[" * 100_000, "line 1: not JSON"),
         ("questions.jsonl", b"[1, 2]", "line 1: expected a JSON object"),
         ("questions.jsonl", b"", "questions.jsonl is empty"),
-        ("questions.jsonl", b"\n\n", "holds no questions"),
         (
             "questions.jsonl",
             b'{"question": "?", "evidence": []}',
@@ -185,10 +163,8 @@ def test_lines_are_cut_at_line_feeds_only(tmp_path: Path) -> None:
             "documents.jsonl, line 2: the id 'a' was given before",
         ),
         ("documents.jsonl", b'{"id": "a"}', "documents.jsonl, line 1: the document has no text; it has id"),
-        ("documents.jsonl", b'{"id": "", "text": "x"}', "line 1: a document's id is a non-empty string"),
         ("documents.jsonl", b'{"id": "a", "text": 7}', "line 1: document 'a': its text is a string, got int"),
         ("documents.jsonl", b'{"id": "a", "text": "x", "metadata": 7}', "metadata is an object, got int"),
-        ("documents.jsonl", b"\n", "holds no documents"),
     ],
 )
 def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -274,11 +250,6 @@ def test_a_bad_row_of_the_chroma_layout_is_left_out(tmp_path: Path, row: str, re
     assert len(loaded.queries) == 1
     assert reason in loaded.problems[0].reason
     assert loaded.problems[0].query_id.endswith("-2")
-
-
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="lacks the column references: expected question, references, corpus_id, got q"):
-        load_benchmark(chroma(tmp_path, header="question,reference,corpus_id"))
 
 
 # --- benchmarks built by hand ------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -158,14 +157,6 @@ def test_an_article_that_stands_in_two_files_is_one_document(tmp_path: Path) -> 
     assert "the id was given before, at dev-v2.0.json" in reasons(loaded)["a4"]
 
 
-def test_articles_of_one_title_are_told_apart(tmp_path: Path) -> None:
-    file = layouts.squad(tmp_path) / "dev-v2.0.json"
-    data = json.loads(file.read_text("utf-8"))
-    data["data"].append({"title": "Animals", "paragraphs": [{"context": "Cats purr.", "qas": []}]})
-    write(file, json.dumps(data))
-    assert [each.id for each in load_benchmark(tmp_path).documents] == ["Animals", "Animals-2"]
-
-
 def test_an_article_without_title_is_named_by_its_document_id(tmp_path: Path) -> None:
     loaded = load_benchmark(layouts.covid_qa(tmp_path))
     assert (loaded.documents[0].id, said(loaded, "262")) == ("630", ["Masks"])
@@ -235,18 +226,6 @@ def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: p
     )
     assert main(["datasets", "verify", root, "--layout", "beir"]) == 2
     assert "is not of the layout beir: it lacks corpus.jsonl" in capsys.readouterr().err
-
-
-def test_a_comparison_takes_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    question = {"id": "a1", "question": "Who?", "answers": [], "is_impossible": True}
-    paragraph = {"context": "Foxes nap.", "qas": [question, {**question, "id": "a2"}]}
-    file = write(tmp_path / "squad" / "dev.json", json.dumps({"data": [{"title": "x", "paragraphs": [paragraph]}]}))
-    arguments = ["compare", "--docs", str(file.parent), "--layout", "squad", "-o", str(tmp_path / "report")]
-    assert main(arguments) == 2
-    assert "no evidence is marked for its 2 questions" in capsys.readouterr().err
-    assert len(load_benchmark(file, require_evidence=False).without_evidence) == 2
-    assert main(["compare", "--layout", "squad"]) == 2
-    assert "--layout squad was given without documents" in capsys.readouterr().err
 
 
 def test_the_layout_of_contributing_is_recognised_like_any_other(

@@ -86,13 +86,6 @@ def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> N
     assert mean_of("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
 
 
-def test_a_query_without_an_answer_scores_nothing_and_one_without_evidence_units_is_not_known() -> None:
-    benchmark = Benchmark("b", [Document("d", "  alpha")], [Query("q", "?", (Evidence("d", Span(0, 2)),))])
-    for measure in ("HitRate@5", "MRR", "MAP", "nDCG@5", "DCG@5", "ChunkPrecision@5"):
-        assert mean_of(measure) == 0
-        assert math.isnan(mean_of(measure, benchmark=benchmark, counter="words"))
-
-
 # --- equal budgets -----------------------------------------------------------------------------------
 
 

@@ -98,16 +98,6 @@ def test_any_order_and_any_scores_keep_their_order(
         assert scores == sorted(scores, reverse=True)
 
 
-def test_derived_texts_are_told_in_the_pool(benchmark: Benchmark, tmp_path: Path) -> None:
-    written_by_a_model = Retrieved("fox.txt", (Span(0, 19),), 0.0, "A fox is asleep.", id="c0")
-    cut = Retrieved("fox.txt", (Span(0, 3), Span(20, 23)), 0.0, "The\nThe", id="c1")
-    path = write_pool([written_by_a_model, cut], tmp_path / "chunks.jsonl", benchmark)
-    assert [json.loads(line).get("derived") for line in path.read_text().splitlines()[1:]] == [True, None]
-    assert list(read_pool(path, benchmark).values()) == [written_by_a_model, cut]
-    with pytest.raises(DataError, match="piece 0 of the pool has no id"):
-        write_pool([Retrieved("fox.txt", (Span(0, 3),))], tmp_path / "chunks.jsonl", benchmark)
-
-
 # --- what others write ----------------------------------------------------------------------------------
 
 
@@ -154,12 +144,6 @@ def test_json_lines_name_places_texts_chunks_or_documents(benchmark: Benchmark, 
     assert [piece.spans for piece in run.results["q2"]] == [(Span(0, len(RAIN)),), (Span(0, 10),)]
 
 
-def test_spans_that_hold_another_text_are_not_trusted(benchmark: Benchmark, tmp_path: Path) -> None:
-    hit = {"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 5]], "text": "The dog barks"}
-    (found,) = read_run(written(tmp_path, "r.jsonl", hit), benchmark).results["q1"]
-    assert (found.spans, found.match) == ((Span(20, 33),), "exact")
-
-
 def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tmp_path: Path) -> None:
     path = written(tmp_path, "r.jsonl", {"query_id": "q1", "results": []})
     report = score(read_run(path, benchmark), benchmark)
@@ -170,11 +154,8 @@ TREC = {
     "q1 Q0 c0 1 0.9": "line 2: expected TREC's six columns, query_id Q0 id rank score tag, got 5",
     '{"query_id": "q1"}': "a file of JSON lines is named .jsonl",
     "q1 Q0 c0 1 nan t": "line 2: the score is a finite number, got 'nan'",
-    "q1 Q0 c0 1 inf t": "line 2: the score is a finite number, got 'inf'",
-    "q1 Q0 c0 one 1 t": "line 2: the rank is a finite number, got 'one'",
     "q9 Q0 c0 1 1 t": "line 2: the query 'q9' is none of the 2 of 'tales', such as 'q1'",
     "q1 Q0 c9 1 1 t": "line 2: 'c9' is none of the 3 chunks",
-    "q1 Q0 fox.txt 1 1 t": "line 2: 'fox.txt' is none of the 3 chunks",
     "q2 Q0 c2 2 0.5 t": "line 2: the query 'q2' has this hit already, in line 1",
     "q2 Q0 c1 1 0.5 t": "line 2: rank 1 of the query 'q2' comes after rank 1",
     "q2 Q0 c1 2 0.9 t": "line 2: the score 0.9 of the query 'q2' comes after 0.8, which is lower",
@@ -195,35 +176,24 @@ def test_a_bad_line_of_columns_is_told_by_file_and_line(
 
 JSON = [
     ({"query_id": 1, "text": "a"}, '"query_id" that is a string, got 1'),
-    ({"document_id": "fox.txt", "text": "a"}, '"query_id" that is a string, got None'),
-    ({"query_id": "q9", "text": "a"}, "the query 'q9' is none of the 2"),
     ({"query_id": "q1"}, 'a hit has "document_id" and "spans", a "text", or the "id" of a chunk'),
     ({"query_id": "q1", "text": 5}, '"text" is a string, got 5'),
     ({"query_id": "q1", "text": "a", "score": "high"}, "the score is a finite number, got 'high'"),
-    ({"query_id": "q1", "text": "a", "score": True}, "the score is a finite number, got True"),
     ('{"query_id": "q1", "text": "a", "score": NaN}', "the score is a finite number, got nan"),
-    ('{"query_id": "q1", "text": "a", "score": 1e999}', "the score is a finite number, got inf"),
     ({"query_id": "q1", "text": "a", "rank": [1]}, "the rank is a finite number, got [1]"),
     ({"query_id": "q1", "results": {}}, '"results" is a list of hits, got dict'),
     ({"query_id": "q1", "results": ["fox"]}, "a hit is a JSON object, got str"),
     ({"query_id": "q1", "document_id": "no.txt", "spans": [[0, 4]]}, "'no.txt' is none of the 2 documents of 'tales'"),
-    ({"query_id": "q1", "document_id": "no.txt"}, "'no.txt' is none of the 2 documents"),
-    ({"query_id": "q1", "document_id": "no.txt", "text": "Rain falls"}, "'no.txt' is none of the 2 documents"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": "4", "text": "a"}, "spans are pairs of offsets"),
     ({"query_id": "q1", "spans": [[0, 4]], "text": "a"}, 'no "document_id" that says what they are of'),
-    ({"query_id": "q1", "spans": [[0, 4]], "id": "c0"}, 'no "document_id" that says what they are of'),
     (
         {"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 999]]},
         "a span ends at 999, its document 'fox.txt' at 42",
     ),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": []}, "there is no span"),
-    ({"query_id": "q1", "document_id": "fox.txt", "spans": [[4]]}, "spans are pairs of offsets"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": [[9, 4]]}, "spans are pairs of offsets"),
-    ({"query_id": "q1", "document_id": "fox.txt", "spans": [["a", 4]]}, "spans are pairs of offsets"),
-    ({"query_id": "q1", "document_id": "fox.txt", "spans": 7}, "spans are pairs of offsets"),
     ({"query_id": "q2", "document_id": "rain.txt", "spans": [[0, 4]]}, "has this hit already, in line 1"),
     ("{", "line 2: not JSON"),
-    ("[]", "line 2: expected a JSON object"),
 ]
 
 
@@ -242,14 +212,11 @@ def test_a_bad_line_of_json_is_told_by_file_and_line(
     ("line", "message"),
     [
         ({"document_id": "fox.txt"}, "expected a chunk with an id"),
-        ({}, "got an empty object"),
         (CHUNKS[0], "a second chunk has the id 'c0'"),
         (chunk_line("c9", "no.txt", 0, 5), "of the document 'no.txt', which the benchmark does not have"),
         (chunk_line("c9", "fox.txt", 0, 99), "a span ends at 99"),
         ({**CHUNKS[1], "text": "The cat barks at noon."}, "the chunks were cut from another version"),
-        ({**CHUNKS[1], "text": f"{CHUNKS[1]['text']} Again."}, "the chunks were cut from another version"),
         ({**CHUNKS[1], "text": 3}, "a chunk's text is a string"),
-        ({**CHUNKS[1], "spans": None}, "spans are pairs of offsets"),
     ],
 )
 def test_a_bad_chunk_is_told_by_file_and_line(benchmark: Benchmark, tmp_path: Path, line: Any, message: str) -> None:

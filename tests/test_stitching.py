@@ -251,14 +251,3 @@ def test_the_command_writes_a_folder_that_is_read_again(tmp_path: Path, capsys: 
     first = (output / "documents.jsonl").read_bytes()
     assert main(call) == 0
     assert (output / "documents.jsonl").read_bytes() == first
-
-
-def test_the_command_replaces_nothing_that_it_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "documents.jsonl").write_text('{"id": "a", "text": "One naps."}\n', encoding="utf-8")
-    (tmp_path / "questions.jsonl").write_text('{"question": "Who?", "evidence": ["One"]}\n', encoding="utf-8")
-    asked = ["--questions", str(tmp_path / "questions.jsonl")]
-    for read in ([str(tmp_path)], [str(tmp_path / "documents.jsonl"), *asked]):
-        assert main(["datasets", "stitch", "--docs", *read, "-o", str(tmp_path)]) == 2
-        assert "name another folder" in capsys.readouterr().err
-    assert (tmp_path / "documents.jsonl").read_text(encoding="utf-8").startswith('{"id": "a"')
-    assert main(["datasets", "stitch", "--questions", str(tmp_path / "questions.jsonl")]) == 2

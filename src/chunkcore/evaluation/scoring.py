@@ -222,7 +222,9 @@ class _RunCounts:
     def __init__(self, scorer: Scorer, retrieved: RankedSpans, holding: RankedSpans | None) -> None:
         self._scorer, self._retrieved, self._holding = scorer, retrieved, holding
         self._queries = len(scorer.benchmark.queries)
-        self._count, self._select, self._table = map(cache, (self._counts, self._selection, self._unit_table))
+        self._count = cache(self._counts)
+        self._select = cache(self._selection)
+        self._table = cache(self._unit_table)
 
     def scores(self, measure: RetrievalMeasure) -> Scores:
         if measure.needs_pool and self._holding is None:
@@ -247,7 +249,7 @@ class _RunCounts:
     def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
         """The best pieces down to k, or their documents."""
         if of_documents:
-            return self._select(k, False).documents(self._scorer.axis)
+            return self._selection(k, False).documents(self._scorer.axis)
         if (budget := budget_of(k)) is None:
             return self._retrieved if k is None else self._retrieved.best(self._limit(k))
         counted = self._table("token", self._retrieved.pieces)

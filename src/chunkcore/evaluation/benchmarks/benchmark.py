@@ -87,7 +87,7 @@ def parts_of(document: Document) -> tuple[Part, ...]:
     parts: list[Part] = []
     end = 0
     for row in rows if isinstance(rows, list | tuple) and rows else [rows]:
-        values = [row.get(key) for key in ("id", "start", "end")] if isinstance(row, Mapping) else []
+        values: list[Any] = [row.get(key) for key in ("id", "start", "end")] if isinstance(row, Mapping) else []
         if [type(value) for value in values] != [str, int, int] or not end <= values[1] < values[2] <= document.size:
             raise DataError(
                 f"the parts of document {document.id!r} are a list of objects with id, start and end, in order, apart, "

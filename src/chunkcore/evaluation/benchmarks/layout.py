@@ -163,7 +163,8 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
 
 
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:
-    corpus, evidence = row["corpus_id"] or "", row["references"]
+    corpus = row["corpus_id"] or ""
+    evidence: Any = row["references"]
     with suppress(ValueError, RecursionError):
         if isinstance(references := json.loads(evidence or ""), list):
             names = {"start": "start_index", "end": "end_index", "text": "content"}
