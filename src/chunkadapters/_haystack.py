@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
 
 from haystack import Document, Pipeline, default_from_dict, default_to_dict, logging
 from haystack.core.serialization import component_from_dict, component_to_dict, import_class_by_name
@@ -147,12 +147,13 @@ _Runner = Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class _Socket:
-    """An input or an output; `component` is "" for a component on its own."""
+    """An input or an output; `component` is "" for a component on its own, `free` false if it is connected inside."""
 
     component: str
     name: str
     type: Any
     mandatory: bool = False
+    free: bool = True
 
     def __str__(self) -> str:
         return f"{self.component}.{self.name}" if self.component else self.name
@@ -164,40 +165,40 @@ class _Socket:
         return any(item == kind or (get_args(item) and (get_origin(item), get_args(item)) == shape) for item in types)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sockets:
-    """The sockets of a component or a pipeline.
-
-    Attributes:
-        inputs: inputs that nothing inside is connected to.
-        outputs: outputs that nothing inside is connected to.
-        inner_inputs: all inputs.
-        inner_outputs: all outputs.
-    """
+class _Sockets(NamedTuple):
+    """The sockets of a component or a pipeline."""
 
     inputs: Sequence[_Socket]
     outputs: Sequence[_Socket]
-    inner_inputs: Sequence[_Socket]
-    inner_outputs: Sequence[_Socket]
 
 
-def _flat(described: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[_Socket]:
-    return [
-        _Socket(component, name, socket["type"], bool(socket.get("is_mandatory", False)))
-        for component, sockets in described.items()
-        for name, socket in sockets.items()
-    ]
-
-
-def _component_sockets(component: Any) -> _Sockets:
+def _sockets(component: Any) -> _Sockets:
+    """The sockets of a component; none of anything else."""
+    if not _is_component(component):
+        return _Sockets((), ())
     # Haystack has public sockets only for components in a pipeline, and a component can be in only one.
-    sockets = component.__haystack_input__._sockets_dict
-    inputs = [_Socket("", name, socket.type, socket.is_mandatory) for name, socket in sockets.items()]
-    outputs = [_Socket("", name, socket.type) for name, socket in component.__haystack_output__._sockets_dict.items()]
-    return _Sockets(inputs, outputs, inputs, outputs)
+    inputs, outputs = component.__haystack_input__._sockets_dict, component.__haystack_output__._sockets_dict
+    return _Sockets(
+        [_Socket("", name, socket.type, socket.is_mandatory) for name, socket in inputs.items()],
+        [_Socket("", name, socket.type) for name, socket in outputs.items()],
+    )
 
 
-def _find_queries(sockets: _Sockets, query_socket: str | Sequence[str] | None) -> list[_Socket]:
+def _pipeline_sockets(pipeline: Pipeline) -> _Sockets:
+    def flat(described: Mapping[str, Mapping[str, Any]], free: Mapping[str, Mapping[str, Any]]) -> list[_Socket]:
+        return [
+            _Socket(component, name, socket["type"], socket.get("is_mandatory", False), name in free.get(component, {}))
+            for component, sockets in described.items()
+            for name, socket in sockets.items()
+        ]
+
+    return _Sockets(
+        flat(pipeline.inputs(include_components_with_connected_inputs=True), pipeline.inputs()),
+        flat(pipeline.outputs(include_components_with_connected_outputs=True), pipeline.outputs()),
+    )
+
+
+def _find_queries(inputs: Sequence[_Socket], query_socket: str | Sequence[str] | None) -> list[_Socket]:
     """The inputs that take the question: the named ones, else the only mandatory string.
 
     Raises:
@@ -207,22 +208,19 @@ def _find_queries(sockets: _Sockets, query_socket: str | Sequence[str] | None) -
         names = [query_socket] if isinstance(query_socket, str) else query_socket
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names) or not names:
             raise OptionError(f"query_socket is an input's name or a list of names, got {query_socket!r}")
-        return [_named(name, sockets.inner_inputs, "query_socket") for name in names]
-    mandatory = [socket for socket in sockets.inputs if socket.mandatory and socket.holds(str)]
-    if len(mandatory) == 1:
-        return mandatory
-    if mandatory:
+        return [_named(name, inputs, "query_socket") for name in names]
+    mandatory = [socket for socket in inputs if socket.free and socket.mandatory and socket.holds(str)]
+    if len(mandatory) > 1:
         raise OptionError(
-            f"several inputs take a string: {_listed(mandatory)}; say which take the question, "
-            f"as query_socket={[str(socket) for socket in mandatory]!r} or one of them, "
-            "and what the others take as inputs={...}"
+            f"several inputs take a string: {_listed(mandatory)}; say which take the question, as query_socket="
+            f"{[str(socket) for socket in mandatory]!r} or one of them, and what the others take as inputs={{...}}"
         )
-    raise OptionError(
-        f"no mandatory input takes a string: name one of {_listed(sockets.inner_inputs) or 'none'} as query_socket"
-    )
+    if not mandatory:
+        raise OptionError(f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket")
+    return mandatory
 
 
-def _find_documents(sockets: _Sockets, documents_socket: str | None) -> _Socket:
+def _find_documents(outputs: Sequence[_Socket], documents_socket: str | None) -> _Socket:
     """The output of documents: the named one, else the only one.
 
     If no output gives documents, connected ones are searched: the retriever of a pipeline that ends in a generator.
@@ -231,20 +229,17 @@ def _find_documents(sockets: _Sockets, documents_socket: str | None) -> _Socket:
         OptionError: no such output, no output of documents, or several.
     """
     if documents_socket is not None:
-        return _named(documents_socket, sockets.inner_outputs, "documents_socket")
-    for candidates in (sockets.outputs, sockets.inner_outputs):
-        matches = [socket for socket in candidates if socket.holds(list[Document])]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            raise OptionError(
-                f"several outputs give documents: {_listed(matches)}; "
-                f'say which counts, as documents_socket="{matches[0]}" for instance'
-            )
-    raise OptionError(
-        "no output gives a list of documents: name one of "
-        f"{_listed(sockets.inner_outputs) or 'none'} as documents_socket"
-    )
+        return _named(documents_socket, outputs, "documents_socket")
+    matches = [socket for socket in outputs if socket.holds(list[Document])]
+    matches = [socket for socket in matches if socket.free] or matches
+    if not matches:
+        raise OptionError(f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket")
+    if len(matches) > 1:
+        raise OptionError(
+            f"several outputs give documents: {_listed(matches)}; "
+            f'say which counts, as documents_socket="{matches[0]}" for instance'
+        )
+    return matches[0]
 
 
 def _named(name: str, candidates: Sequence[_Socket], option: str) -> _Socket:
@@ -255,7 +250,7 @@ def _named(name: str, candidates: Sequence[_Socket], option: str) -> _Socket:
 
 
 def _listed(sockets: Iterable[_Socket]) -> str:
-    return ", ".join(map(str, sockets))
+    return ", ".join(map(str, sockets)) or "none"
 
 
 # ---- Components as models
@@ -290,10 +285,9 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('haystack:MockDocumentEmbedder:mock-model', (2, 8))
     """
-    sockets = _sockets(component)
-    if sockets is None or not (_embeds_documents(sockets) or _embeds_text(sockets)):
+    if not (_embeds_documents(component) or _embeds_text(component)):
         raise OptionError(f"expected a Haystack document or text embedder, got {type(component).__name__}")
-    if text_embedder is not None and not _embeds_text(_sockets(text_embedder)):
+    if text_embedder is not None and not _embeds_text(text_embedder):
         raise OptionError(f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}")
     return _Embedder(component, text_embedder, name, fingerprint, max_tokens)
 
@@ -314,17 +308,16 @@ def as_llm(
     >>> as_llm(MockChatGenerator("Yes.")).complete([{"role": "user", "content": "Tea?"}]).text
     'Yes.'
     """
-    if not _generates(_sockets(generator)):
+    if not _generates(generator):
         raise OptionError(f"expected a Haystack chat generator, got {type(generator).__name__}")
     return _LLM(generator, name, fingerprint, concurrency)
 
 
 def as_model(value: Any) -> Any:
     """An option's value: Haystack's models as chunkcore's, anything else as it is."""
-    sockets = _sockets(value)
-    if sockets is None:
+    if not _is_component(value):
         return value
-    return as_llm(value) if _generates(sockets) else as_embedder(value)
+    return as_llm(value) if _generates(value) else as_embedder(value)
 
 
 def written(value: Any, plain: Any) -> Any:
@@ -347,35 +340,27 @@ def restored(value: Any) -> Any:
     return component_from_dict(import_class_by_name(value["type"]), value, "model")
 
 
-def _sockets(component: Any) -> _Sockets | None:
-    return _component_sockets(component) if _is_component(component) else None
+def _has(sockets: Sequence[_Socket], name: str) -> bool:
+    return any(socket.name == name for socket in sockets)
 
 
-def _embeds_documents(sockets: _Sockets) -> bool:
-    mandatory = [socket.name for socket in sockets.inputs if socket.mandatory]
-    return mandatory == ["documents"] and any(socket.name == "documents" for socket in sockets.outputs)
+def _embeds_documents(component: Any) -> bool:
+    inputs, outputs = _sockets(component)
+    return [socket.name for socket in inputs if socket.mandatory] == ["documents"] and _has(outputs, "documents")
 
 
-def _embeds_text(sockets: _Sockets | None) -> bool:
-    return sockets is not None and any(
-        socket.name == "embedding" and socket.holds(list[float]) for socket in sockets.outputs
-    )
+def _embeds_text(component: Any) -> bool:
+    return any(socket.name == "embedding" and socket.holds(list[float]) for socket in _sockets(component).outputs)
 
 
-def _generates(sockets: _Sockets | None) -> bool:
-    return (
-        sockets is not None
-        and any(socket.name == "messages" for socket in sockets.inputs)
-        and any(socket.name == "replies" for socket in sockets.outputs)
-    )
+def _generates(component: Any) -> bool:
+    inputs, outputs = _sockets(component)
+    return _has(inputs, "messages") and _has(outputs, "replies")
 
 
 def takes_and_gives_documents(component: Any) -> bool:
     """Whether it is a component with an input and an output named ``documents``."""
-    sockets = _sockets(component)
-    return sockets is not None and all(
-        any(socket.name == "documents" for socket in side) for side in (sockets.inputs, sockets.outputs)
-    )
+    return all(_has(side, "documents") for side in _sockets(component))
 
 
 class _Embedder(BridgedEmbedder):
@@ -385,7 +370,7 @@ class _Embedder(BridgedEmbedder):
         self, component: Any, text_embedder: Any, name: str | None, fingerprint: str | None, max_tokens: int | None
     ) -> None:
         super().__init__(component, name, fingerprint, max_tokens)
-        self._whole_batches = _embeds_documents(_component_sockets(component))
+        self._whole_batches = _embeds_documents(component)
         self.text_embedder = text_embedder
         self.symmetric = text_embedder is None
 
@@ -484,23 +469,17 @@ RetrieverRun = tuple[Callable[[str], Any], Callable[[str], Awaitable[Any]]]
 def _of_pipeline(
     pipeline: Pipeline, query_socket: str | Sequence[str] | None, documents_socket: str | None, constant: dict[str, Any]
 ) -> RetrieverRun:
-    sockets = _Sockets(
-        inputs=_flat(pipeline.inputs()),
-        outputs=_flat(pipeline.outputs()),
-        inner_inputs=_flat(pipeline.inputs(include_components_with_connected_inputs=True)),
-        inner_outputs=_flat(pipeline.outputs(include_components_with_connected_outputs=True)),
-    )
-    queries = _find_queries(sockets, query_socket)
-    documents = _find_documents(sockets, documents_socket)
-    _check_inputs(sockets, queries, {f"{component}.{key}" for component, values in constant.items() for key in values})
+    inputs, outputs = _pipeline_sockets(pipeline)
+    queries, documents = _find_queries(inputs, query_socket), _find_documents(outputs, documents_socket)
+    _check_inputs(inputs, queries, {f"{component}.{key}" for component, values in constant.items() for key in values})
     pipeline.warm_up()
     outer = {documents.component}
 
     def data(query: str) -> dict[str, dict[str, Any]]:
-        inputs = {component: dict(values) for component, values in constant.items()}
+        whole = {component: dict(values) for component, values in constant.items()}
         for socket in queries:
-            inputs.setdefault(socket.component, {})[socket.name] = _question(socket, query)
-        return inputs
+            whole.setdefault(socket.component, {})[socket.name] = _question(socket, query)
+        return whole
 
     def documents_in(result: Mapping[str, Any]) -> Any:
         # Nothing, if a router led the question elsewhere.
@@ -519,9 +498,9 @@ def _of_component(
     documents_socket: str | None,
     constant: dict[str, Any],
 ) -> RetrieverRun:
-    sockets = _component_sockets(retriever)
-    documents = _find_documents(sockets, documents_socket)
-    vectors = [socket for socket in sockets.inputs if socket.mandatory and socket.holds(list[float])]
+    inputs, outputs = _sockets(retriever)
+    documents = _find_documents(outputs, documents_socket)
+    vectors = [socket for socket in inputs if socket.mandatory and socket.holds(list[float])]
     if not vectors and text_embedder is not None:
         raise OptionError(f"{type(retriever).__name__} takes no embedding: leave text_embedder out")
     if vectors and text_embedder is None:
@@ -529,9 +508,9 @@ def _of_component(
             f"{type(retriever).__name__} takes an embedding ({vectors[0]}): give the text_embedder that goes with "
             "its index, or the pipeline that holds both"
         )
-    texts = any(socket.mandatory and socket.holds(str) for socket in sockets.inputs)
-    queries = [] if vectors and not texts and query_socket is None else _find_queries(sockets, query_socket)
-    _check_inputs(sockets, [*queries, *vectors[:1]], set(constant))
+    texts = any(socket.mandatory and socket.holds(str) for socket in inputs)
+    queries = [] if vectors and not texts and query_socket is None else _find_queries(inputs, query_socket)
+    _check_inputs(inputs, [*queries, *vectors[:1]], set(constant))
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
     _warm_up(retriever)
 
@@ -548,14 +527,14 @@ def _of_component(
 def _query_embedder(component: Any) -> tuple[_Socket, _Socket]:
     if not _is_component(component):
         raise DataError(f"text_embedder: expected a Haystack text embedder, got {type(component).__name__}")
-    sockets = _component_sockets(component)
-    vectors = [socket for socket in sockets.outputs if socket.holds(list[float])]
+    inputs, outputs = _sockets(component)
+    vectors = [socket for socket in outputs if socket.holds(list[float])]
     if not vectors:
         raise DataError(
             f"text_embedder: {type(component).__name__} gives no single embedding; a document embedder embeds "
             "documents, the question needs the text embedder that goes with it"
         )
-    text = _find_queries(sockets, None)[0]
+    text = _find_queries(inputs, None)[0]
     _warm_up(component)
     return text, vectors[0]
 
@@ -574,13 +553,13 @@ def _inputs(inputs: Any, *, nested: bool) -> dict[str, Any]:
     raise OptionError(f"inputs is like {example}, got {inputs!r}")
 
 
-def _check_inputs(sockets: _Sockets, queries: Sequence[_Socket], constant: set[str]) -> None:
+def _check_inputs(inputs: Sequence[_Socket], queries: Sequence[_Socket], constant: set[str]) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every given one is there."""
-    names = {str(socket) for socket in sockets.inner_inputs}
+    names = {str(socket) for socket in inputs}
     if unknown := sorted(constant - names):
         raise OptionError(f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}")
     covered = constant | {str(socket) for socket in queries}
-    missing = [str(socket) for socket in sockets.inputs if socket.mandatory and str(socket) not in covered]
+    missing = [str(socket) for socket in inputs if socket.free and socket.mandatory and str(socket) not in covered]
     if missing:
         raise OptionError(
             f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
