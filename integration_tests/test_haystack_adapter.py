@@ -6,12 +6,10 @@ import asyncio
 import os
 import subprocess
 import sys
-import typing
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -408,15 +406,6 @@ def test_a_document_is_known_by_what_its_metadata_call_it(benchmark, meta):
     assert (found.document_id, found.spans, found.match) == ("job.md", (place,), "spans")
 
 
-def test_chunks_of_chunks_are_placed_at_the_root(benchmark):
-    run = run_retriever(
-        InMemoryBM25Retriever(store_of(split(windows(9), *split(windows(40, 10), *parents())))), benchmark
-    )
-    pieces = [piece for found in run.results.values() for piece in found]
-    assert {piece.match for piece in pieces} == {"spans"}
-    assert all(TEXTS[piece.document_id][piece.spans[0].start : piece.spans[0].end] == piece.text for piece in pieces)
-
-
 def test_an_embedding_retriever_is_asked_through_its_text_embedder(benchmark, embedded):
     embedder = MockTextEmbedder(embedding_fn=word_counts)
     run = run_retriever(InMemoryEmbeddingRetriever(embedded, top_k=1), benchmark, text_embedder=embedder)
@@ -458,16 +447,6 @@ def hybrid(store) -> Pipeline:
     pipeline.connect("bm25.documents", "joiner.documents")
     pipeline.connect("retriever.documents", "joiner.documents")
     return pipeline
-
-
-def test_a_pipeline_with_one_way_in_and_one_way_out_needs_no_names(benchmark, embedded):
-    pipeline = dense(embedded)
-    before = pipeline.dumps()
-    run = run_retriever(pipeline, benchmark)
-    assert run.name == "Pipeline"
-    assert [len(found) for found in run.results.values()] == [2, 2]
-    assert run.results["pets"][0].document_id == "lease.md"
-    assert pipeline.dumps() == before
 
 
 def test_several_ways_in_are_named_in_the_error_and_by_the_user(benchmark, embedded):
@@ -557,25 +536,6 @@ def test_the_example_runs(capsys):
     assert len(recalls) == 2
     assert all(0.4 < recall < 1 for recall in recalls)
     assert len(Path(haystack_example.__file__).read_text().splitlines()) < 50
-
-
-def answering(annotation: Any) -> Any:
-    @component
-    class Answering:
-        @component.output_types(documents=annotation)
-        def run(self, query: str) -> Any:
-            return {"documents": [Document(content=REFRAIN)]}
-
-    return Answering()
-
-
-@pytest.mark.parametrize(
-    "annotation",
-    [typing.List[Document], typing.Optional[typing.List[Document]]],  # noqa: UP006, UP045
-    ids=str,
-)
-def test_documents_may_be_declared_in_any_way_that_haystack_connects(benchmark, annotation):
-    assert run_retriever(answering(annotation), benchmark).results["pets"][0].text == REFRAIN
 
 
 def test_places_of_a_source_document_that_is_no_chunk_are_its_own():

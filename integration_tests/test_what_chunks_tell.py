@@ -15,11 +15,9 @@ pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
 from haystack import Document as HaystackDocument
-from haystack.components.embedders import MockDocumentEmbedder
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.schema import MetadataMode
-from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 from chunkadapters import langchain, llamaindex
 from chunkadapters.places import decode_segments
@@ -88,14 +86,6 @@ def test_what_the_user_wrote_is_never_overwritten(framework):
 
 
 @frameworks
-def test_metadata_named_as_ours_stay_where_a_chunk_has_none_of_its_own(framework):
-    mine = {"spans": "mine", "segments": "of the market", "derived": "from Latin"}
-    made = framework.cut(TEXT, Windows(), **mine)[0]
-    assert {name: made.metadata[name] for name in mine} == mine
-    assert framework.cut(TEXT, Telling(), **mine)[3].metadata["segments"] == "30-40;0-5,30-31"
-
-
-@frameworks
 def test_every_part_of_a_models_text_comes_from_its_passage(framework):
     parts = [made for made in framework.cut(TEXT, Telling(), Windows(size=6)) if made.metadata.get("derived")]
     assert [made.text for made in parts] == ["A mode", "l wrot", "e of 0", "1."]
@@ -154,21 +144,6 @@ def test_a_llamaindex_fallback_is_told_and_read_by_no_model():
         node = llamaindex_chunks("some text", Fallen())[0].own
     assert node.metadata["fallback_reason"] == "the model was silent"
     assert node.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.EMBED) == "some text"
-
-
-@given(text=hard_text().filter(str.strip))
-def test_llamaindex_stores_that_want_flat_metadata_take_every_node(text):
-    for made in llamaindex_chunks(text, Telling()):
-        node_to_metadata_dict(made.own, flat_metadata=True)
-
-
-def test_a_haystack_embedder_embeds_the_context():
-    texts: list[str] = []
-    embedder = MockDocumentEmbedder(
-        meta_fields_to_embed=["context"], embedding_fn=lambda text: texts.append(text) or [1.0]
-    )
-    embedder.run([made.own for made in haystack_chunks(TEXT, Telling())])
-    assert texts[:2] == ["0123456789", "Window 1 of 012.\nabcdefghij"]
 
 
 def test_haystack_counts_no_page_breaks_of_a_models_text():

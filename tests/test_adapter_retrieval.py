@@ -98,20 +98,6 @@ def test_a_mistake_is_told_before_the_first_question(way, options, message):
     assert toy.asked == []
 
 
-def test_concurrency_is_of_the_asynchronous_forms():
-    with pytest.raises(OptionError, match="concurrency is of the asynchronous forms"):
-        evaluated(Toy(), concurrency=4)
-    with pytest.raises(OptionError, match=r"concurrency is a whole number.*'4'"):
-        evaluated(Toy(), "arun", concurrency="4")
-
-
-@both
-def test_one_measure_needs_no_list(way):
-    report = evaluated(Toy(), way, measures="Recall@5")
-    assert [str(each) for each in report.scores] == ["Recall@5"]
-    assert report.mean("Recall@5") == 1
-
-
 def test_a_shipped_collection_goes_by_its_name():
     toy = Toy()
     with pytest.warns(UserWarning, match="was the index built from other texts"):

@@ -26,7 +26,7 @@ from chunkcore.chunkers import (  # noqa: E402
 from chunkcore.errors import DataError, OptionError  # noqa: E402
 from chunkcore.models.base import Vectors  # noqa: E402
 from chunkcore.tokens import TokenizedText  # noqa: E402
-from tests.fakes import FakeEmbedder, FakeLLM, ScriptedLLM  # noqa: E402
+from tests.fakes import FakeEmbedder, FakeLLM  # noqa: E402
 from tests.strategies import hard_text  # noqa: E402
 
 SMALL = "recursive:size=12,overlap=4,counter=characters"
@@ -136,18 +136,6 @@ def test_the_rows_are_the_chunks_of_every_strategy(chunker: Chunker, texts: list
         assert len({row["chunk_id"] for row in own}) == len(own)
         if len({chunk.id for chunk in chunks}) == len(chunks):
             assert [row["chunk_id"] for row in own] == [chunk.id for chunk in chunks]
-
-
-def test_chunks_of_the_very_same_span_have_ids_of_their_own() -> None:
-    # An overlap that is stripped of its white space leaves the very span of the chunk before.
-    spec = "recursive:size=4,overlap=3,counter=characters"
-    text = "ab   \n\n  cd \n\n\n ef"
-    chunks = get_chunker(spec).chunk(Document("d", text))
-    assert len({chunk.id for chunk in chunks}) == len(chunks) - 1
-    rows = rows_of(ArrowChunker(spec), {"id": "d", "text": text}, {"id": "d", "text": text})
-    first, second = rows[: len(chunks)], rows[len(chunks) :]
-    assert len({row["chunk_id"] for row in first}) == len(chunks)
-    assert first == second  # a document that comes twice: what its twin's rows are is not known to it
 
 
 # --- partitions ---------------------------------------------------------------------------------------
@@ -359,12 +347,6 @@ def test_metadata_are_the_same_json_from_every_form() -> None:
     assert metadata_of(None, kind=pa.string()) == metadata_of("null") == metadata_of({}) == ["{}"]
 
 
-def test_times_of_nanoseconds_are_read_with_or_without_pandas() -> None:
-    value = {"at": 1_704_067_200_000_000_000, "took": 1_000}
-    kind = pa.struct([("at", pa.timestamp("ns", "UTC")), ("took", pa.duration("ns"))])
-    assert json.loads(metadata_of(value, kind=kind)[0]) == {"at": "2024-01-01T00:00:00+00:00", "took": "0:00:00.000001"}
-
-
 def test_an_extension_type_is_refused_because_its_values_may_run_code() -> None:
     class Anything(pa.ExtensionType):
         def __init__(self) -> None:
@@ -381,11 +363,6 @@ def test_an_extension_type_is_refused_because_its_values_may_run_code() -> None:
     rows = pa.RecordBatch.from_arrays([pa.array(["d"]), pa.array(["Tea."]), column], names=["id", "text", "metadata"])
     (row,) = ArrowChunker(SMALL)(rows).to_pylist()
     assert row["error"].startswith("its metadata have values of the type")
-
-
-def test_a_field_that_only_other_rows_have_is_left_out() -> None:
-    # So that it does not depend on which rows share a batch.
-    assert metadata_of({"a": 1}, {"b": 2}) == metadata_of({"a": 1}) + metadata_of({"b": 2}) == ['{"a": 1}', '{"b": 2}']
 
 
 def test_values_that_json_has_no_words_for() -> None:
@@ -412,10 +389,6 @@ def test_what_the_strategy_tells_stands_beside_what_was_given() -> None:
 # --- models -------------------------------------------------------------------------------------------
 
 
-def situated(context: str) -> Chunker:
-    return get_chunker("contextual", chunker="recursive:size=50", llm=ScriptedLLM(json.dumps({"context": context})))
-
-
 def test_a_model_that_is_not_on_this_machine_is_no_document_s_error() -> None:
     for chunker in (
         ArrowChunker("cluster_semantic:embedder=/no/such/folder"),
@@ -423,11 +396,6 @@ def test_a_model_that_is_not_on_this_machine_is_no_document_s_error() -> None:
     ):
         with pytest.raises(OptionError, match="/no/such/folder"):
             chunker(batch({"id": "a", "text": "Tea."}))
-
-
-def test_a_surrogate_that_a_model_wrote_is_an_error_of_its_document() -> None:
-    rows = rows_of(ArrowChunker(situated("Of \ud800.")), {"id": "a", "text": TEA})
-    assert [row["error"] for row in rows] == [f"{SURROGATE}, which Arrow's strings cannot hold: '\\ud800'"]
 
 
 def test_no_key_stands_in_a_row() -> None:

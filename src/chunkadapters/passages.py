@@ -175,16 +175,6 @@ class LocalIndex:
                 self._opened, self._stamp = OpenedIndex(load_index(self._folder)), stamp
             return self._opened
 
-    def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
-        """See `OpenedIndex.passages`."""
-        return self.opened.passages(question, limits, where)
-
-    def behind(
-        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = ()
-    ) -> list[Passage]:
-        """See `OpenedIndex.behind`."""
-        return self.opened.behind(question, hits, options, filters)
-
     def __deepcopy__(self, memo: Any) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
 

@@ -222,7 +222,7 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        return _documents(self._local.behind(query, list(map(hit_of, documents)), self), documents)
+        return _documents(self._local.opened.behind(query, list(map(hit_of, documents)), self), documents)
 
 
 class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
@@ -312,7 +312,7 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
     def _passages(self, query: str, documents: Any, options: PassageOptions, filters: Sequence[Any]) -> list[Document]:
         if not isinstance(documents, list | tuple):
             raise DataError(f"expected a list of documents of the retriever, got {type(documents).__name__}")
-        return _documents(self._local.behind(query, list(map(hit_of, documents)), options, filters), documents)
+        return _documents(self._local.opened.behind(query, list(map(hit_of, documents)), options, filters), documents)
 
 
 class IndexRetriever(Limits, _Indexed, BaseRetriever):
@@ -359,7 +359,7 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
             assert callable(filter)
             return filter(Document(page_content="", metadata=dict(metadata)))
 
-        return _documents(self._local.passages(query, limits, allowed if callable(filter) else filter), [])
+        return _documents(self._local.opened.passages(query, limits, allowed if callable(filter) else filter), [])
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **arguments: Any) -> list[Document]:
         return await asyncio.to_thread(self._get_relevant_documents, query, **arguments)

@@ -208,7 +208,7 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise OptionError("passages are chosen for a question: give query_str or query_bundle")
-        return _nodes(self._local.behind(query_bundle.query_str, list(map(hit_of, nodes)), self), nodes)
+        return _nodes(self._local.opened.behind(query_bundle.query_str, list(map(hit_of, nodes)), self), nodes)
 
 
 class PassageRetriever(BaseRetriever):
@@ -259,7 +259,7 @@ class PassageRetriever(BaseRetriever):
     def _passages(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         filters = filters_within(self.retriever, BaseRetriever)
         hits = list(map(hit_of, nodes))
-        return _nodes(self._local.behind(query_bundle.query_str, hits, self.options, filters), nodes)
+        return _nodes(self._local.opened.behind(query_bundle.query_str, hits, self.options, filters), nodes)
 
 
 class IndexRetriever(BaseRetriever):
@@ -300,7 +300,7 @@ class IndexRetriever(BaseRetriever):
         self._local = LocalIndex(index, None if documents is None else _core_documents(documents))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return _nodes(self._local.passages(query_bundle.query_str, self.options, self._where()), [])
+        return _nodes(self._local.opened.passages(query_bundle.query_str, self.options, self._where()), [])
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

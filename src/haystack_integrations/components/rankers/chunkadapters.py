@@ -141,7 +141,7 @@ class ChunkcorePassageRanker(Indexed):
             TypeError: not a list of `Document`.
         """
         check_documents(self, documents)
-        passages = self.local_index.behind(
+        passages = self.local_index.opened.behind(
             query, list(map(hit_of, documents)), self.options, (filters and [filters]) or ()
         )
         return {"documents": passage_documents(passages, documents)}

@@ -72,7 +72,7 @@ class ChunkcoreIndexRetriever(Indexed):
         def allowed(metadata: Mapping[str, Any]) -> bool:
             return document_matches_filter(chosen or {}, Document(content="", meta=dict(metadata)))
 
-        passages = self.local_index.passages(query, self.options, allowed if chosen else None)
+        passages = self.local_index.opened.passages(query, self.options, allowed if chosen else None)
         return {"documents": passage_documents(passages, [])}
 
     @component.output_types(documents=list[Document])
