@@ -16,6 +16,7 @@ from integration_tests.small_llm import MODEL, is_installed, served
 pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_installed(), reason="the small language model is not installed")
 def test_a_real_model_writes_questions_or_rejections_and_pays_for_none_twice(tmp_path: Path) -> None:
     """A base model copies little without a slip: every question that it writes is right or told to be wrong."""

@@ -60,7 +60,7 @@ def test_a_pronoun_is_found_by_what_it_stands_for(model: TokenEmbedder) -> None:
 
 def test_long_documents_are_read_to_their_end(model: TokenEmbedder) -> None:
     whole = load_dataset("lochmere").documents[0]
-    document = Document(whole.id, whole.text[:5_000])
+    document = Document(whole.id, whole.text[:2_500])
     chunks = get_chunker("recursive:size=200").chunk(document)
     vectors = LateEmbedder(model, overlap=64).embed_chunks([document], chunks)
     assert len(model.tokenize(document.text).ids) > 256

@@ -36,11 +36,11 @@ TEXTS = [
     "",
     " \n\t ",
     "a",
-    "word " * 2000,
-    "Retrieval-augmented generation, e.g. https://example.org/a?b=c#d " * 30,
+    "word " * 300,
+    "Retrieval-augmented generation, e.g. https://example.org/a?b=c#d " * 12,
     "👩‍👩‍👧‍👦 🏳️‍🌈 🇩🇪 👍🏽",
     "これは日本語の文章です。検索のために分割されます。",
-    "中文没有空格，但是有标点。" * 60,
+    "中文没有空格，但是有标点。" * 20,
     "naïve café, Straße, e\u0301tude, ﬁne, İstanbul",
     "[CLS] is text here, and so are [SEP] and [MASK].",
     "<|endoftext|> NUL: \x00 bell: \x07 surrogate: \ud800",
@@ -53,7 +53,7 @@ TEXTS = [
 @needs_torch
 def test_both_backends_give_the_same_vectors():
     prose = shared("data/chroma/corpora/wikitexts.md").read_text(encoding="utf-8")
-    texts = [*TEXTS, *(prose[start : start + 37 * (1 + start % 41)] for start in range(0, 60_000, 1500))]
+    texts = [*TEXTS, *(prose[start : start + 37 * (1 + start % 41)] for start in range(0, 60_000, 6000))]
     openvino, torch = get_embedder("openvino:all-MiniLM-L6-v2"), get_embedder("torch:all-MiniLM-L6-v2")
     ours, theirs = openvino.embed_documents(texts), torch.embed_documents(texts)
     cosines = (ours.astype(np.float64) * theirs).sum(axis=1)
@@ -68,7 +68,7 @@ def test_both_backends_give_the_same_vectors():
 
 
 @needs_openvino
-@pytest.mark.parametrize(("precision", "least"), [("bf16", 0.9995), ("int8", 0.99)])
+@pytest.mark.parametrize(("precision", "least"), [("int8", 0.99)])
 def test_a_reduced_precision_is_asked_for_by_name_and_kept_apart(precision, least):
     exact = get_embedder("openvino:all-MiniLM-L6-v2")
     try:
@@ -175,9 +175,9 @@ def test_a_static_model_whose_tokenizer_cuts_off_counts_what_it_does_not_read(tm
     assert [chunk.token_count for chunk in chunks] == [10, 10, 10, 8]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_the_cache_gives_the_models_vectors(backend, tmp_path):
-    model = get_embedder(f"{backend}:all-MiniLM-L6-v2")
+@needs_openvino
+def test_the_cache_gives_the_models_vectors(tmp_path):
+    model = get_embedder("openvino:all-MiniLM-L6-v2")
     vectors = model.embed_documents(TEXTS)
     for expected in (len(TEXTS), 0):
         cached = CachedEmbedder(model, EmbeddingCache(tmp_path / "cache.sqlite"))
