@@ -102,8 +102,8 @@ class Passages(RetrievalMethod):
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
-        balance: the dense kind's share of the score, 0 to 1. The default was the best on seven collections; see the
-            evidence page.
+        balance: the dense kind's share of the score, 0 to 1. The default loses least where a kind knows little; see
+            the evidence page.
         words: of lexical: "first5", cut to the first 5 characters, or "whole"; see `word_keys`.
         scales: half-widths, and "document" for the whole document, of all kinds; as a string ``scales=0/1/3/document``.
             None: of dense 0, 1, 3 and the document, of lexical also 7, 15 and 31.
