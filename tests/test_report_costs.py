@@ -41,7 +41,7 @@ def test_costs_stand_in_the_table_of_scores(priced):
     for row, report in enumerate(priced.reports):
         found = cells(table, row)
         assert found["Cost", "Model calls"] == str(report.cost.embedder_calls + report.cost.llm_calls)
-        assert found["Cost", "Embedded"] == f"{report.cost.embedded_tokens / 1000:.0f}k"
+        assert found["Cost", "Embedded"] == f"{report.cost.embedded_tokens:,}"
         assert found["Cost", "Per million"] == f"{report.cost.embedded_tokens / 1e6:.3g}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, TypeVar
@@ -136,20 +136,6 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:,.{2 if seconds < 1 else 1 if seconds < 100 else 0}f}"
 
 
-def compact(value: float | None) -> str:
-    """A large number in three digits.
-
-    >>> compact(842), compact(123_456), compact(4_560_000), compact(math.nan)
-    ('842', '123k', '4.56M', '–')
-    """
-    if value is None or not math.isfinite(value):
-        return MISSING
-    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g}{sign}"
-    return f"{value:.0f}"
-
-
 def money(value: float | None) -> str:
     """An amount in the prices' currency, with the digits that matter.
 
@@ -226,15 +212,12 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
         _chunks("Number", "count", group="Chunks", qualified=True, short="Chunks", priority=3),
         _chunks("Mean tokens", "mean", group="Chunks", qualified=True, short="Tokens\nper chunk", priority=3),
         Column[System]("Seconds", lambda row: duration(total_seconds(row.report)), "Cost", qualified=True),
+        _cost("Model calls", "Cost", lambda cost: amount(cost.embedder_calls + cost.llm_calls)),
+        _cost("Embedded", "Cost", lambda cost: amount(cost.embedded_tokens), short="Tokens\nembedded", priority=3),
+        _cost(
+            "Per million", "Cost", lambda cost: money(cost.money_per_million), short="Money per\nmillion", priority=1
+        ),
     ]
-    known = [report.cost for report in page.reports if report.cost is not None]
-    if known:
-        columns.append(_cost("Model calls", "Cost", lambda cost: compact(cost.embedder_calls + cost.llm_calls)))
-        embedded = partial(_cost, "Embedded", "Cost", lambda cost: compact(cost.embedded_tokens))
-        columns.append(embedded(short="Tokens\nembedded", priority=3))
-    if any(cost.money is not None for cost in known):
-        price = partial(_cost, "Per million", "Cost", lambda cost: money(cost.money_per_million))
-        columns.append(price(short="Money per\nmillion", priority=1))
     return with_values(Table(f"Scores at {describe_depth(k)}", tuple(columns), page.systems))
 
 
@@ -276,35 +259,30 @@ def _score(page: ReportPage, measure: Measure, row: System) -> Cell:
 
 def total_seconds(report: Report) -> float | None:
     """Chunking, embedding and searching together; None if all are unknown."""
-    known = [report.seconds[step] for step in STEPS if step in report.seconds]
-    return sum(known) if known else None
+    return sum(report.seconds.get(step, 0) for step in STEPS) if report.seconds.keys() & set(STEPS) else None
 
 
 def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | None:
     """The verdict's measure per document collection and over all; None for a single collection."""
     if len(page.collections) < 2:
         return None
-    given = page.comparison.measure
-    fixed = given.k is None or given.unit == "document" or "answer" in (given.unit, unit)
-    measure = given if fixed else replace(given, k=k, unit=unit)
+    measure, labels = page.comparison.measure, page.reports[0].collections
+    if measure.k is not None and measure.unit != "document" and "answer" not in (measure.unit, unit):
+        measure = replace(measure, k=k, unit=unit)
     scored = tuple(row for row in page.systems if measure in row.report.scores)
-    found = {row.report.name: row.report.by_collection(measure) for row in scored}
-    asked = page.reports[0].collections
+    scores = {row.report.name: row.report.by_collection(measure) for row in scored}
+
+    def cell(name: str, row: System) -> Cell:
+        return _spread(*scores[row.report.name].get(name, (math.nan, math.nan))[:2])
+
     columns = [
         *_system_columns(page),
         Column[System](
-            f"All ({len(asked):,})", lambda row: _spread(mean(row.report, measure), std(row.report, measure))
+            f"All ({len(labels):,})", lambda row: _spread(mean(row.report, measure), std(row.report, measure))
         ),
-        *(
-            Column[System](f"{name or '(none)'} ({asked.count(name):,})", partial(_in_collection, found, name))
-            for name in page.collections
-        ),
+        *(Column(f"{name or '(none)'} ({labels.count(name):,})", partial(cell, name)) for name in page.collections),
     ]
     return Table(f"{measure} by collection", tuple(columns), scored)
-
-
-def _in_collection(found: Mapping[str, Mapping[str, tuple[float, float, int]]], name: str, row: System) -> Cell:
-    return _spread(*found[row.report.name].get(name, (math.nan, math.nan, 0))[:2])
 
 
 def difference_table(page: ReportPage) -> Table[System]:
@@ -313,19 +291,16 @@ def difference_table(page: ReportPage) -> Table[System]:
     def difference(other: System, row: System) -> Cell:
         if row == other:
             return Cell("·")
-        found = page.comparison.between(row.report.name, other.report.name)
-        if not math.isfinite(found.mean):
+        gap = page.comparison.between(row.report.name, other.report.name)
+        if not math.isfinite(gap.mean):
             return Cell(MISSING)
-        alike = "≈ " if found.equivalent else ""
-        interval = f"{signed(100 * found.low)} to {signed(100 * found.high)}"
-        return Cell(f"{alike}{signed(100 * found.mean)}", (interval,), strong=found.distinct)
+        alike = "≈ " if gap.equivalent else ""
+        interval = f"{signed(100 * gap.low)} to {signed(100 * gap.high)}"
+        return Cell(f"{alike}{signed(100 * gap.mean)}", (interval,), strong=gap.distinct)
 
-    columns = (Column(str(other.number), partial(difference, other), number=other.number) for other in page.systems)
-    return Table(
-        f"Differences of {page.comparison.measure}",
-        (*_system_columns(page, "Row minus column"), *columns),
-        page.systems,
-    )
+    columns = [Column(str(other.number), partial(difference, other), number=other.number) for other in page.systems]
+    columns = [*_system_columns(page, "Row minus column"), *columns]
+    return Table(f"Differences of {page.comparison.measure}", tuple(columns), page.systems)
 
 
 def pairs_note(page: ReportPage) -> str:
@@ -337,11 +312,11 @@ def pairs_note(page: ReportPage) -> str:
 
 def chunk_table(page: ReportPage) -> Table[System] | None:
     """Lengths of each system's chunks, in tokens; None if unknown."""
-    known = tuple(row for row in page.systems if row.report.chunks is not None)
-    shown = {"Number": "count", "Mean tokens": "mean", "Std": "std"}
-    shown |= {"Shortest": "minimum", "Median": "median", "Longest": "maximum"}
-    columns = (*_system_columns(page), *(_chunks(title, name) for title, name in shown.items()))
-    return Table("Chunks", columns, known) if known else None
+    rows = tuple(row for row in page.systems if row.report.chunks is not None)
+    titles = {"Number": "count", "Mean tokens": "mean", "Std": "std"}
+    titles |= {"Shortest": "minimum", "Median": "median", "Longest": "maximum"}
+    columns = (*_system_columns(page), *(_chunks(title, name) for title, name in titles.items()))
+    return Table("Chunks", columns, rows) if rows else None
 
 
 def problem_table(page: ReportPage) -> Table[DataProblem] | None:
@@ -362,52 +337,47 @@ FEW = 30
 
 def warnings(page: ReportPage) -> list[str]:
     """Caveats to read before the numbers, one sentence each."""
-    found = [page.stopped] if page.stopped else []
+    sentences = [page.stopped] if page.stopped else []
     if len({report.documents_digest for report in page.reports} - {""}) > 1:
-        found.append("The systems were scored on different documents, or on different versions of them.")
+        sentences.append("The systems were scored on different documents, or on different versions of them.")
     if (count := len(page.reports[0].query_ids)) < FEW:
-        found.append(f"Only {plural(count, 'question')} asked: with fewer than {FEW}, intervals are often too narrow.")
-    found += dict.fromkeys(text for report in page.reports for text in _about(report))
-    found += [text for k in page.ks if (text := _short_of(k, page.reports))]
+        few = f"with fewer than {FEW}, intervals are often too narrow"
+        sentences.append(f"Only {plural(count, 'question')} asked: {few}.")
+    sentences += dict.fromkeys(text for report in page.reports for text in _about(report))
+    sentences += [text for k in page.ks if (text := _short_of(k, page.reports))]
     problems = page.benchmark.problems if page.benchmark else ()
     unread = sum(" was not read: " in problem.reason for problem in problems)
-    for count, why in (
-        (unread, "their file was not read"),
-        (len(problems) - unread, "the evidence could not be placed"),
-    ):
-        if count:
-            found.append(f"{plural(count, 'question')} left out because {why}; the report lists each.")
-    without = len(page.benchmark.without_evidence) if page.benchmark else 0
-    if without:
-        found.append(f"{plural(without, 'question')} not scored because the collection marks no evidence for them.")
-    return found
+    reasons = {
+        "left out because their file was not read; the report lists each": unread,
+        "left out because the evidence could not be placed; the report lists each": len(problems) - unread,
+        "not scored because the collection marks no evidence for them": (
+            len(page.benchmark.without_evidence) if page.benchmark else 0
+        ),
+    }
+    return sentences + [f"{plural(count, 'question')} {reason}." for reason, count in reasons.items() if count]
 
 
-def _about(report: Report) -> list[str]:
-    found = []
-    if report.chunks is not None and report.chunks.truncated:
-        cut = report.chunks.truncated
-        chunks = f"{cut:,} of {report.chunks.count:,} chunks {'is' if cut == 1 else 'are'}"
-        found.append(
-            f"{report.system[0]}: {chunks} longer than the embedder reads; "
-            f"{amount(report.chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
+def _about(report: Report) -> Iterator[str]:
+    chunks = report.chunks
+    if chunks is not None and (cut := chunks.truncated):
+        yield (
+            f"{report.system[0]}: {cut:,} of {chunks.count:,} chunks {'is' if cut == 1 else 'are'} longer than the "
+            f"embedder reads; {amount(chunks.tokens_lost)} of its tokens were cut off and had no part in the search."
         )
     if report.unanswered:
-        asked = plural(len(report.unanswered), "question")
-        found.append(f"{report.name}: {asked} not answered by this run and scored 0.")
+        yield f"{report.name}: {plural(len(report.unanswered), 'question')} not answered by this run and scored 0."
     if lost := report.located.get("unlocated", 0):
-        pieces = plural(lost, "retrieved piece")
         share = f"{100 * report.unlocated_share:.1f} % of all"
-        found.append(f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant.")
-    return found
+        pieces = plural(lost, "retrieved piece")
+        yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
 
 
 def _short_of(k: Depth, reports: Sequence[Report]) -> str:
     """Which reports found less than a budget for some questions; "" if none."""
     # The last piece may end a few tokens early, where a cut would split a character.
     least = 0.95 * (budget_of(k) or 0)
-    found = {each.name: each.retrieved_tokens.get(k, np.array([least])) < least for each in reports}
-    short = {name: int(np.count_nonzero(each)) for name, each in found.items() if each.any()}
+    counts = {report.name: int((report.retrieved_tokens.get(k, np.array([least])) < least).sum()) for report in reports}
+    short = {name: count for name, count in counts.items() if count}
     if not short:
         return ""
     most = f"{'up to ' * (len(short) > 1)}{max(short.values()):,} of the questions"
@@ -473,31 +443,22 @@ def model_tokens(cost: Cost) -> float:
 
 def cost_table(page: ReportPage) -> Table[System] | None:
     """Each system's seconds by step and its model requests, as if it ran alone; None if unknown."""
-    columns: list[Column[System]] = []
-    if any(report.seconds for report in page.reports):
-        columns += [_seconds(step) for step in STEPS]
-        columns.append(Column("together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True))
-    costs = [report.cost for report in page.reports if report.cost is not None]
-    if costs:
-        columns += [
-            _cost("Calls", "Embedder", lambda cost: amount(cost.embedder_calls)),
-            _cost("Texts", "Embedder", lambda cost: amount(cost.embedded_texts)),
-            _cost("Tokens", "Embedder", lambda cost: amount(cost.embedded_tokens)),
-            _cost("per source token", "Embedder", lambda cost: amount(cost.tokens_ratio, 2)),
-        ]
-    if any(cost.llm_calls for cost in costs):
-        columns += [
-            _cost("Calls", "Language models", lambda cost: amount(cost.llm_calls)),
-            _cost("Tokens read", "Language models", lambda cost: amount(cost.llm_input_tokens)),
-            _cost("Tokens written", "Language models", lambda cost: amount(cost.llm_output_tokens)),
-        ]
-    if any(cost.money is not None for cost in costs):
-        columns += [
-            _cost("Documents", "Money", lambda cost: money(cost.money)),
-            _cost("per million tokens", "Money", lambda cost: money(cost.money_per_million)),
-        ]
-    table = Table("What each system costs", (*_system_columns(page), *columns), page.systems)
-    return with_values(table) if columns else None
+    names = _system_columns(page)
+    columns = [
+        *(_seconds(step) for step in STEPS),
+        Column[System]("together", lambda row: duration(total_seconds(row.report)), "Seconds", qualified=True),
+        _cost("Calls", "Embedder", lambda cost: amount(cost.embedder_calls)),
+        _cost("Texts", "Embedder", lambda cost: amount(cost.embedded_texts)),
+        _cost("Tokens", "Embedder", lambda cost: amount(cost.embedded_tokens)),
+        _cost("per source token", "Embedder", lambda cost: amount(cost.tokens_ratio, 2)),
+        _cost("Calls", "Language models", lambda cost: amount(cost.llm_calls or None)),
+        _cost("Tokens read", "Language models", lambda cost: amount(cost.llm_input_tokens or None)),
+        _cost("Tokens written", "Language models", lambda cost: amount(cost.llm_output_tokens or None)),
+        _cost("Documents", "Money", lambda cost: money(cost.money)),
+        _cost("per million tokens", "Money", lambda cost: money(cost.money_per_million)),
+    ]
+    table = with_values(Table("What each system costs", (*names, *columns), page.systems))
+    return table if len(table.columns) > len(names) else None
 
 
 def _seconds(step: str) -> Column[System]:
