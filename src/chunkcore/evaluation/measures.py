@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, check_type, echo
 from chunkcore.registry import Registry
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Numbers
+from chunkcore.spans import Scores as Scores
 
 Depth = int | str
 DEFAULT_DEPTHS: tuple[Depth, ...] = ("1000tok", 5, 10, "min")  # an equal budget first

@@ -249,7 +249,7 @@ class _RunCounts:
     def _selection(self, k: Depth | None, of_documents: bool) -> RankedSpans:
         """The best pieces down to k, or their documents."""
         if of_documents:
-            return self._selection(k, False).documents(self._scorer.axis)
+            return self._select(k, False).documents(self._scorer.axis)
         if (budget := budget_of(k)) is None:
             return self._retrieved if k is None else self._retrieved.best(self._limit(k))
         counted = self._table("token", self._retrieved.pieces)
