@@ -286,7 +286,7 @@ def test_a_model_that_takes_no_schema_is_asked_without_and_its_tokens_are_counte
         assert (llm.usage.calls, llm.usage.input_tokens, llm.concurrency) == (2, 18, 2)
     mock = llamaindex.as_llm(MockLLM())
     assert all("Where?" in mock.complete(QUESTION, schema).text for schema in (None, SCHEMA))  # it repeats the question
-    assert mock.usage.estimated_calls == 2
+    assert mock.usage.calls == 2
 
 
 def test_langchain_takes_bound_models_and_other_runnables() -> None:

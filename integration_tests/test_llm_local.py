@@ -56,7 +56,6 @@ def test_a_real_model_cuts_without_losing_or_altering_text(url: str, text: str, 
     # The server counts the tokens itself, and says so.
     assert usage.calls > before.calls
     assert usage.input_tokens > before.input_tokens
-    assert usage.estimated_calls == 0
     fallbacks = [chunk.metadata["fallback_reason"] for chunk in chunks if "fallback" in chunk.metadata]
     if valid:
         # Numbers fit the schema that the server holds the model to; of words there can be too many.

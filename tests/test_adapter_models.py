@@ -236,12 +236,7 @@ def test_answers_and_their_tokens_are_counted_():
     llm = ToyLLM("Yes.")
     assert llm.complete(TEA).text == "Yes."
     assert llm.complete(TEA, SCHEMA).text == "Yes."
-    assert (llm.usage.calls, llm.usage.input_tokens, llm.usage.output_tokens, llm.usage.estimated_calls) == (
-        2,
-        10,
-        4,
-        0,
-    )
+    assert (llm.usage.calls, llm.usage.input_tokens, llm.usage.output_tokens) == (2, 10, 4)
     assert [schema for _, schema in llm.asked] == [None, SCHEMA]
 
 

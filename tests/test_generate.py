@@ -19,7 +19,7 @@ import chunkcore.models
 from chunkcore import DataError, Document, Evidence, ModelError, OptionError, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
-from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache, Prices, Reply, UnreachableError, Usage
+from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache, Prices, Reply
 from chunkcore.questions import (
     CallBudget,
     FilterThresholds,
@@ -27,7 +27,6 @@ from chunkcore.questions import (
     estimate_generation,
     generate_benchmark,
 )
-from chunkcore.questions.generate import BudgetError, CappedLLM
 from chunkcore.questions.prompts import (
     NotVerbatimError,
     Sample,
@@ -328,28 +327,6 @@ def test_an_endpoint_that_is_down_stops_the_work_and_no_document_pays_for_it():
 
 
 # ---- budgets
-
-
-def test_calls_that_nobody_was_there_for_count_to_no_cap():
-    calls = 0
-
-    def absent(messages, schema):
-        nonlocal calls
-        calls += 1
-        if calls <= 3:
-            raise UnreachableError("nobody is there")
-        return honest(messages, schema)
-
-    llm = CappedLLM(CallableLLM(absent, name="m"), CallBudget(max_calls=1))
-    messages = question_about("The fox naps.", [], "factual", 5, 1).messages
-    for _ in range(3):
-        with pytest.raises(UnreachableError):
-            llm.complete(messages)
-    assert llm.usage == Usage()
-    llm.complete(messages)
-    with pytest.raises(BudgetError):
-        llm.complete(messages)
-    assert llm.usage.calls == 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

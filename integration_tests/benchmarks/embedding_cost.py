@@ -19,7 +19,7 @@ from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from integration_tests.benchmarks.chunking_speed import DATA, read_corpora
 
-PRECISIONS = ("openvino", "openvino-bf16", "openvino-int8")
+PRECISIONS = ("openvino", "openvino-int8")
 NAMES = [f"{backend}:all-MiniLM-L6-v2" for backend in (*PRECISIONS, "torch")]
 
 

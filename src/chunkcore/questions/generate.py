@@ -29,7 +29,6 @@ from chunkcore.models.llm import (
     Message,
     Prices,
     Reply,
-    UnreachableError,
     Usage,
     ask,
     get_llm,
@@ -163,9 +162,8 @@ class QuestionWriter:
                     self._take(*waiting.popleft())
                 except BudgetError as error:
                     spent = spent or error
-                except ModelError as error:
-                    # Of calls that were never made the cap is not reached.
-                    if spent is None or isinstance(error, UnreachableError):
+                except ModelError:
+                    if spent is None:
                         raise
                 if progress is not None:
                     progress("questions", len(self.kept), self.options.questions)
@@ -451,16 +449,12 @@ class CappedLLM:
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
         """The model's answer. Raises `BudgetError` if the budget is spent, or as the model does."""
         tokens = count_message_tokens(messages)
-        expected = Usage(calls=1, input_tokens=tokens, output_tokens=_ANSWER_TOKENS, estimated_calls=1)
+        expected = Usage(calls=1, input_tokens=tokens, output_tokens=_ANSWER_TOKENS)
         with self._lock:
             self.budget.check(self.usage + expected)
             self.usage += expected
         try:
             answer = awaited(self.llm.complete(messages, schema))
-        except UnreachableError:
-            with self._lock:
-                self.usage -= expected  # the question was not sent
-            raise
         except (NoAnswerError, BadAnswerError, TimeoutError) as error:
             with self._lock:
                 self._failures += 1

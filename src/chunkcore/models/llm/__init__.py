@@ -14,7 +14,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.models.llm.base import Prices as Prices
     from chunkcore.models.llm.base import Question as Question
     from chunkcore.models.llm.base import Reply as Reply
-    from chunkcore.models.llm.base import UnreachableError as UnreachableError
     from chunkcore.models.llm.base import Usage as Usage
     from chunkcore.models.llm.base import ask as ask
     from chunkcore.models.llm.endpoint import CallableLLM as CallableLLM

@@ -32,10 +32,6 @@ from chunkcore.errors import ChunkcoreError, NoAnswerError
 from chunkcore.escaping import encodable
 
 
-class UnreachableError(ModelError):
-    """No connection to the model: the question was not sent, so nothing was charged."""
-
-
 class Message(TypedDict):
     """One turn of a conversation with a language model."""
 
@@ -104,19 +100,16 @@ class Prices:
     Attributes:
         input: tokens of questions.
         output: tokens of answers.
-        cached_input: tokens of questions that the endpoint had already read; None: as `input`.
 
     Raises `OptionError`: a price is negative or not finite.
     """
 
     input: float
     output: float
-    cached_input: float | None = None
 
     def __post_init__(self) -> None:
         for name, price in vars(self).items():
-            if price is not None:
-                check_number(f"the price of a million tokens ({name})", price, whole=False)
+            check_number(f"the price of a million tokens ({name})", price, whole=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +121,6 @@ class Usage:
         input_tokens: of all questions.
         cached_tokens: input tokens that the endpoint had already read.
         output_tokens: of all answers.
-        estimated_calls: calls without token counts from the endpoint, counted as `cl100k_base`.
         kept_answers: questions answered by a cache, without a call.
 
     >>> Usage(calls=2, input_tokens=3_000_000, output_tokens=500_000).cost(Prices(input=0.15, output=0.6))
@@ -139,7 +131,6 @@ class Usage:
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
-    estimated_calls: int = 0
     kept_answers: int = 0
 
     def __add__(self, other: Usage) -> Usage:
@@ -151,22 +142,13 @@ class Usage:
     @classmethod
     def of(cls, tokens: int, reply: Reply) -> Usage:
         """One call: a question of `tokens` tokens and its answer; the endpoint's own counts where there are any."""
-        is_counted = reply.input_tokens is not None and reply.output_tokens is not None
         read = tokens if reply.input_tokens is None else reply.input_tokens
         written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        return cls(
-            calls=1,
-            input_tokens=read,
-            cached_tokens=min(reply.cached_tokens, read),
-            output_tokens=written,
-            estimated_calls=0 if is_counted else 1,
-        )
+        return cls(calls=1, input_tokens=read, cached_tokens=min(reply.cached_tokens, read), output_tokens=written)
 
     def cost(self, prices: Prices) -> float:
         """In the prices' currency."""
-        cached = prices.input if prices.cached_input is None else prices.cached_input
-        fresh = self.input_tokens - self.cached_tokens
-        return (fresh * prices.input + self.cached_tokens * cached + self.output_tokens * prices.output) / _MILLION
+        return (self.input_tokens * prices.input + self.output_tokens * prices.output) / _MILLION
 
 
 class Metered:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.cache import LLMCache
-from chunkcore.models.llm.base import LLM, BadAnswerError, CachedLLM, Message, MeteredLLM, Reply, UnreachableError
+from chunkcore.models.llm.base import LLM, BadAnswerError, CachedLLM, Message, MeteredLLM, Reply
 from chunkcore.options import check_number
 from chunkcore.registry import Registry
 
@@ -184,9 +184,7 @@ class OpenAILLM(MeteredLLM):
             if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
                 raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
             reason = self._clean(str(error.__cause__ or error))
-            # By name: of httpx or httpx2, depending on the package's version.
-            kind = UnreachableError if type(error.__cause__).__name__ == "ConnectError" else ModelError
-            raise kind(f"{self._where} cannot be reached ({reason}): start it, or correct the address") from None
+            raise ModelError(f"{self._where} cannot be reached ({reason}): start it, or correct the address") from None
         except (openai.OpenAIError, ValueError) as error:  # a body that is no JSON, or no UTF-8
             reason = self._clean(error)
             raise BadAnswerError(f"expected a JSON response, got one that cannot be read ({reason})") from None
