@@ -117,14 +117,14 @@ def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name:
             "dev-v2.0.json",
             '"answer_start": 11',
             '"answer_start": "11"',
-            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got str",
+            "qas[0].answers[2], 'answer_start': expected a whole number, got str",
         ),
         (
             "squad",
             "dev-v2.0.json",
             '"answer_start": 11',
             '"answer_start": true',
-            "qas[0].answers[2]: expected 'answer_start' to be a whole number, got bool",
+            "qas[0].answers[2], 'answer_start': expected a whole number, got bool",
         ),
         (
             "squad",

@@ -11,7 +11,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import known_layouts, load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.layout import layouts as registry
-from chunkcore.evaluation.benchmarks.loading import recognised
+from chunkcore.evaluation.benchmarks.loading import chosen_layout
 from tests import layouts
 from tests.layouts import WRITERS, write
 from tests.plugins import LAYOUT
@@ -39,7 +39,7 @@ def without(benchmark: Benchmark) -> dict[str, Query]:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_layout_is_recognised_by_what_is_there(tmp_path: Path, name: str) -> None:
-    found = recognised(WRITERS[name](tmp_path)).name
+    found = chosen_layout(WRITERS[name](tmp_path)).name
     assert found == {"covid_qa": "squad"}.get(name, name)
 
 
@@ -236,7 +236,7 @@ def test_the_layout_of_contributing_is_recognised_like_any_other(
     exec(compile(LAYOUT, "pairs.py", "exec"), {"__name__": "pairs"})
     write(tmp_path / "text.txt", "A fox naps.")
     write(tmp_path / "pairs.tsv", "Who naps?\tA fox\nWho barks?\tA dog\n")
-    assert recognised(tmp_path).name == "pairs"
+    assert chosen_layout(tmp_path).name == "pairs"
     benchmark = load_benchmark(tmp_path)
     assert said(benchmark, "q1") == ["A fox"]
     assert reasons(benchmark) == {"q2": "line 2: the excerpt 'A dog' is not found in 'text'"}

@@ -230,21 +230,17 @@ class JsonNode(NamedTuple):
         if key not in self.value:
             keys = ", ".join(map(repr, list(self.value)[:9])) or "nothing"
             raise DataError(f"{self.place}: there is no {echo(key)}, but {keys}")
-        return _checked(self.value[key], kind, f"{self.place}: expected {key!r} to be")
+        return _checked(self.value[key], kind, f"{self.place}, {key!r}")
 
     def nodes(self, key: str, default: list[Any] | None = None) -> list[JsonNode]:
         """The items of the list under a key, each with its place."""
         items = self.get(key, list, default)
         return [JsonNode(value, f"{self.place}{self.joint}{key}[{number}]") for number, value in enumerate(items)]
 
-    def texts(self, key: str, default: list[str] | None = None) -> list[str]:
-        """The strings of the list under a key."""
-        return [_checked(node.value, str, f"{node.place}: expected") for node in self.nodes(key, default)]
 
-
-def _checked(value: object, kind: type[T], expected: str) -> T:
+def _checked(value: object, kind: type[T], place: str) -> T:
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise DataError(f"{expected} {_KINDS[kind]}, got {type(value).__name__}")
+        raise DataError(f"{place}: expected {_KINDS[kind]}, got {type(value).__name__}")
     return value
 
 
@@ -458,7 +454,7 @@ class RagBench(Layout):
         rows: list[Row] = []
         for file in _parquet_files(root):
             for place, row in _parquet_rows(file):
-                texts = JsonNode(row, place).texts("documents")
+                texts = [_checked(node.value, str, node.place) for node in JsonNode(row, place).nodes("documents")]
                 collection = str(row.get("dataset_name") or file.stem)
                 for number, text in enumerate(texts):
                     if text.strip() and text not in ids:

@@ -449,38 +449,30 @@ def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool
     )
 
 
-def recognised(root: Path) -> Layout:
-    """The first layout that fits the path. Raises `DataError`: none fits; names what each layout of which the path has
-    a part lacks.
+def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
+    """The path's layout: the named one, our own if questions are given, else the first that fits.
+
+    Raises:
+        OptionError: no such layout, or it has its own questions.
+        DataError: the path is of no layout; the error names what each layout lacks of which the path has a part.
     """
+    if questions is not None:
+        if name not in ("auto", ChunkcoreLayout.name):
+            raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout")
+        return ChunkcoreLayout()
+    if name != "auto":
+        chosen: Layout = layouts.get(name)()
+        if lacks := chosen.lacks(root):
+            raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
+        return chosen
     missing: dict[str, list[str]] = {}
     for layout in known_layouts():
-        lacks = layout.lacks(root)
-        if not lacks:
+        if not (lacks := layout.lacks(root)):
             return layout
         if lacks != layout.lacks(root / "nothing"):
             missing.setdefault(lacks, []).append(layout.name)
     reasons = "".join(f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
-    raise DataError(f"{root} is of no layout that chunkcore datasets layouts lists{reasons}")
-
-
-def chosen_layout(root: Path, questions: Questions | None = None, name: str = "auto") -> Layout:
-    """The path's layout; our own if questions are given."""
-    if name != "auto":
-        chosen: Layout = layouts.get(name)()
-        if questions is not None:
-            if not isinstance(chosen, ChunkcoreLayout):
-                raise OptionError(f"the layout {name} has its own questions: leave out the others, or the layout")
-            return chosen
-        if lacks := chosen.lacks(root):
-            raise DataError(f"{root} is not of the layout {name}: it lacks {lacks}")
-        return chosen
-    if questions is not None:
-        return ChunkcoreLayout()
-    try:
-        return recognised(root)
-    except DataError as error:
-        raise DataError(
-            f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
-            f"chunkcore questions label {root} writes one ({error})"
-        ) from None
+    raise DataError(
+        f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; chunkcore "
+        f"questions label {root} writes one (it is of no layout that chunkcore datasets layouts lists{reasons})"
+    )
