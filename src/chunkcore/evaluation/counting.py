@@ -15,15 +15,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from chunkcore.columns import concatenate, release
 from chunkcore.document import Document
 from chunkcore.errors import DataError
 from chunkcore.evaluation.benchmarks.benchmark import parts_of
 from chunkcore.evaluation.measures import Ranking, discount, running
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges, Scores, as_ranges, clip_ranges, ragged_indices, union_ranges
-
-_MEMORY = 64 * 2**20  # bytes of an axis; a longer one goes to a temporary file
 
 
 class Axis(Protocol):
@@ -57,12 +54,9 @@ class StartAxis:
     def __init__(
         self, characters: CharacterAxis, documents: Sequence[Document], starts: Callable[[str], Numbers]
     ) -> None:
-        # 200 million tokens are 0.8 GB in 32 bits.
-        begins = (
-            base + starts(document.text) for base, document in zip(characters.bases.tolist(), documents, strict=True)
-        )
-        kind = np.dtype("u4" if characters.size < 2**32 else "u8")
-        self._begins = concatenate(begins, kind, memory_bytes=_MEMORY)
+        bases = characters.bases.tolist()
+        begins = [base + starts(document.text) for base, document in zip(bases, documents, strict=True)]
+        self._begins: Numbers = np.concatenate([np.empty(0, dtype=np.int64), *begins])
         self._characters = characters
         self.size = len(self._begins)
 
@@ -71,21 +65,12 @@ class StartAxis:
 
         A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
-        first = self._first_from(characters[:, 0])
-        after = self._first_from(characters[:, 1])
-        least = self._first_from(self._characters.bases)[self._characters.documents(characters)]
-        release(self._begins)
+        first, after = np.searchsorted(self._begins, characters).T
+        least = np.searchsorted(self._begins, self._characters.bases)[self._characters.documents(characters)]
         return np.column_stack((np.where(first == after, np.maximum(first - 1, least), first), after))
 
     def begin(self, units: Numbers) -> Numbers:
-        return self._begins[units].astype(np.int64)
-
-    def _first_from(self, characters: Numbers) -> Numbers:
-        # In the numbers' own dtype: NumPy would copy them all to another. In order: neighbours are found in the cache.
-        order = np.argsort(characters)
-        units = np.empty_like(characters)
-        units[order] = np.searchsorted(self._begins, characters[order].astype(self._begins.dtype))
-        return units
+        return self._begins[units]
 
 
 class DocumentAxis:
