@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers.fixed import FixedSentences
 from chunkcore.chunkers.recursive import Recursive
 from chunkcore.chunkers.semantic import (
     Breakpoint,
-    DualSemantic,
     Kamradt,
     KamradtModified,
     _float32_distances,
     breakpoints,
     group_pieces,
 )
-from chunkcore.chunkers.sentence import Sentence
 from chunkcore.chunkers.similarity import neighbour_distances
-from chunkcore.errors import OptionError
-from chunkcore.tokens import CharacterCounter, WordCounter
+from chunkcore.tokens import CharacterCounter
 from tests.fakes import FakeEmbedder
-from tests.strategies import hard_text
 
 REGEX = r"regex:(?<=[.?!])\s+"
 
@@ -148,24 +142,6 @@ def test_a_pattern_that_takes_more_than_white_space_loses_nothing():
     assert angles(splitter=r"regex:\(0\)").split_text(text) == [text]
 
 
-def every_word(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
-@pytest.mark.parametrize("strategy", [Sentence, FixedSentences, Breakpoint, Kamradt, KamradtModified, DualSemantic])
-def test_strategies_between_sentences_take_the_same_splitters(strategy):
-    text = "A 0 0. B 90."
-    named = partial(every_word)
-    named.name = "words"
-    options = {"embedder": FakeEmbedder()} if "embedder" in strategy.option_names() else {}
-    for splitter in ("default", "regex:;", named):
-        chunker = strategy(splitter=splitter, **options)
-        assert "".join("".join(chunker.split_text(text)).split()) == "A00.B90."
-        assert chunker.to_dict()["splitter"] == getattr(splitter, "name", splitter)
-    with pytest.raises(OptionError, match="has no `name`"):
-        strategy(splitter=every_word, **options)
-
-
 def test_an_empty_last_sentence_counts_where_the_original_has_one():
     """Its distance is one more: the median of 0, 1, 1 is 1, which nothing is over; that of 0, 1 is 0.5."""
     text, half = "A 0. B 0. C 90.", {"threshold": "percentile", "amount": 50, "minimum": 0}
@@ -177,18 +153,6 @@ def test_an_empty_last_sentence_counts_where_the_original_has_one():
     assert angles(**half, empty_end=True).split_text("A 0. ") == ["A 0."]
     assert angles(threshold="distance", amount=0.5, empty_end=True).split_text(text + " ") == cut  # it is cut off
     assert angles(**half, empty_end=True).split_text(" ") == []
-
-
-@example(". . ", "[.] ?")
-@given(hard_text(), st.sampled_from([r"(?<=[.?!])\s+", "\n", r"[.] ?"]))
-def test_an_empty_last_sentence_is_counted_as_re_split_leaves_it(text, pattern):
-    model = FakeEmbedder()
-    chunker = Breakpoint(embedder=model, splitter=f"regex:{pattern}", buffer=0, empty_end=True)
-    chunker.spans(text)
-    ends = [found.end() for found in re.finditer(pattern, text)]
-    sentences = [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
-    several = sum(bool(sentence.strip()) for sentence in sentences) > 1
-    assert ("" in model.texts) == (several and re.split(pattern, text)[-1] == "") or model.texts == []
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------
@@ -227,25 +191,6 @@ def test_without_a_maximum_no_chunk_is_under_the_minimum_unless_the_text_is(piec
     assert {start for start, _ in found} <= {0, *ranges[1:][cuts, 0].tolist()}
 
 
-def test_joining_counts_little_text():
-    """A chunk that takes in a fragment after another is not counted again each time."""
-    text = "x " * 3000
-    ranges = np.array([match.span() for match in re.finditer("x", text)])
-    source = WordCounter().tokenize(text)
-    counted = []
-    source.count = lambda start, end: counted.append(end - start) or (end - start + 1) // 2  # type: ignore[method-assign]
-    distances = np.full(2999, 0.5)
-    distances += np.arange(2999) * 1e-6  # each is nearer to what stands before it
-    group_pieces(source, ranges, distances, np.ones(2999, dtype=bool), minimum=50)
-    assert sum(counted) <= 50 * len(text)
-
-
-def test_a_fragment_before_a_chunk_that_is_cut_knows_how_near_it_is():
-    text = "0. 0. 40. 60. 60 60 60 60."
-    found = angles(amount=0.05, minimum=2, size=4).split_text(text)
-    assert found == ["0. 0.", "40. 60.", "60 60 60 60."]
-
-
 # --- kamradt_modified -------------------------------------------------------------------------------------------
 
 
@@ -262,10 +207,6 @@ def test_the_greatest_threshold_that_keeps_the_largest_chunk_within_the_size():
     assert modified(size=5).split_text(text) == ["0. 20.", "80. 100. 140. 160."]
     assert modified(size=3).split_text(text) == ["0. 20.", "80. 100.", "140. 160."]
     assert modified(size=1).split_text(text) == text.split()
-
-
-def test_a_sentence_that_is_over_the_size_does_not_decide_about_the_others():
-    assert modified(size=3).split_text("0. 0. 5 5 5 5 5. 90.") == ["0. 0.", "5 5 5", "5 5.", "90."]
 
 
 @given(st.lists(st.tuples(st.integers(0, 180), st.integers(1, 6)), min_size=2, max_size=9), st.integers(1, 12))

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -17,8 +16,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import Chunker, FixedToken, Recursive, get_chunker, strategies
 from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError, OptionError
-from chunkcore.options import check_option
-from chunkcore.tokens import CharacterCounter, get_counter
+from chunkcore.tokens import get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
@@ -141,11 +139,6 @@ def test_a_wrong_option_is_named_with_what_was_expected(spec: str) -> None:
         get_chunker(spec)
 
 
-def test_a_spec_is_a_string() -> None:
-    with pytest.raises(OptionError, match="given as name:option=value"):
-        get_chunker(None)  # type: ignore[arg-type]
-
-
 recursives = st.builds(
     Recursive,
     size=st.integers(5, 10**6),
@@ -192,28 +185,6 @@ def test_numbers_of_numpy_and_lists_become_plain_options() -> None:
     chunker = Recursive(size=np.int64(7), separators=["a"])  # type: ignore[arg-type]
     assert type(chunker.size) is int
     assert chunker == Recursive(size=7, separators=("a",))
-
-
-def test_each_kind_of_option_is_checked_and_told() -> None:
-    @dataclass
-    class Strategy:
-        share: float = 0.5
-        limit: int | None = None
-        pair: tuple[int, str] = (1, "a")
-
-    assert check_option(Strategy, "share", 1) == 1.0
-    assert type(check_option(Strategy, "share", 1)) is float
-    assert check_option(Strategy, "limit", None) is None
-    assert check_option(Strategy, "pair", [2, "b"]) == (2, "b")
-    for option, value, message in [
-        ("share", "0.5", "share is a number; got '0.5'"),
-        ("share", float("nan"), "share is a number; got nan"),
-        ("share", True, "share is a number; got True"),
-        ("limit", "many", "limit is a whole number or null; got 'many'"),
-        ("pair", [1], r"pair is a list of: a whole number, a string; got \[1\]"),
-    ]:
-        with pytest.raises(OptionError, match=message):
-            check_option(Strategy, option, value)
 
 
 def test_a_name_serves_one_strategy() -> None:
@@ -275,23 +246,6 @@ def test_documents_that_are_split_together_do_not_touch_each_other(texts: list[s
     ):
         expected = [chunk for document in documents for chunk in chunker.chunk(document)]
         assert list(chunker.chunk_many(documents, workers=workers)) == expected
-
-
-class Meeting(CharacterCounter):
-    """A counter that goes on only when two threads tokenize at the same time."""
-
-    def __init__(self) -> None:
-        self.barrier = threading.Barrier(2, timeout=60)
-
-    def boundaries(self, text: str) -> np.ndarray:
-        self.barrier.wait()
-        return super().boundaries(text)
-
-
-def test_two_workers_tokenize_at_the_same_time() -> None:
-    documents = [Document(str(number), "a" * 60_000) for number in range(4)]
-    chunks = list(FixedToken(size=30_000, counter=Meeting()).chunk_many(documents, workers=2))
-    assert [chunk.document_id for chunk in chunks] == list("00112233")
 
 
 def test_an_error_in_a_worker_reaches_the_caller() -> None:

@@ -276,72 +276,30 @@ def test_a_model_that_answers_nonsense_is_an_error(name: str, broken: Any) -> No
         get_chunker(name, embedder=broken()).split_text("Cats sat on the mat for long. Dogs ran. Shares fell. " * 9)
 
 
-# For each option a value that differs from every example's.
-OTHER_VALUES: dict[str, Any] = {
-    "counter": "p50k_base",
-    "size": 99,
-    "overlap": 2,
-    "separators": ["~", ""],
-    "keep": {"start": "end", "end": "drop", "drop": "start"},
-    "regex": {False: True, True: False},
-    "strip": {False: True, True: False},
-    "size_of": {"pieces": "text", "text": "pieces"},
-    "embedder": FakeEmbedder(name="another"),
-    "llm": FakeLLM(name="another"),
-    "retries": 3,
-    "strict": {False: True, True: False},
-    "window": 99,
-    "paragraph_end": "~",
-    "passage_size": 7,
-    "passage_minimum": 3,
-    "chunker": "recursive:size=77",
-    "context_size": 11,
-    "document_size": 77,
-    "buffer": 5,
-    "empty_end": {False: True, True: False},
-    "threshold": {
-        "percentile": "gradient",
-        "gradient": "percentile",
-        "interquartile": "standard_deviation",
-        "standard_deviation": "interquartile",
-        "distance": "absolute_gradient",
-        "absolute_gradient": "distance",
-    },
-    "amount": 1.25,
-    "goal": {"maximum": "mean", "mean": "maximum"},
-    "k": 0.25,
-    "d": 7,
-    "piece_size": 3,
-    "mean": -0.5,
-    "position_weight": 0.75,
-    "segmenter": "texttiling:4:0.5",
-    "max_segment": 25,
-    "stop": 0.25,
-    "eps": 0.15,
-    "min_samples": 4,
-    "minimum": 3,
-    "overlap_sentences": 3,
-    "splitter": "spacy",
-    "sentence.maximum": 130,
-    "sentences": 7,
-    "chunks": 8,
-    "auto.maximum": 130,
-    "language": "rust",
-    "code.maximum": 130,
-    "content": {"source": "text", "text": "source"},
-    "html.maximum": 130,
-    "markdown.maximum": 130,
-    "heading_level": 5,
-}
+@pytest.mark.parametrize(
+    ("spec", "other"),
+    [
+        ("recursive:size=8", "recursive:size=9"),
+        ("recursive", "recursive:keep=end"),
+        ("recursive", "recursive:counter=words"),
+        ("recursive", 'recursive:separators=["a", ""]'),
+        ("markdown", "markdown:heading_level=5"),
+        ("markdown", "html"),
+        ("breakpoint", "breakpoint:amount=1.25"),
+    ],
+)
+def test_the_fingerprint_changes_with_each_option(spec: str, other: str) -> None:
+    one, two = (get_chunker(name, **_models(name)) for name in (spec, other))
+    assert one.fingerprint == get_chunker(spec, **_models(spec)).fingerprint != two.fingerprint
 
 
-@every_chunker
-def test_the_fingerprint_changes_with_each_option(chunker: Chunker) -> None:
-    assert chunker.fingerprint == replace(chunker).fingerprint
-    roomy = replace(chunker, **{"size": 50} if "size" in chunker.option_names() else {})
-    for option in chunker.option_names():
-        own = f"{chunker.name}.{option}"
-        other = OTHER_VALUES[own if own in OTHER_VALUES else option]
-        other = other[getattr(chunker, option)] if isinstance(other, dict) else other
-        changed = replace(roomy, **{option: other})
-        assert changed.fingerprint != roomy.fingerprint, option
+def _models(spec: str) -> dict[str, Any]:
+    return {"embedder": FakeEmbedder()} if spec.startswith("breakpoint") else {}
+
+
+def test_the_fingerprint_changes_with_each_model() -> None:
+    for option, model in (("embedder", FakeEmbedder), ("llm", FakeLLM)):
+        for name in strategies:
+            if option in strategies[name].option_names():
+                one, two = (get_chunker(name, **{option: model(name=made)}).fingerprint for made in ("one", "two"))
+                assert one != two, name

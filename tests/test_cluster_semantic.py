@@ -149,24 +149,6 @@ def settled(vectors: np.ndarray, most: int, mean: float) -> set[int]:
     )
 
 
-@given(
-    st.integers(0, 10**6),
-    st.integers(1, 60),
-    st.integers(0, 40),
-    st.integers(1, 9),
-    st.floats(-0.3, 0.6),
-    st.booleans(),
-)
-def test_with_a_frozen_mean_what_is_appended_moves_no_settled_boundary(seed, count, more, most, mean, repeats):
-    vectors = random_vectors(seed, count + more, 4, repeats)
-    cuts = [0, *np.cumsum(optimal_segmentation(vectors, most, mean=mean)).tolist()]
-    assert settled(vectors[:count], most, mean) <= set(cuts)
-    last = max(cut for cut in cuts if cut <= count)
-    assert count - last < most
-    up_to_it = np.cumsum(optimal_segmentation(vectors[:last], most, mean=mean)).tolist()
-    assert [cut for cut in cuts if 0 < cut <= last] == up_to_it
-
-
 @given(st.lists(prose(), min_size=2, max_size=8).map("\n\n".join), prose() | hard_text())
 def test_text_that_is_appended_moves_no_settled_boundary(before, after):
     frozen = chunker(size=20, piece_size=5, mean=0.2)
@@ -177,19 +159,6 @@ def test_text_that_is_appended_moves_no_settled_boundary(before, after):
     vectors = FakeEmbedder().embed_documents([before[span.start : span.end] for ((span),) in pieces])
     starts = {pieces[cut][0].start for cut in settled(vectors, 4, 0.2) if cut < len(pieces)}
     assert starts <= {span.start for ((span),) in frozen.spans(before + after)}
-
-
-def test_without_one_it_can_move_them_all():
-    """The pieces of the start are 0.5 alike: over the mean of strangers, under that of what is all the same."""
-    angle = np.array([[1, 0, 0], [0.5, np.sqrt(0.75), 0], [1, 0, 0], [0.5, np.sqrt(0.75), 0]], dtype=np.float32)
-    # The first stranger is one to the piece before it, too, so that no other segmentation is as good.
-    strangers = np.tile(np.eye(3, dtype=np.float32)[[2, 0, 1]], (4, 1))
-    same = np.tile(angle[:1], (12, 1))
-    first = [optimal_segmentation(np.vstack((angle, more)), 2)[:4].tolist() for more in (strangers, same)]
-    assert first[0][:2] == [2, 2]
-    assert first[1][0] == 1
-    frozen = [optimal_segmentation(np.vstack((angle, more)), 2, mean=0.3)[:2].tolist() for more in (strangers, same)]
-    assert frozen == [[2, 2], [2, 2]]
 
 
 def test_memory_is_far_from_that_of_the_matrix():

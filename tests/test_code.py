@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,16 +152,6 @@ def test_a_comment_that_a_blank_line_parts_is_no_part_of_the_definition() -> Non
     assert chunk_corpus(text, "python", 6) == [([], "# Licence."), (["def a"], "# About a.\ndef a():\n    pass")]
 
 
-def test_what_is_left_of_a_definition_is_not_packed_with_the_next() -> None:
-    text = "def a():\n    one = 1\n    two = 2\n\n\ndef b():\n    pass\n"
-    assert chunk_corpus(text, "python", 6) == [
-        (["def a"], "def a():\n    one = 1"),
-        (["def a"], "    two = 2"),
-        (["def b"], "def b():\n    pass"),
-    ]
-    assert len(chunk_corpus(text, "python", 7, minimum=4, maximum=9)) == 2
-
-
 _TESTS = [["mod tests", "fn t"], ["mod tests", "fn u"]]
 SAMPLES = {
     "javascript": (
@@ -262,35 +251,6 @@ def test_what_opens_and_closes_a_text_stays_with_its_lines(language: str, size: 
     assert not [chunk for chunk in found if opened.endswith(chunk)]
 
 
-def test_a_docstring_is_cut_at_its_lines() -> None:
-    text = TEXTS["python"].format("\n".join(f"    {line}" for line in LINES))
-    assert [chunk.text for chunk in chunks(text, "python", 60)] == [
-        'def brew(leaf):\n    r"""\n' + "\n".join(f"    {line}" for line in LINES[:8]),
-        "\n".join(f"    {line}" for line in LINES[8:16]),
-        "\n".join(f"    {line}" for line in LINES[16:]) + '\n    """',
-        "    return leaf",
-    ]
-
-
-def test_what_a_long_string_is_assigned_to_stays_with_its_first_lines() -> None:
-    text = 'tea = """\n    one two\n    three four\n    five six\n"""\n'
-    assert [chunk.text for chunk in chunks(text, "python", 5)] == [
-        'tea = """\n    one two',
-        '    three four\n    five six\n"""',
-    ]
-
-
-@pytest.mark.parametrize("size", [60, 200])
-def test_no_docstring_of_this_package_is_left_by_its_quotes(size: int) -> None:
-    for path in sorted((Path(__file__).resolve().parents[1] / "src" / "chunkcore").rglob("*.py")):
-        text = path.read_text("utf-8")
-        for chunk in Code(size=size, language="python").chunk(Document(path.name, text)):
-            assert not is_bare(chunk.text), path
-            last = chunk.text.splitlines()[-1].strip()
-            opens = text[: chunk.spans[-1].end].count('"""') % 2
-            assert not (opens and last.endswith('"""')), path
-
-
 def test_other_languages_are_cut_at_blank_lines_before_what_is_not_indented() -> None:
     text = "module Tea\n  def a\n\n  end\nend\n\nmodule Coffee\n  def b\n  end\nend\n"
     assert chunk_corpus(text, "ruby", 9) == [
@@ -322,16 +282,6 @@ def test_a_text_unlike_its_language_is_cut_at_blank_lines_and_says_so() -> None:
     found = chunks("<!--" * 5000, "python", 1)
     assert {chunk.metadata["fallback"] for chunk in found} == {"blank lines"}
     assert "fallback" not in chunks(PYTHON, "python", 9)[0].metadata
-
-
-@pytest.mark.parametrize("mark", ["(", "{", "[\n", "/* ", "class A {\n", "if a:\n", "`", '"', "<a>", "a(b<", "\0"])
-@pytest.mark.parametrize("language", ["python", "cpp", "typescript"])
-def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(language: str, mark: str) -> None:
-    check_promises(Code(size=100, minimum=10, language=language), mark * 500)
-
-
-def test_a_bare_text_without_a_stated_language_is_cut_at_blank_lines() -> None:
-    assert Code(size=3, counter="words").split_text("a = one\n\nb = two") == ["a = one", "b = two"]
 
 
 def test_an_unknown_language_is_refused() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from chunkcore.document import Chunk, ContiguousChunks, Document, Mark, Span
+from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, OptionError
-from tests.strategies import hard_text, text_with_spans
+from tests.strategies import hard_text
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 3), (4, 3), (-1, 2)])
@@ -32,18 +32,6 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
     assert type(span.start) is type(span.end) is int
     assert json.dumps([span.start, span.end]) == "[1, 4]"
     assert span == Span(1, 4)
-
-
-def test_spans_sort_by_start_then_end() -> None:
-    assert sorted([Span(2, 3), Span(0, 5), Span(0, 2)]) == [Span(0, 2), Span(0, 5), Span(2, 3)]
-
-
-@given(text_with_spans())
-def test_a_span_is_its_slice(case: tuple[str, list[Span]]) -> None:
-    text, spans = case
-    for span in spans:
-        assert span.slice(text) == text[span.start : span.end]
-        assert len(span) == len(span.slice(text))
 
 
 @pytest.mark.parametrize(
@@ -99,10 +87,6 @@ def test_a_content_hash_is_of_what_is_embedded() -> None:
     assert chunk(context="ab", text="c").content_hash != chunk(context="a", text="bc").content_hash
 
 
-def test_start_and_end_are_the_outermost() -> None:
-    assert (chunk(spans=(Span(5, 7), Span(0, 3))).start, chunk(spans=(Span(5, 7), Span(0, 3))).end) == (0, 7)
-
-
 @given(hard_text().filter(bool))
 def test_any_text_has_an_id_and_a_hash_and_survives_pickling(text: str) -> None:
     made = Chunk(text, 0, (Span(0, len(text)),), text, 1, context=text)
@@ -118,13 +102,3 @@ def test_every_error_is_a_chunkcore_error_and_the_builtin_that_it_is_like() -> N
     assert issubclass(DataError, ValueError)
     assert issubclass(MissingExtraError, ImportError)
     assert 'pip install "chunkadapters[models]"' in str(MissingExtraError.of("x", "models", "y"))
-
-
-def test_slices_are_read_as_a_list_of_their_chunks_is():
-    slices = ContiguousChunks(Document("tea.md", "Tea. Hot. Old."), [(0, 4), (5, 9), (10, 14)], [2, 2, 2], "f")
-    chunks = list(slices)
-    assert [slices[0], slices[-1], slices[1]] == [chunks[0], chunks[2], chunks[1]]
-    assert list(reversed(slices)) == chunks[::-1]
-    assert slices[1:] == chunks[1:]
-    with pytest.raises(IndexError):
-        slices[3]

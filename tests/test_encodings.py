@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -168,40 +167,4 @@ def test_an_install_with_the_extra_fast_needs_no_network(tmp_path: Path, cache: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_environment_variable_of_tiktokens_is_as_it_was(monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "mine")
-    monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
-    encodings.load_encoding("cl100k_base")
-    assert os.environ["TIKTOKEN_CACHE_DIR"] == "mine"
-
-
 TEXTS = [f"Some words {i}, 日本語 and 👩‍👩‍👧 {'x' * i}.\n" * 20 for i in range(32)]
-
-
-def test_threads_share_an_encoder() -> None:
-    counter = TiktokenCounter("o200k_base")
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(counter.boundaries, TEXTS * 4))
-    assert [each.tolist() for each in found] == [counter.boundaries(text).tolist() for text in TEXTS] * 4
-
-
-@needs_fork
-def test_a_forked_process_encodes_with_what_was_loaded_before() -> None:
-    script = """
-        import os, sys
-        from chunkcore import get_counter
-        counter = get_counter("cl100k_base")
-        expected = counter.count("Some words, 日本語.")
-        child = os.fork()
-        if not child:
-            os._exit(counter.count("Some words, 日本語.") != expected)
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """
-    assert subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=200, check=False).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["abcdefghij" * 1_000_000, " " * 999_998, "a" * 10_000_000], ids=len)
-def test_giant_words_and_gaps_have_tiktokens_ids(text: str) -> None:
-    """Tiktoken takes seconds for each."""
-    ids_are_tiktokens(text)

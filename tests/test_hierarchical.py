@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
 from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
-from chunkcore.errors import ModelError
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 from tests.test_breakpoint import REGEX, AngleEmbedder
@@ -161,15 +160,6 @@ def test_a_single_sentence_joins_the_neighbour_that_is_nearer():
     ]
 
 
-def test_a_larger_neighbour_is_not_nearer():
-    """40 is nearer to 0 than to 85, of which there are three segments."""
-    text = "0. 0. 40. 85. 85. 85. 85. 85. 85."
-    assert segment_texts(hierarchical(segmenter=Given(2, 3, 5, 7), k=1.0), text) == [
-        ["0. 0.", "40."],
-        ["85. 85."] * 3,
-    ]
-
-
 def test_a_segment_of_several_sentences_stays_alone():
     text = "0. 0. 60. 60. 90. 90."
     assert segment_texts(hierarchical(segmenter=Given(2, 4), k=5.0), text) == [["0. 0."], ["60. 60."], ["90. 90."]]
@@ -219,34 +209,6 @@ def test_the_segmenter_is_given_the_sentences_and_the_strategys_embedder():
     hierarchical(segmenter=Watching(), embedder=model).spans("One. Two. Three.")
     assert seen == [(["One.", "Two.", "Three."], model)]
     assert model.texts == ["One.", "Two. Three."]  # the segments: this segmenter asks for nothing
-
-
-@pytest.mark.parametrize("answer", [[0], [3], [2, 1], [1, 1], [0.5], ["1"], [[1]], None, "soon", [[1], [1, 2]]])
-def test_a_segmenter_that_answers_nonsense_is_asked_again_and_then_an_error(answer):
-    calls = []
-
-    class Confused(Given):
-        def starts(self, sentences, embedder):
-            calls.append(1)
-            return answer
-
-    with pytest.raises(ModelError, match="the segmenter 'given' was given 3 sentences and answered with"):
-        hierarchical(segmenter=Confused()).split_text("Cats sat. Dogs ran. Shares fell.")
-    assert len(calls) == 2
-
-
-def test_a_segmenter_that_fails_once_is_asked_again():
-    answers = iter([ConnectionError("gone"), [2]])
-
-    class Unsteady(Given):
-        def starts(self, sentences, embedder):
-            answer = next(answers)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-    chunker = hierarchical(segmenter=Unsteady(), k=5.0)
-    assert segment_texts(chunker, "0. 0. 90. 90.") == [["0. 0."], ["90. 90."]]
 
 
 def test_by_default_the_trained_segmenter_finds_the_segments(monkeypatch):

@@ -16,52 +16,12 @@ from tests.promises import check_promises, check_spans, chunks_of
 from tests.structures import check_blocks, marked_text
 from tests.test_chunker_promises import HARD_TEXTS
 
-MARKS = [
-    *("<p>", "</p>", "<div>", "</div>", "<h1>", "</h1>", "<h2>", "</h3>", "<b>", "</b>", "<a href='x>y'>", "</a>"),
-    *("<ul>", "<li>", "</ul>", "<br>", "<br/>", "<table>", "<tr>", "<td>", "<th>", "<thead>", "</thead>", "</table>"),
-    *(
-        "<caption>",
-        "<pre>",
-        "</pre>",
-        "<script>",
-        "</script>",
-        "<style>",
-        "<!--",
-        "-->",
-        "<![CDATA[",
-        "]]>",
-        "<?x",
-        ">",
-    ),
-    *(
-        "<!doctype html>",
-        "<html>",
-        "<body>",
-        "</body>",
-        "<title>",
-        "</title>",
-        "<textarea>",
-        "&amp;",
-        "&#60;p&gt;",
-        "&",
-    ),
-    *(
-        "<",
-        "</",
-        '"',
-        "'",
-        "=",
-        "<svg>",
-        "<template>",
-        "<select>",
-        "<option>",
-        "\r\n",
-        "\r",
-        "\0",
-        "\x0c",
-        '<p a="\'">',
-    ),
-]
+_TAGS = """
+    <p> </p> <div> </div> <h1> </h1> <h2> </h3> <b> </b> </a> <ul> <li> </ul> <br> <br/> <table> <tr> <td> <th>
+    <thead> </thead> </table> <caption> <pre> </pre> <script> </script> <style> <!-- --> <![CDATA[ ]]> <?x > <html>
+    <body> </body> <title> </title> <textarea> &amp; &#60;p&gt; & < </ " ' = <svg> <template> <select> <option>
+"""
+MARKS = [*_TAGS.split(), "<a href='x>y'>", "<!doctype html>", "\r\n", "\r", "\x00", "\x0c", '<p a="\'">']
 
 
 def words(page: str, size: int, **options: Any) -> list[str]:

@@ -103,22 +103,6 @@ def test_numbers_that_cannot_be_are_told_and_then_the_window_is_cut_by_size(spli
     assert llm.asked[1][2]["role"] == "assistant"
 
 
-def test_only_the_window_without_an_answer_falls_back():
-    llm = answers({"split_after": [1]}, "no", {"split_after": [0]})
-    found = chunks(semantic(llm, window=12, retries=0))
-    assert [chunk.text for chunk in found] == [lines(0, 1), lines(2, 5), lines(6, 6), lines(7, 9)]
-    assert ["fallback" in chunk.metadata for chunk in found] == [False, True, False, False]
-
-
-def test_a_section_over_the_maximum_is_cut_between_pieces():
-    assert texts(semantic(answers({"split_after": [7]}), size=10)) == [
-        lines(0, 2),
-        lines(3, 5),
-        lines(6, 7),
-        lines(8, 9),
-    ]
-
-
 def test_a_section_under_the_minimum_joins_a_neighbour_and_tells_what_the_larger_one_tells():
     llm = answers({"sections": [section(1, "A"), section(4, "B"), section(5, "C")]})
     found = chunks(agentic(llm, minimum=4))

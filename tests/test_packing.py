@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,11 +9,7 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import (
     Chunker,
-    ClusterSemantic,
-    DualSemantic,
     FixedSentences,
-    FixedToken,
-    Recursive,
     Sentence,
     get_chunker,
 )
@@ -145,39 +139,6 @@ def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_k
     assert [text[s:e] for s, e in split_to_maximum(source, 0, 8, 1)] == ["ok", "👩", "\u200d", "👩", "\u200d", "👧"]
 
 
-def test_a_text_that_is_one_grapheme_is_cut_in_linear_time() -> None:
-    source = CharacterCounter().tokenize("a" + "\u0301" * 200_000)
-    parts = split_to_maximum(source, 0, 200_001, 50)
-    assert len(parts) == 4_001
-    assert all(end - start <= 50 for start, end in parts)
-
-
-class Recorder(WordCounter):
-    """A word counter that is asked for each piece by itself, and records how much text that was."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def tokenize(self, text: str) -> TokenizedText:
-        return TokenizedText(text, self)
-
-    def count(self, text: str) -> int:
-        self.asked += len(text)
-        return super().count(text)
-
-
-def asked_for(words: int) -> int:
-    counter = Recorder()
-    text = "word " * words
-    parts = split_to_maximum(counter.tokenize(text), 0, len(text), 10)
-    assert len(parts) == words / 10
-    return counter.asked
-
-
-def test_work_grows_linearly_with_the_range() -> None:
-    assert asked_for(8000) < 2.2 * asked_for(4000)
-
-
 @st.composite
 def sizes_and_gaps(draw: st.DrawFn) -> tuple[list[int], list[int | None]]:
     sizes = draw(st.lists(st.integers(0, 12), max_size=30))
@@ -259,31 +220,6 @@ def chunk_sizes(chunker: Chunker, text: str) -> list[int]:
 
 
 NUMBERS = " ".join(f"w{number}" for number in range(21))
-
-
-def test_every_packer_knows_the_soft_minimum() -> None:
-    assert chunk_sizes(FixedToken(size=10, counter="words"), NUMBERS) == [10, 10, 1]
-    assert chunk_sizes(FixedToken(size=10, minimum=2, counter="words"), NUMBERS) == [10, 11]
-    assert chunk_sizes(FixedToken(size=10, overlap=4, minimum=10, counter="words"), NUMBERS) == [10, 15]
-    text = "One two three four.\n\nFive. Six seven eight nine."
-    pieces = {"separators": ["\n\n", ". ", " "], "keep": "end", "counter": "words"}
-    assert Recursive(size=4, **pieces).split_text(text)[1:] == ["Five.", "Six seven eight nine."]
-    assert Recursive(size=4, minimum=2, **pieces).split_text(text)[1:] == ["Five. Six seven eight nine."]
-    # With a hard maximum there is no room.
-    assert len(Recursive(size=4, minimum=2, size_of="text", **pieces).split_text(text)) == 3
-    sentences = FixedSentences(sentences=1, minimum=2, counter="words")
-    assert sentences.split_text(text) == ["One two three four.", "Five. Six seven eight nine."]
-
-
-def test_the_packers_by_meaning_join_the_more_similar_neighbour() -> None:
-    text = "The cat sat on the mat. The cat ran. Rain fell over stone roofs. Rain fell over old stone roofs."
-    model = FakeEmbedder(64)
-    cluster = ClusterSemantic(size=30, piece_size=6, counter="words", embedder=model, separators=[". "], mean=1.0)
-    assert [len(each.split()) for each in cluster.split_text(text)] == [6, 4, 6, 7]
-    joined = replace(cluster, minimum=5).split_text(text)
-    assert [len(each.split()) for each in joined] == [9, 6, 7]
-    dual = DualSemantic(size_of="text", k=0.0, minimum=5, size=12, counter="words", embedder=model)
-    assert all(size >= 5 for size in chunk_sizes(dual, text))
 
 
 TOPICS = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenizedText
+from chunkcore.tokens import TiktokenCounter, TokenizedText
 from tests.strategies import hard_text
 
 
@@ -121,40 +120,10 @@ def test_words_are_packed_by_tokens_as_pieces_counted_one_by_one(text: str, size
     assert Recursive(size=size, counter=counter).spans(text) == expected
 
 
-def test_a_minimum_joins_nothing_to_a_piece_that_is_too_large_already() -> None:
-    text = "one two three four five six\n\nseven"
-    assert split(text, size=4, minimum=2, separators=["\n\n"], counter="words") == text.split("\n\n")
-    assert split(text, size=6, minimum=2, separators=["\n\n"], counter="words") == [text]
-
-
 def test_parts_of_a_chunk_that_was_cut_are_not_repeated() -> None:
     text = "aaaaaaaaaa bb cc"
     found = Recursive(size=6, overlap=6, separators=["\n"], size_of="text", counter="characters").split_text(text)
     assert found == ["aaaaaa", "aaaa", "bb cc"]
-
-
-class Recorder(CharacterCounter):
-    """Counts characters piece by piece, and records how many it was given."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-
-    def tokenize(self, text: str) -> TokenizedText:
-        return TokenizedText(text, self)
-
-    def count_many(self, texts: list[str]) -> np.ndarray:
-        self.seen += sum(map(len, texts))
-        return np.array([len(text) for text in texts], dtype=np.int64)
-
-
-@pytest.mark.parametrize("unit", ["word ", "x", "\n\n", "漢字。", "a\nb "])
-@pytest.mark.parametrize("options", [{}, {"overlap": 40}, {"keep": "drop"}, {"size_of": "text"}], ids=str)
-def test_each_character_is_measured_a_few_times_at_most(unit: str, options: dict) -> None:
-    counter = Recorder()
-    text = unit * (60_000 // len(unit))
-    assert Recursive(size=50, counter=counter, **options).split_text(text) or unit.isspace()
-    # Once a separator, and where the maximum is the text's once more.
-    assert counter.seen <= 6 * len(text)
 
 
 def test_many_separators_need_no_deep_recursion() -> None:

@@ -101,10 +101,6 @@ def test_a_boundary_is_the_character_in_which_the_token_begins(text: str) -> Non
     assert counter.boundaries(text).tolist() == expected
 
 
-def test_a_character_of_several_tokens_repeats_its_offset() -> None:
-    assert TiktokenCounter("cl100k_base").boundaries("x𠮷y").tolist() == [0, 1, 1, 1, 1, 2]
-
-
 def test_surrogates_count_as_the_replacement_character_each() -> None:
     counter = TiktokenCounter("cl100k_base")
     assert counter.count("a\ud83d\ude00b") == counter.count("a\ufffd\ufffdb")
@@ -291,15 +287,6 @@ def test_only_tokenizers_like_berts_split_at_white_space(
     reaching = Tokenizer.from_str(lower_casing.tokenizer.to_str())
     reaching.add_tokens(["e a"])
     assert not splits_at_space(reaching)
-
-
-@pytest.mark.parametrize("counter", [CharacterCounter(), WordCounter(), *map(TiktokenCounter, ENCODINGS)])
-def test_the_empty_text_has_no_tokens(counter: TokenCounter) -> None:
-    source = counter.tokenize("")
-    assert counter.count("") == 0
-    assert source.boundaries.tolist() == []
-    assert counts_of(source, [0], [0]) == [0]
-    assert counts_of(source, [], []) == []
 
 
 def test_counters_are_equal_by_name_and_found_by_it() -> None:
