@@ -211,7 +211,6 @@ BAD = {
     "compare --k 0": "--k: expected a whole number from 1 to 999,999,999, .*, got '0'",
     "compare --measure Recal@5": "unknown measure 'Recal'",
     "compare --questions q.jsonl": "q.jsonl was given without documents",
-    "compare --dataset x": "no collection named 'x' ships with the package",
     "compare --docs {text}": "there are no questions for .*chunkcore questions label .*text.txt writes one",
     "compare -s recursive -s recursive:size=200": "'recursive:size=200' and 'recursive:size=200' are the same",
     "compare -o {text}/out": "text.txt: is a file: name a folder",

@@ -147,7 +147,6 @@ class Data(Documents):
 
     questions: Questions = None
     layout: Layout = "auto"
-    dataset: Annotated[str, _data(metavar="NAME", help="A collection, without DOCS.")] = "lochmere"
 
     def facts(self, benchmark: Benchmark) -> dict[str, str]:
         """What a report says of the documents and questions."""
@@ -179,11 +178,11 @@ class Data(Documents):
                 f"--layout {self.layout} was given without documents: name the collection's folder or file"
             )
         say(
-            f"chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection {self.dataset} is scored. "
+            f"chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection is scored. "
             "For yours, name DOCS --questions FILE",
             err=True,
         )
-        return load_dataset(self.dataset)
+        return load_dataset("lochmere")
 
 
 @dataclass(frozen=True)

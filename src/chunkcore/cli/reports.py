@@ -265,7 +265,6 @@ class Answering:
         list[str] | None, typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch.")
     ] = None
     judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = ""
-    bert_model: Annotated[str, typer.Option(metavar="NAME", help="Of BertScore. Default: --embedder.")] = ""
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2
     limit: options.Limit = 0
     retriever: options.Retriever = "dense"
@@ -296,9 +295,7 @@ def answer(
     settings = AnswerSettings(
         measures=tuple(answering.measure or DEFAULT_MEASURES),
         depth=_depth(answering.k),
-        models=AnswerModels(
-            embedder=embedder, bert_model=answering.bert_model or None, judge=judge, retries=answering.retries
-        ),
+        models=AnswerModels(embedder=embedder, judge=judge, retries=answering.retries),
         study=options.study_settings(statistics),
     )
     benchmark = data.benchmark(output, [ANSWERS])

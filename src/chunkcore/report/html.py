@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, singledispatch
+from functools import cache
 from html import escape
 from importlib.resources import files
 from itertools import groupby
@@ -168,17 +168,17 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
     """
     benchmark = page.benchmark
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
-    asked = benchmark.queries if benchmark and ks else ()
-    longest = min(EXCERPT, EXCERPTS // max(1, sum(len(query.evidence) for query in asked)))
+    queries = benchmark.queries if benchmark and ks else ()
+    longest = min(EXCERPT, EXCERPTS // max(1, sum(len(query.evidence) for query in queries)))
     sources = {document.id: document for document in benchmark.documents} if benchmark else {}
     rows = [{query: row for row, query in enumerate(report.query_ids)} for report in page.reports]
 
-    def evidence(each: Evidence) -> list[Any]:
+    def evidence(piece: Evidence) -> list[Any]:
         """Document, start, end, excerpt, and the document's number in the viewer (-1: not listed)."""
-        span, text = each.span, sources[each.document_id].text
-        excerpt = page_text(text[span.start : min(span.end, span.start + longest)])
+        span, name = piece.span, piece.document_id
+        excerpt = page_text(sources[name].text[span.start : min(span.end, span.start + longest)])
         shown = f"{excerpt} […]" if len(span) > longest else excerpt
-        return [page_text(each.document_id), span.start, span.end, shown, documents.get(each.document_id, -1)]
+        return [page_text(name), span.start, span.end, shown, documents.get(name, -1)]
 
     def found(query: Query, k: Depth) -> list[list[int | None]]:
         pairs = [(report.found.get(k, ()), at.get(query.id)) for report, at in zip(page.reports, rows, strict=True)]
@@ -194,14 +194,14 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> dict[str, Any]:
             "text": page_text(query.text),
             "collection": page_text(query.collection),
             "answer": page_text(answer) if isinstance(answer, str) else "",
-            "evidence": [evidence(each) for each in query.evidence],
+            "evidence": [evidence(piece) for piece in query.evidence],
             "found": [found(query, k) for k in ks],
         }
 
     return {
         "systems": [page_text(report.name) for report in page.reports],
         "ks": [str(k) for k in ks],
-        "questions": [question(query) for query in asked],
+        "questions": [question(query) for query in queries],
     }
 
 
@@ -220,13 +220,13 @@ def whole_percent(share: float) -> int | None:
 
 def _meanings(page: ReportPage, views: list[dict[str, Any]]) -> list[tuple[str, str]]:
     columns = (column for view in views for column in view["scores"].columns)
-    found = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
+    meanings = list(dict.fromkeys((column.title, column.meaning) for column in columns if column.meaning))
     if "min" in page.ks:
-        found.append(("k = min", "For each question, as many pieces as there are chunks that hold its evidence."))
-    if budgets := [k for k in page.ks if budget_of(k) is not None]:
+        meanings.append(("k = min", "For each question, as many pieces as there are chunks that hold its evidence."))
+    if budgets := [str(k) for k in page.ks if budget_of(k) is not None]:
         means = "The best pieces until so many tokens are retrieved; the last one is cut there."
-        found.append((", ".join(map(str, budgets)), means))
-    return found
+        meanings.append((", ".join(budgets), means))
+    return meanings
 
 
 def _view(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis | None) -> dict[str, Any]:
@@ -271,19 +271,20 @@ def _scatter(page: ReportPage, k: Depth, unit: Unit, axis: tables.CostAxis, widt
 
 def _means(page: ReportPage, width: int) -> str:
     """Every system's mean and interval by the verdict's measure; filled marks may be the best."""
-    found = page.comparison
+    comparison, measure = page.comparison, page.comparison.measure
     rows, notes = [], []
     for number, report in page.systems:
-        value, (low, high) = mean(report, found.measure), found.intervals.get(report.name, (math.nan, math.nan))
+        value, (low, high) = mean(report, measure), comparison.intervals.get(report.name, (math.nan, math.nan))
         if math.isfinite(value):
-            rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, report.name in found.tied))
-            share = found.firsts.get(report.name, 0)
+            tied = report.name in comparison.tied
+            rows.append(plots.Row(number, report.name, 100 * value, 100 * low, 100 * high, tied))
+            share = comparison.firsts.get(report.name, 0)
             notes.append(f"first in {100 * share:.0f} %" if share >= 0.005 else "")
     return plots.intervals(
         rows,
         width=width,
-        x_label=f"{found.measure}{', %' if found.measure.is_share else ' × 100'}",
-        title=f"Mean {found.measure} of every system, with its {page.level} interval",
+        x_label=f"{measure}{', %' if measure.is_share else ' × 100'}",
+        title=f"Mean {measure} of every system, with its {page.level} interval",
         notes=notes if len(rows) > 1 else (),
     )
 
@@ -306,73 +307,46 @@ def plot(result: object) -> Drawing:
 
     Raises `DataError`: another result.
     """
-    return Drawing(draw(result))
-
-
-@singledispatch
-def draw(found: object) -> str:
-    """The picture of a result, as SVG."""
-    raise DataError(f"there is no plot of a {type(found).__name__}: give a comparison, report, tuning, chunks or hits")
-
-
-@draw.register
-def _(found: Comparison) -> str:
-    """Each mean with its interval."""
-    return _standing_alone(_means(ReportPage(found), 860))
-
-
-@draw.register
-def _(found: Report) -> str:
-    """The mean by the verdict's measure, with its interval."""
-    return draw(compare([found]))
-
-
-@draw.register(ChunkedCorpus)
-@draw.register(Chunks)
-def _(found: ChunkedCorpus | Chunks) -> str:
-    """The lengths of the chunks, with their median."""
-    tokens = [chunk.token_count for chunk in found]
-    limit = plots.ticks(0, max(tokens, default=1))[-1]
-    return _standing_alone(plots.histogram(tokens, limit=limit, width=560, height=200, title="Tokens of each chunk"))
-
-
-@draw.register
-def _(found: RankedList) -> str:
-    """Where in their documents the pieces' parts lie, the better the darker."""
-    parts = [each for each in found.parts if each.spans]
-    low, high = (edge((each.score for each in parts), default=0.0) for edge in (min, max))
-    rows: dict[str, list[plots.Stretch]] = {}
-    for each in parts:
-        share = (each.score - low) / (high - low) if high > low else 1.0
-        tip = f"{each.score:.4g}: {each.text}"
-        own = [plots.Stretch(span.start, span.end, share, tip) for span in each.spans]
-        rows.setdefault(each.document_id, []).extend(own)
-    return _standing_alone(plots.stretches(rows, width=860, title="Where in their documents the pieces lie"))
-
-
-@draw.register
-def _(found: Tuning) -> str:
-    """The measure against each varied option; else the best configurations with their intervals."""
-    drawn = option_plot(found, width=860)
-    return _standing_alone(drawn) if drawn else draw(compare(found.shown, found.measure))
-
-
-def _standing_alone(svg: str) -> str:
-    """A picture with the page's colours, outside the page."""
-    css = assets("page.css")
+    if isinstance(result, RankedList):
+        svg = _places(result)
+    elif isinstance(result, ChunkedCorpus | Chunks):
+        tokens = [chunk.token_count for chunk in result]
+        limit = plots.ticks(0, max(tokens, default=1))[-1]
+        svg = plots.histogram(tokens, limit=limit, width=560, height=200, title="Tokens of each chunk")
+    elif isinstance(result, Tuning):
+        svg = option_plot(result, width=860) or _means(ReportPage(compare(result.shown, result.measure)), 860)
+    elif isinstance(result, Comparison | Report):
+        svg = _means(ReportPage(compare([result]) if isinstance(result, Report) else result), 860)
+    else:
+        kind = type(result).__name__
+        raise DataError(f"there is no plot of a {kind}: give a comparison, report, tuning, chunks or hits")
+    css = assets("page.css")  # the page's colours, outside the page
     colours = css.partition("* {")[0] + "".join(line for line in css.splitlines() if line.startswith("svg"))
     head, end, rest = svg.partition(">")
-    return f"{head}{end}<style>{colours}</style>{rest}"
+    return Drawing(f"{head}{end}<style>{colours}</style>{rest}")
+
+
+def _places(hits: RankedList) -> str:
+    """Where in their documents the pieces' parts lie, the better the darker."""
+    parts = [part for part in hits.parts if part.spans]
+    low, high = (edge((part.score for part in parts), default=0.0) for edge in (min, max))
+    rows: dict[str, list[plots.Stretch]] = {}
+    for part in parts:
+        share = (part.score - low) / (high - low) if high > low else 1.0
+        tip = f"{part.score:.4g}: {part.text}"
+        rows.setdefault(part.document_id, []).extend(
+            plots.Stretch(span.start, span.end, share, tip) for span in part.spans
+        )
+    return plots.stretches(rows, width=860, title="Where in their documents the pieces lie")
 
 
 def _forest(page: ReportPage, width: int) -> str:
     top, *others = page.systems
     rows = []
     for number, report in others:
-        found = page.comparison.between(report.name, top.report.name)
-        if math.isfinite(found.mean) and math.isfinite(found.low):
-            values = (100 * found.mean, 100 * found.low, 100 * found.high)
-            rows.append(plots.Row(number, report.name, *values, found.distinct))
+        gap = page.comparison.between(report.name, top.report.name)
+        if math.isfinite(gap.mean) and math.isfinite(gap.low):
+            rows.append(plots.Row(number, report.name, 100 * gap.mean, 100 * gap.low, 100 * gap.high, gap.distinct))
     return plots.intervals(
         rows,
         width=width,

@@ -56,11 +56,6 @@ class ReportPage:
         return tuple(System(number, report) for number, report in enumerate(self.reports, 1))
 
     @cached_property
-    def numbers(self) -> Mapping[str, int]:
-        """System numbers by name."""
-        return {report.name: number for number, report in self.systems}
-
-    @cached_property
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
         seen = {measure.k for report in self.reports for measure in report.scores if measure.k is not None}
@@ -79,10 +74,11 @@ class ReportPage:
 
     def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
-        usual = [each for each in known_measures() if each.usual and unit in each.units]
-        scored = {each for report in self.reports for each in report.scores if (each.k, each.unit) == (k, unit)}
-        others = sorted((each for each in scored if not each.usual), key=lambda each: each.order)
-        return [*(each(k, unit) for each in usual if (each.depth == "none") == (k is None)), *others]
+        usual = [kind for kind in known_measures() if kind.usual and unit in kind.units]
+        scored = {measure for report in self.reports for measure in report.scores}
+        others = [measure for measure in scored if (measure.k, measure.unit) == (k, unit) and not measure.usual]
+        columns = [kind(k, unit) for kind in usual if (kind.depth == "none") == (k is None)]
+        return [*columns, *sorted(others, key=lambda measure: measure.order)]
 
     @property
     def chosen_k(self) -> Depth:
@@ -102,8 +98,8 @@ class ReportPage:
 
     def interval(self, report: Report, measure: Measure) -> tuple[float, float]:
         """The interval of a report's mean; NaN if a system lacks the measure."""
-        found = self.comparison.with_measure(measure)
-        return found.intervals[report.name] if found else (math.nan, math.nan)
+        comparison = self.comparison.with_measure(measure)
+        return comparison.intervals[report.name] if comparison else (math.nan, math.nan)
 
 
 def mean(report: Report, measure: Measure) -> float:

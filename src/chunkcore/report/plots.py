@@ -186,7 +186,7 @@ def intervals(
     left = 16 if narrow else min(430, max(220, 46 + round(_LETTER * longest)))
     right = width - (16 if narrow or not notes else 130)
     height = top + step * len(rows) + 44
-    ends = [each for row in rows for each in (row.low, row.high, row.mean) if math.isfinite(each)]
+    ends = [end for row in rows for end in (row.low, row.high, row.mean) if math.isfinite(end)]
     zero = [0.0] if differences else []
     x_ticks = ticks(min(ends + zero), max(ends + zero), 5 if narrow else 8)
     x = Scale(x_ticks[0], x_ticks[-1], left, right)

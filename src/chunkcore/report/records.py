@@ -55,8 +55,7 @@ def markdown_report(page: ReportPage) -> str:
     parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
     for table in tables.tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
-    for table in (tables.chunk_table(page), tables.problem_table(page)):
-        parts += _titled(table)
+    parts += [*_titled(tables.chunk_table(page)), *_titled(tables.problem_table(page))]
     shown = {
         "Date": page.written,
         "Seed": str(page.comparison.seed),
@@ -93,8 +92,8 @@ def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterable[tupl
     named = page.collections != ("",)
     groups = {"": whole} | {name: row for name, row in report.by_collection(measure).items() if named and name}
     for collection, (mean, std, count) in groups.items():
-        known = measure == page.comparison.measure and not collection
-        low, high = page.comparison.intervals[report.name] if known else (math.nan, math.nan)
+        verdict = measure == page.comparison.measure and not collection
+        low, high = page.comparison.intervals[report.name] if verdict else (math.nan, math.nan)
         depth = "" if measure.k is None else measure.k
         yield report.name, collection, str(measure), depth, measure.unit, mean, std, count, low, high
 
@@ -134,35 +133,21 @@ def _plain(value: Any) -> Any:
 
 def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
-    found, advice = page.comparison, Advice.of(page)
+    comparison, advice = page.comparison, Advice.of(page)
+    names = ("best", "tied", "questions_needed", "resamples", "seed", "confidence", "margin", "firsts", "intervals")
+    pairs = [plain_json(pair) for pair in comparison.differences]
     data = {
         "format": FORMAT,
         "benchmark": page.benchmark.name if page.benchmark else page.reports[0].benchmark,
         "written": page.written,
         "settings": page.settings,
         "verdict": {
-            "measure": str(found.measure),
-            "text": found.verdict,
-            "best": found.best,
-            "tied": found.tied,
-            "questions_needed": found.questions_needed,
-            "advice": {
-                "use": advice.use,
-                "lines": dict(advice.lines),
-                "pasted": dict(advice.pasted),
-                "command": advice.command,
-            },
-            "resamples": found.resamples,
-            "seed": found.seed,
-            "confidence": found.confidence,
-            "margin": found.margin,
-            "firsts": found.firsts,
-            "resampled": f"{found.by}s",
-            "intervals": found.intervals,
-            "differences": [
-                {name: value for name, value in plain_json(each).items() if name != "measure"}
-                for each in found.differences
-            ],
+            "measure": str(comparison.measure),
+            "text": comparison.verdict,
+            "advice": {**vars(advice), "lines": dict(advice.lines)},
+            "resampled": f"{comparison.by}s",
+            **{name: getattr(comparison, name) for name in names},
+            "differences": [{name: value for name, value in pair.items() if name != "measure"} for pair in pairs],
         },
         "tuning": page.tuning and page.tuning.to_dict(),
         "problems": [
@@ -210,7 +195,7 @@ class ReportFiles:
 
 
 def write_report(
-    found: ReportPage | Comparison | Sequence[Report],
+    result: ReportPage | Comparison | Sequence[Report],
     folder: Path | str,
     *,
     benchmark: Benchmark | None = None,
@@ -222,7 +207,7 @@ def write_report(
     A path that ends in ``.html``, ``.md`` or ``.json`` is written as that one file.
 
     Args:
-        found: a comparison, reports to compare, or a page with everything to show.
+        result: a comparison, reports to compare, or a page with everything to show.
         folder: created if missing; or one file.
         benchmark: shows its questions, documents and chunks on the page.
         measure: for the verdict on reports; see `compare`.
@@ -239,9 +224,9 @@ def write_report(
     ...     write_report(reports, folder).html.name
     'report.html'
     """
-    if not isinstance(found, ReportPage | Comparison):
-        found = compare(found, measure)
-    page = found if isinstance(found, ReportPage) else ReportPage(found, benchmark, settings or {})
+    if not isinstance(result, ReportPage | Comparison):
+        result = compare(result, measure)
+    page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark, settings or {})
     place = Path(folder)
     one: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
         ".html": ("html", html_report),

@@ -228,9 +228,9 @@ def _balances(
     progress: Progress | None,
 ) -> Tuning | None:
     """Other balances of vectors and words, held out, for the best passages of default balance; None without these."""
-    measure, asked = settings.verdict_by, len(scorer.benchmark.queries)
+    measure, few = settings.verdict_by, len(scorer.benchmark.queries) < FEW
     passages = [report for report in reports if report.retriever == PASSAGES]
-    if not settings.extras or not passages or asked < FEW or not isinstance(measure, RetrievalMeasure):
+    if few or not settings.extras or not passages or not isinstance(measure, RetrievalMeasure):
         return None
     best = settings.compare(passages).ranked[0]
     options = TuneOptions(
@@ -242,8 +242,10 @@ def _balances(
         resamples=settings.resamples,
     )
     model = next(model for model in models if model.name == best.embedder)
-    others = {"retrievers": [PASSAGES, OTHER_BALANCES], "options": options, "prepare": prepare}
-    return tune(scorer.benchmark, best.chunker, model, progress=progress, **others)
+    retrievers, benchmark = [PASSAGES, OTHER_BALANCES], scorer.benchmark
+    return tune(
+        benchmark, best.chunker, model, retrievers=retrievers, options=options, prepare=prepare, progress=progress
+    )
 
 
 def _behind_retrievers(
