@@ -178,7 +178,7 @@ class Data(Documents):
                 f"--layout {self.layout} was given without documents: name the collection's folder or file"
             )
         say(
-            f"chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection is scored. "
+            "chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection is scored. "
             "For yours, name DOCS --questions FILE",
             err=True,
         )
