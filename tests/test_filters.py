@@ -102,18 +102,3 @@ def test_wrong_questions_and_missing_indexes_say_what_to_do() -> None:
         get_retriever("bm25").index(corpus).retrieve(["fox"])  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="chunk_corpus"):
         get_retriever("bm25").index([Document("a", "A fox.")])  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "bm25+merge"])
-def test_without_a_limit_it_returns_ten_at_most(spec: str) -> None:
-    documents = [Document(f"d{number}", f"A fox naps {number}.") for number in range(30)]
-    index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=8"), TextVectors(FakeEmbedder()))
-    assert len(index.retrieve("fox")) == 10
-
-
-def test_ids_may_be_an_iterator() -> None:
-    index = get_retriever("bm25").index(
-        chunk_corpus([Document("a", "Tea is hot."), Document("b", "Tea is mild.")], "sentence:size=50")
-    )
-    assert [piece.document_id for piece in index.retrieve("tea", where=iter(["b"]))] == ["b"]
-    assert [piece.document_id for piece in index.retrieve("tea", where="b")] == ["b"]

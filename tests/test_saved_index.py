@@ -300,9 +300,3 @@ def test_no_program_takes_back_what_another_has_saved(tmp_path: Path) -> None:
     again.update([Document("third", "Rain falls.")]).save(tmp_path / "index")  # its own save is no other's
     ids = {document.id for document in load_index(tmp_path / "index").corpus.documents}
     assert {"one", "other", "third"} <= ids
-
-
-@pytest.mark.parametrize("folder", [None, 5, b"index"])
-def test_a_folder_is_a_path(folder: Any) -> None:
-    with pytest.raises(OptionError, match="a saved index is a folder's path"):
-        load_index(folder)

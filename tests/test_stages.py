@@ -17,13 +17,11 @@ from chunkcore.retrieval import (
     BM25,
     ChunkedCorpus,
     Merge,
-    PassageIndex,
     RetrievalMethod,
     Stage,
     Window,
     chunk_corpus,
     get_retriever,
-    stages,
 )
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
@@ -134,12 +132,6 @@ def test_as_many_hits_are_used_as_the_budget_holds() -> None:
     assert len(passages(stage, corpus)) == 100
 
 
-def test_a_first_unit_over_the_budget_is_cut() -> None:
-    corpus = sentences(3)
-    (only,) = passages(Window(method=Fixed((1, 0))), corpus, max_tokens=2)
-    assert (only.text, only.spans, only.match) == ("Unit 0", (Span(16, 22),), "part")
-
-
 def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
     chunks = [
         Chunk("d", 0, (Span(0, 3), Span(8, 11)), "fox hen", 2),
@@ -151,14 +143,6 @@ def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
     found = passages(Merge(method=Fixed((0, 1, 2, 3))), known, k=4)
     assert [(each.text, len(each.spans)) for each in found] == [("fox hen", 2), ("cow", 1), ("owl elk", 2)]
     assert [known.document_numbers.tolist(), Merge(method=Fixed(())).index(known).nested] == [[0, 0, 1, 1], False]
-
-
-def test_a_stages_index_ranks_the_chunks_of_the_method_before_it() -> None:
-    index = Window(method=Fixed((2, 0))).index(sentences(3))
-    assert isinstance(index, PassageIndex)
-    assert index.search(["?"], 5).indices.tolist() == [[2, 0]]
-    with pytest.raises(OptionError, match="at least 1"):
-        index.retrieve("?", max_tokens=0)
 
 
 # --- names -----------------------------------------------------------------------------------------------
@@ -198,10 +182,3 @@ def test_a_string_that_names_no_stage_is_refused(spec: str, message: str) -> Non
     with pytest.raises(OptionError) as caught:
         get_retriever(spec)
     assert message in str(caught.value)
-
-
-def test_stages_describe_themselves() -> None:
-    described = {each.name: each for each in stages.describe()}
-    assert set(described) >= {"merge", "rerank", "window"}
-    assert [option.name for option in described["window"].options] == ["method", "units"]
-    assert all(option.meaning for each in described.values() for option in each.options)

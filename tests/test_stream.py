@@ -74,16 +74,13 @@ def test_parts_are_the_bytes_of_whole_characters_and_none_is_too_large(text, siz
     ("text", "first"),
     [
         ("Aaaa aaaa.\n\nBb.\n\n# C\n\n## D\n\nE", "Aaaa aaaa.\n\nBb.\n\n"),
-        ("Aaaa aaaa.\n\nBb.\n\n## C\n\nD\n\nE", "Aaaa aaaa.\n\nBb.\n\n"),
         ("Aaaa.\r\n\r\nBbbb.\r\n\r\n# Cc\r\n\r\nDdd", "Aaaa.\r\n\r\nBbbb.\r\n\r\n"),
-        ("Aaaa aaaa aaaa.\r\n\r\nBb.\n\nCc", "Aaaa aaaa aaaa.\r\n\r\nBb.\n\n"),
         ("Aaaa.\n\nBbbb bb.\n\nCc. D d\nEe", "Aaaa.\n\nBbbb bb.\n\n"),
         ("Aaaa aaaa aaaa.\nBbbb bb. Cc", "Aaaa aaaa aaaa.\n"),
         ("Aaaa aaaa aaaa. Bbbb bbbb", "Aaaa aaaa aaaa. "),
         ("狐が寝ている。犬が走る", "狐が寝ている。"),
         ("Aaaa bbbb cccc dddd", "Aaaa bbbb cccc "),
         ("aaaaaaaa👩‍👩‍👧", "aaaaaaaa"),
-        ("aaaa\r", "aaaa"),
     ],
 )
 def test_a_part_ends_at_the_best_place_of_its_second_half(text, first):
