@@ -102,3 +102,10 @@ def test_wrong_questions_and_missing_indexes_say_what_to_do() -> None:
         get_retriever("bm25").index(corpus).retrieve(["fox"])  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="chunk_corpus"):
         get_retriever("bm25").index([Document("a", "A fox.")])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "bm25+merge"])
+def test_without_a_limit_it_returns_ten_at_most(spec: str) -> None:
+    documents = [Document(f"d{number}", f"A fox naps {number}.") for number in range(30)]
+    index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=8"), TextVectors(FakeEmbedder()))
+    assert len(index.retrieve("fox")) == 10
