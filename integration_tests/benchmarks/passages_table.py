@@ -244,7 +244,7 @@ def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for other, differences in (
         ("best other", [[mean for mean, _, _ in row["recall against best"]] for row in rows]),
         ("`hybrid`, 200", [np.subtract(row["recall"][MAIN], row["recall"][hybrid]) for row in rows]),
-    ):
+    )[: 2 if label == "in all" else 1]:
         columns = np.array(differences)
         intervals = zip(columns.mean(axis=0), *mean_intervals(columns), strict=True)
         shown = [f"{mean:+.1f} ({low:+.1f}…{high:+.1f})" for mean, low, high in intervals]
