@@ -74,7 +74,7 @@ def test_a_boundary_outside_the_text_is_told(wrong):
 # --- The field's own programs -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.data(), st.integers(3, 40))
 def test_pk_and_window_diff_are_nltks(data, count):
     """nltk reads a string with 1 where a boundary follows a unit.

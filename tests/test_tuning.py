@@ -20,7 +20,17 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
-from chunkcore.tuning import TuneOptions, assign_folds, default_configuration, expand_grid, hold_out, plan, tune
+from chunkcore.tuning import (
+    DEFAULT_CHUNKERS,
+    DEFAULT_RETRIEVERS,
+    TuneOptions,
+    assign_folds,
+    default_configuration,
+    expand_grid,
+    hold_out,
+    plan,
+    tune,
+)
 from integration_tests.benchmarks.tuning_simulation import advises_another
 from tests.fakes import FakeEmbedder, RaisingEmbedder
 
@@ -84,6 +94,13 @@ def test_the_plan_has_the_default_first_and_each_configuration_once() -> None:
     assert [each.chunker for each in configurations] == ["recursive:size=200", "recursive:size=100"]
     named = TuneOptions(default="sentence:size=50 · bm25:words=whole")
     assert plan("recursive", "bm25", named)[0].name == "sentence:size=50 · bm25:words=whole"
+
+
+def test_by_default_three_balances_of_passages_are_tried_beside_the_default() -> None:
+    default, configurations = plan(DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, FAST)
+    assert default.name == "sentence:size=50 · passages"
+    with_default = [item.retriever for item in configurations if item.chunker == default.chunker]
+    assert with_default == ["passages", *(f"passages:balance={share}" for share in (0.3, 0.5, 0.9)), "hybrid"]
 
 
 def test_so_many_random_draws_are_of_the_grid_and_follow_the_seed() -> None:
