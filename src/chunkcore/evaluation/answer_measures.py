@@ -10,7 +10,7 @@ import math
 import string
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from types import SimpleNamespace
@@ -68,27 +68,6 @@ class AnswerModels:
     def tokens(self) -> TokenEmbedder:
         """The token model, loaded. Raises `OptionError` if it gives no token vectors."""
         return get_token_embedder(self.embedder if self.bert_model is None else self.bert_model)
-
-    def verdicts(
-        self, kind: str, answers: Sequence[AnsweredQuestion], question: Callable[[AnsweredQuestion], Question[float]]
-    ) -> dict[int, float]:
-        """The judge's verdict on each non-empty answer, by its number; NaN without a valid one."""
-        assert self.judge is not None
-        judge = get_llm(self.judge)
-        judged = [number for number, answered in enumerate(answers) if answered.answer]
-
-        def verdict(number: int) -> float:
-            try:
-                return ask(judge, question(answers[number]), retries=self.retries)
-            except NoAnswerError:
-                return math.nan
-
-        verdicts = {}
-        for number, value in zip(judged, ask_all(judge, verdict, judged), strict=True):
-            verdicts[number] = value
-            if self.progress:
-                self.progress(kind, len(verdicts), len(judged))
-        return verdicts
 
 
 @dataclass(frozen=True)
@@ -461,30 +440,33 @@ _BEST_GRADE = 2
 _MOST_STATEMENTS = 100
 
 
-def faithfulness_question(question: str, answer: str, passages: Sequence[str]) -> Question[float]:
-    """The share of an answer's statements that the passages support, 0 to 1.
+class JudgedMeasure(AnswerMeasure):
+    """A measure that a language model judges; `silent` is the score of an empty answer, NaN that of a lost verdict."""
 
-    After Es et al., RAGAS (2024), section 3, which asks for statements and verdicts in two calls.
-    """
-    statement = schema_of(statement={"type": "string"}, supported={"type": "boolean"})
-    return Question(
-        messages=conversation(_FAITHFUL, f"{quoted('Passages', passages)}\n\n{_pair(question, answer)}"),
-        schema=schema_of(statements={"type": "array", "items": statement, "minItems": 1}),
-        read=_read_statements,
-        assumed={
-            "statements": [{"statement": "This is a statement of ten words or so, mostly.", "supported": True}] * 2
-        },
-    )
+    needs = frozenset({"judge"})
+    silent: ClassVar[float]
 
+    @abstractmethod
+    def question(self, answered: AnsweredQuestion) -> Question[float]:
+        """What the judge is asked; its answer is read as the score."""
 
-def relevancy_question(question: str, answer: str) -> Question[float]:
-    """How well an answer answers the question, whether or not it is true: 0, 0.5 or 1."""
-    return Question(
-        messages=conversation(_RELEVANT, _pair(question, answer)),
-        schema=schema_of(reason={"type": "string"}, grade={"type": "integer", "minimum": 0, "maximum": _BEST_GRADE}),
-        read=lambda text: whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE) / _BEST_GRADE,
-        assumed={"reason": "It gives what was asked for, in a sentence of some fifteen words.", "grade": _BEST_GRADE},
-    )
+    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
+        assert models.judge is not None
+        judge = get_llm(models.judge)
+        judged = [number for number, answered in enumerate(answers) if answered.answer]
+
+        def verdict(number: int) -> float:
+            try:
+                return ask(judge, self.question(answers[number]), retries=models.retries)
+            except NoAnswerError:
+                return math.nan
+
+        scores = [self.silent] * len(answers)
+        for done, (number, score) in enumerate(zip(judged, ask_all(judge, verdict, judged), strict=True), start=1):
+            scores[number] = score
+            if models.progress:
+                models.progress(self.kind, done, len(judged))
+        return scores
 
 
 def _pair(question: str, answer: str) -> str:
@@ -509,31 +491,37 @@ def _read_statements(text: str) -> float:
 
 
 @measures.register("Faithfulness")
-class Faithfulness(AnswerMeasure):
+class Faithfulness(JudgedMeasure):
     """The share of the answer's statements that the passages support, says a language model."""
 
     formula = "supported statements / statements; undefined for an empty answer"
-    source = "Es et al., RAGAS (2024), section 3"
-    needs = frozenset({"judge"})
+    source = "Es et al., RAGAS (2024), section 3, which asks for statements and verdicts in two calls"
+    silent = math.nan
 
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
-        verdicts = models.verdicts(
-            self.kind,
-            answers,
-            lambda answered: faithfulness_question(answered.question, answered.answer, answered.passages),
+    def question(self, answered: AnsweredQuestion) -> Question[float]:
+        passages, pair = quoted("Passages", answered.passages), _pair(answered.question, answered.answer)
+        statement = schema_of(statement={"type": "string"}, supported={"type": "boolean"})
+        assumed = {"statement": "This is a statement of ten words or so, mostly.", "supported": True}
+        return Question(
+            messages=conversation(_FAITHFUL, f"{passages}\n\n{pair}"),
+            schema=schema_of(statements={"type": "array", "items": statement, "minItems": 1}),
+            read=_read_statements,
+            assumed={"statements": [assumed, assumed]},
         )
-        return [verdicts.get(number, math.nan) for number in range(len(answers))]
 
 
 @measures.register("Relevancy")
-class Relevancy(AnswerMeasure):
+class Relevancy(JudgedMeasure):
     """Whether the answer answers the question, true or not, says a language model."""
 
     formula = "a judge's grade of 0, 1 or 2, halved; 0 for an empty answer"
-    needs = frozenset({"judge"})
+    silent = 0.0
 
-    def compute(self, answers: Sequence[AnsweredQuestion], models: AnswerModels) -> Sequence[float]:
-        verdicts = models.verdicts(
-            self.kind, answers, lambda answered: relevancy_question(answered.question, answered.answer)
+    def question(self, answered: AnsweredQuestion) -> Question[float]:
+        grade = {"type": "integer", "minimum": 0, "maximum": _BEST_GRADE}
+        return Question(
+            messages=conversation(_RELEVANT, _pair(answered.question, answered.answer)),
+            schema=schema_of(reason={"type": "string"}, grade=grade),
+            read=lambda text: whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE) / _BEST_GRADE,
+            assumed={"reason": "It gives what was asked for, in a sentence of some fifteen words.", "grade": 2},
         )
-        return [verdicts.get(number, 0.0) for number in range(len(answers))]
