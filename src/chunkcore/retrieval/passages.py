@@ -303,7 +303,8 @@ class WindowIndex(PassageIndex):
         for hit in hits:
             document = self.sources.get(hit.document_id)
             is_copied = hit.match == "spans" and len(hit.text) == sum(map(len, hit.spans)) + len(hit.spans) - 1
-            if document and is_copied and hit.text != " ".join(span.slice(document.text) for span in hit.spans):
+            text = " ".join(span.slice(document.text) for span in hit.spans) if document else ""
+            if document and is_copied and hit.text.split() != text.split():  # spans may be joined by a line end, too
                 changed.add(document.id)
         if untold := sorted(changed - self._warned_of):
             self._warned_of |= changed
