@@ -17,7 +17,7 @@ from tests.faults.written import UNFINISHED, WRITTEN, Kind, chunk, copied
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the files of descriptors are told by /proc")
 
-# SQLite makes the caches' system calls: `test_full_disk` fills a disk under them, `test_shared_cache` kills.
+# SQLite makes the caches' system calls: `test_full_disk` fills a disk under them, `test_cache` kills.
 WRITERS = WRITTEN | {
     "text": Kind(
         lambda folder, word: write_text(folder / "page.html", word), lambda folder: (folder / "page.html").read_text()

@@ -242,7 +242,7 @@ def check(
 ) -> None:
     """Find what is wrong with questions and their evidence, before strategies are compared on them.
 
-    Finds evidence that is missing, ambiguous, too short, too long, or overlaps; questions that are repeated or leak
+    Finds evidence that is missing, ambiguous, too short or too long; questions that are repeated or leak
     their answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.
 
     Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore unanswered --json

@@ -195,15 +195,11 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
             )
         pairs = zip(answer, windows, strict=True)
         checked = [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
-        widths = sorted({rows.shape[1] for rows in checked})
-        if len(widths) > 1:
-            raise ModelError(
-                f"the model {name!r} answered with token vectors of {' and '.join(map(str, widths))} dimensions; "
-                "expected the same for every token"
-            )
+        if len({rows.shape[1] for rows in checked}) > 1:
+            raise ModelError(f"the model {echo(name)} answered with token vectors of several numbers of dimensions")
         return checked
 
-    failed = f"the model {name!r} failed on {len(windows)} sequences of tokens"
+    failed = f"the model {echo(name)} failed on {len(windows)} sequences of tokens"
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 

@@ -7,6 +7,7 @@ words.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -63,16 +64,6 @@ def draw_sample(document: Document, size: int, seed: int, number: int) -> Sample
 _CUT_HEAD, _CUT_TAIL = re.compile(r"\S{0,100}\s"), re.compile(r"\s\S{0,100}\Z")
 
 
-@dataclass(slots=True)
-class _Turn:
-    document: Document
-    rank: int  # order of the first round
-    drawn: int = 0
-    kept: int = 0
-    under_way: int = 0
-    failures: int = 0  # in a row
-
-
 class Schedule:
     """The next document to ask about: every document once, then longer ones more often.
 
@@ -87,41 +78,42 @@ class Schedule:
 
     def __init__(self, documents: Sequence[Document], size: int, seed: int, patience: int) -> None:
         self.size, self.seed, self.patience = size, seed, patience
-        askable = [document for document in documents if any(character.isalnum() for character in document.text)]
-        ranks = np.random.default_rng([seed, 0]).permutation(len(askable)).tolist()
         # One without a letter or a digit cannot be asked about.
-        self._turns = {document.id: _Turn(document, rank) for document, rank in zip(askable, ranks, strict=True)}
+        askable = [document for document in documents if any(character.isalnum() for character in document.text)]
+        self._documents = [askable[place] for place in np.random.default_rng([seed, 0]).permutation(len(askable))]
+        self._drawn: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        self._under_way: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()  # in a row
 
     def draw(self) -> Sample | None:
         """The next sample; None if none can be drawn before an answer arrives, or ever."""
-        open_turns = [
-            turn
-            for turn in self._turns.values()
-            if turn.failures < self.patience and turn.under_way < max(1, len(turn.document.text) // self.size)
-        ]
-        if not open_turns:
+        document = min(filter(self._is_open, self._documents), key=self._urgency, default=None)
+        if document is None:
             return None
-        turn = min(open_turns, key=_urgency)
-        turn.under_way += 1
-        turn.drawn += 1
-        return draw_sample(turn.document, self.size, self.seed, turn.drawn - 1)
+        self._under_way[document.id] += 1
+        self._drawn[document.id] += 1
+        return draw_sample(document, self.size, self.seed, self._drawn[document.id] - 1)
 
     def settle(self, sample: Sample, *, kept: bool) -> None:
         """Record the outcome of a sample's question."""
-        turn = self._turns[sample.document.id]
-        turn.under_way -= 1
-        turn.kept += kept
-        turn.failures = 0 if kept else turn.failures + 1
+        name = sample.document.id
+        self._under_way[name] -= 1
+        self._kept[name] += kept
+        self._failures[name] = 0 if kept else self._failures[name] + 1
 
     def __len__(self) -> int:
         """The number of documents that can be asked about."""
-        return len(self._turns)
+        return len(self._documents)
 
+    def _is_open(self, document: Document) -> bool:
+        room = max(1, len(document.text) // self.size)
+        return self._failures[document.id] < self.patience and self._under_way[document.id] < room
 
-def _urgency(turn: _Turn) -> tuple[bool, float, int]:
-    """Sort key: the least is next."""
-    questions = turn.kept + turn.under_way
-    return questions > 0, -len(turn.document.text) / (questions + 1) if questions else 0.0, turn.rank
+    def _urgency(self, document: Document) -> tuple[bool, float]:
+        """Sort key: the least is next, of equals the first in the seeded order."""
+        questions = self._kept[document.id] + self._under_way[document.id]
+        return questions > 0, -len(document.text) / (questions + 1) if questions else 0.0
 
 
 _SHOWN = 80

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +18,6 @@ from chunkcore.errors import DataError, OptionError, echo, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions, question_rows, read_own
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout
-from chunkcore.evaluation.counting import meeting_pairs
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder, embed
@@ -38,7 +36,6 @@ KINDS = {
     "leakage": "questions that stand in a document, or hold their answer: any search finds them",
     "short": "evidence of so few tokens that nearly every chunk holds it whole",
     "over-size": "evidence that no chunk of the size can hold: larger chunks win for that alone",
-    "overlapping": "evidence of one question that overlaps: it is one piece, not two",
     "one-chunk": "documents that are one chunk, whatever the strategy: they tell none apart",
     "unanswered": "documents without a question: they can only distract",
 }
@@ -118,7 +115,6 @@ def validate_benchmark(
         *read.nearly_same_words(embedder),
         *read.leaks(),
         *read.sizes(),
-        *read.overlaps(),
         *read.documents_alone(),
     ]
     order = list(KINDS)
@@ -220,14 +216,6 @@ class _Read:
                 if count < self.options.least or not text.strip():
                     tokens = "1 token" if count == 1 else f"{count} tokens"
                     yield _about(located, "short", f"evidence of {tokens}: {quote(text)}")
-
-    def overlaps(self) -> Iterator[Finding]:
-        for located in self.questions:
-            pieces = sorted(located.query.evidence, key=lambda piece: (piece.document_id, piece.span))
-            for one, other in pairwise(pieces):
-                if one.document_id == other.document_id and other.span.start < one.span.end:
-                    places = f"{one.span.start}-{one.span.end} and {other.span.start}-{other.span.end}"
-                    yield _about(located, "overlapping", f"evidence at {places} of {one.document_id!r}")
 
     def documents_alone(self) -> Iterator[Finding]:
         answered = {piece.document_id for located in self.questions for piece in located.query.evidence}
@@ -431,11 +419,9 @@ def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = Fals
 def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:
     """Which of all pieces of evidence share a character with those of each question: shape (questions, pieces)."""
     pieces = [piece for several in evidence for piece in several]
-    far = max((piece.span.end for piece in pieces), default=0)
-    bases = {name: number * far for number, name in enumerate(dict.fromkeys(piece.document_id for piece in pieces))}
-    shifts = np.array([bases[piece.document_id] for piece in pieces], dtype=np.int64)
-    places = as_ranges([piece.span for piece in pieces]) + shifts[:, None]
+    names = np.array([piece.document_id for piece in pieces], dtype=object)
+    starts, ends = as_ranges([piece.span for piece in pieces]).T
+    meet = (names[:, None] == names) & (starts[:, None] < ends) & (starts < ends[:, None])
     shared = np.zeros((len(evidence), len(pieces)), dtype=bool)
-    one, other = meeting_pairs(places, places)
-    shared[owners[one], other] = True
+    np.logical_or.at(shared, owners, meet)
     return shared

@@ -463,25 +463,23 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     raise NoAnswerError(f"the model was asked {times}, the last time: {problem}")
 
 
-def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any]) -> Reply:
-    for last in (False, True):
-        try:
-            answer = awaited(llm.complete(messages, schema))
-        except (ChunkcoreError, BadAnswerError):
-            raise
-        except TimeoutError as error:
-            raise BadAnswerError("expected an answer in time, got none") from error
-        except Exception as error:
-            if last:
-                raise ModelError(f"the model {llm.name!r} failed: {type(error).__name__}: {error}") from error
-            continue
-        if isinstance(answer, Reply) and isinstance(answer.text, str):
-            return answer
-        if isinstance(answer, str):
-            return Reply(answer)
-        seen = answer.text if isinstance(answer, Reply) else answer
-        raise BadAnswerError(f"expected a text, got {type(seen).__name__}")
-    raise AssertionError
+def _reply(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any], *, again: bool = True) -> Reply:
+    """The model's reply. A model that fails is asked once more."""
+    try:
+        answer = awaited(llm.complete(messages, schema))
+    except (ChunkcoreError, BadAnswerError):
+        raise
+    except TimeoutError as error:
+        raise BadAnswerError("expected an answer in time, got none") from error
+    except Exception as error:
+        if again:
+            return _reply(llm, messages, schema, again=False)
+        raise ModelError(f"the model {llm.name!r} failed: {type(error).__name__}: {error}") from error
+    reply = Reply(answer) if isinstance(answer, str) else answer
+    if isinstance(reply, Reply) and isinstance(reply.text, str):
+        return reply
+    seen = reply.text if isinstance(reply, Reply) else reply
+    raise BadAnswerError(f"expected a text, got {type(seen).__name__}")
 
 
 def _whole(reply: Reply) -> str:
