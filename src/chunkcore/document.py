@@ -346,13 +346,8 @@ class ContiguousChunks(Sequence[Chunk]):
             return list(self)[place]
         index = range(len(self))[place]
         start, end = self.ranges[index]
-        text, own = self.document.text[start:end], (Span(start, end),)
-        return Chunk(self.document.id, index, own, text, self.counts[index], fingerprint=self.fingerprint)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        name, text, fingerprint = self.document.id, self.document.text, self.fingerprint
-        for index, ((start, end), count) in enumerate(zip(self.ranges, self.counts, strict=True)):
-            yield Chunk(name, index, (Span(start, end),), text[start:end], count, fingerprint=fingerprint)
+        text, spans = self.document.text[start:end], (Span(start, end),)
+        return Chunk(self.document.id, index, spans, text, self.counts[index], fingerprint=self.fingerprint)
 
 
 @lru_cache(maxsize=64)  # the chunks of a document share them

