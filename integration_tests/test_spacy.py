@@ -60,7 +60,7 @@ def test_a_text_of_many_blocks_is_cut_as_one_of_few(rules):
 
 def test_a_pipeline_that_finds_no_sentences_is_refused(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "none")
-    with pytest.raises(OptionError, match="finds no sentences: expected one with a parser, a senter or a sentencizer"):
+    with pytest.raises(OptionError, match="finds no sentences: expected a parser, a senter or a sentencizer"):
         sentence_ranges("One. Two.", f"spacy:{tmp_path / 'none'}")
 
 

@@ -270,7 +270,7 @@ def _load_spacy(name: str) -> Any:
             raise OptionError(f"spaCy cannot load the pipeline {echo(package)} ({error}); name another") from error
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
             raise OptionError(
-                f"spaCy's pipeline {package!r} finds no sentences: expected one with a parser, a senter or a sentencizer, "
+                f"spaCy's pipeline {package!r} finds no sentences: expected a parser, a senter or a sentencizer in it, "
                 f"got {pipeline.pipe_names}"
             )
         return pipeline
