@@ -59,7 +59,7 @@ ROOMS = (
     "answers",
     "update",
 )
-ADAPTERS = ("langchain", "llamaindex", "haystack", "exact", "arrow")
+ADAPTERS = ("langchain", "llamaindex", "haystack", "neighbours", "exact", "arrow")
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 

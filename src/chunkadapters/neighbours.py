@@ -14,6 +14,8 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 
+__all__ = ["StoreIndex"]
+
 _GAP = 10  # characters between two chunks that are taken as white space
 
 Place = tuple[str, int, str]  # a document, where in it a text begins, and the text
