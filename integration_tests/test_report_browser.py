@@ -189,15 +189,6 @@ def test_what_is_not_carried_is_told_where_it_is_missing(tab, story, tmp_path, m
     assert tab.errors == []
 
 
-def test_documents_and_evidence_are_shown_without_a_run_too(tab, story, tmp_path):
-    reports = [replace(report, run=None) for report in story.comparison.reports]
-    show(tab, html_report(replace(story, comparison=replace(story.comparison, reports=tuple(reports)))), tmp_path)
-    to_viewer(tab)
-    assert rows(tab)[0][1].startswith("The evidence 1valve is red 🔴. The pump")
-    assert texts(tab, "#v-hits-note") == ["The run of this system is not in this page."]
-    assert tab.errors == []
-
-
 def test_pages_are_named_with_evidence_hits_and_where_they_begin(tab, tmp_path):
     text = "Black tea is hot.\nGreen tea is not.\nThat is all."
     marks = [Mark("page", Span(0, 17), {"number": 3}), Mark("page", Span(18, 35), {"number": 4})]
@@ -287,14 +278,6 @@ def test_everything_of_the_viewer_is_reached_by_tab_in_its_order_and_seen(opened
     assert [each for each in order if each in wanted] == wanted
 
 
-def test_the_first_links_lead_to_every_part(opened):
-    places = opened.ask("[...document.querySelectorAll('nav a')].map((each) => each.getAttribute('href'))")
-    assert places[:2] == ["#missed", "#scores"]
-    assert {"#recall", "#costs", "#differences", "#questions", "#viewer", "#made"} <= set(places)
-    for place in places:
-        assert opened.ask(f"document.querySelector('{place}').getBoundingClientRect().height") > 0, place
-
-
 # ---- paper
 
 
@@ -310,8 +293,8 @@ def test_on_paper_the_viewer_shows_what_was_retrieved_and_no_controls(opened):
 # ---- very many questions
 
 
-def test_a_thousand_questions_and_twelve_strategies_open_filter_and_show_in_one_page(tab, tmp_path):
-    made = large()
+def test_a_thousand_questions_open_filter_and_show_in_one_page(tab, tmp_path):
+    made = large(systems=4, documents=20, size=30_000)
     source = html_report(made)
     assert len(source.encode()) < 25_000_000
     assert [query.id for query in made.benchmark.queries[-1:]] == ["q999"]
@@ -339,34 +322,12 @@ def test_a_thousand_questions_and_twelve_strategies_open_filter_and_show_in_one_
     # Of the documents one shelf was unpacked for the text, a few more for what was retrieved; of the systems one.
     assert tab.ask("[...unpacked.keys()].filter((name) => name.startsWith('answers')).length") == 1
     assert tab.ask("document.querySelectorAll('#v-rows > li').length") <= 200
-    choose(tab, "system", 11)
-    assert texts(tab, "#v-hits-title") == [f"Retrieved by {made.reports[11].name}"]
+    choose(tab, "system", 3)
+    assert texts(tab, "#v-hits-title") == [f"Retrieved by {made.reports[3].name}"]
     assert tab.errors == []
 
 
 # ---- layout
-
-# How many pixels of the page and of the widest table in sight lie out of sight.
-HIDDEN = """Math.max(...[document.documentElement, ...document.querySelectorAll(".scroll")]
-  .map((each) => each.scrollWidth - each.clientWidth))"""
-
-
-def test_on_a_laptops_screen_no_table_needs_scrolling_sideways(tab, tmp_path):
-    sizes = ("size=200", "size=400,overlap=200", "size=400")
-    names = tuple(f"{name}:{size}" for name in ("recursive", "fixed_token", "cluster_semantic") for size in sizes)[:8]
-    wide = study(names=names, questions=472, price=123.4)
-    seconds = {"chunk": 1234.5, "embed": 12345.6, "search": 12.3}
-    reports = [
-        replace(
-            report,
-            seconds=seconds,
-            chunks=ChunkStatistics(np.full(54_321, 345)),
-            retrieved_tokens={k: 10 * tokens for k, tokens in report.retrieved_tokens.items()},
-        )
-        for report in wide.reports
-    ]
-    show(tab, html_report(ReportPage(compare(reports, resamples=200), wide.benchmark)), tmp_path)
-    assert tab.ask(HIDDEN) == 0
 
 
 @pytest.mark.parametrize("width", [420, 1280])

@@ -69,14 +69,6 @@ def test_chunks_are_written_what_they_took_is_told_and_a_second_run_asks_nothing
     assert all(TEXT[start:end] == line["text"] for line in lines for start, end in line["spans"])
 
 
-def test_without_the_cache_all_is_asked_again(server, docs, capsys):
-    for times in (1, 2):
-        assert main(["chunk", str(docs), "-s", spec(server), "--no-cache"]) == 0
-        assert calls(capsys.readouterr().err) == len(server.log)
-        assert len(server.log) % times == 0
-    assert not default_cache().exists()
-
-
 def test_a_strategy_over_another_keeps_the_answers_of_both(server, docs, capsys):
     over = f"contextual:llm=openai:ok@{server.url},chunker={json.dumps(spec(server))}"
     assert main(["chunk", str(docs), "-s", over]) == 0

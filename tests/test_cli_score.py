@@ -92,12 +92,6 @@ def test_embedders_are_compared_with_each_other(given, tmp_path, models) -> None
     assert models["large"].calls > 0
 
 
-def test_money_is_in_the_json_where_a_price_is_given(given, tmp_path, models) -> None:
-    found = compared(given, tmp_path / "out", "-s", "recursive:size=20", "--embed-price", "0.02")
-    cost = found["recursive:size=20"].cost
-    assert cost.money == pytest.approx(0.02 * cost.embedded_tokens / 1e6)
-
-
 def test_saved_runs_score_what_they_scored(given, tmp_path, models) -> None:
     runs = tmp_path / "runs"
     retrievers = ["-r", "dense", "-r", "bm25"]
@@ -169,14 +163,6 @@ def test_what_is_wrong_is_one_sentence(given, tmp_path, capfd, models) -> None:
     assert "bm25 is given twice" in error_of(capfd, *compare, "-r", "bm25", "-r", "bm25")
     assert "(embedding) is at least 0" in error_of(capfd, *compare, "--embed-price", "-1")
     assert "small is given twice" in error_of(capfd, *compare, "-e", "small", "-e", "small")
-
-
-def test_runs_of_one_name_are_told_apart_by_their_paths(given, tmp_path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "run.trec").write_text("brown Q0 dog.md 1 1 x\n")
-    paths = [str(tmp_path / folder / "run.trec") for folder in ("a", "b")]
-    assert [*scored(given, tmp_path / "out", "--run", paths[0], "--run", paths[1])] == paths
 
 
 def test_a_run_has_a_row_alone_and_one_with_passages_behind_it(given, tmp_path) -> None:

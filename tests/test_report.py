@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
@@ -113,15 +113,6 @@ def test_a_terminal_line_holds_no_character_that_steers(text):
     assert not CONTROLS.search(terminal_text(text))
 
 
-@given(hard_text() | st.sampled_from(NASTY) | st.text())
-def test_page_text_can_be_encoded_and_keeps_what_is_harmless(text):
-    shown = page_text(text)
-    shown.encode("utf-8")
-    assert len(shown) == len(text)
-    kept = [(new, old) for new, old in zip(shown, text, strict=True) if new != old]
-    assert all(ord(old) < 0xA0 or 0xD800 <= ord(old) < 0xE000 or ord(old) in (0xFFFE, 0xFFFF) for _, old in kept)
-
-
 @given(st.text())
 def test_a_markdown_cell_stays_one_cell_without_html(text):
     cell = markdown_cell(text)
@@ -206,13 +197,6 @@ def test_shares_of_another_order_of_questions_reach_the_right_question(plain):
     assert shown == Page(html_report(plain)).data
 
 
-def test_left_out_questions_stand_with_their_reason():
-    left_out = study(problems=(DataProblem("q77", "its evidence occurs 3 times"),))
-    shown = Page(html_report(left_out)).text
-    assert "q77 its evidence occurs 3 times" in shown
-    assert "1 question is left out" in shown
-
-
 def test_a_study_with_next_to_nothing_is_rendered_too(tmp_path):
     scores = {
         get_measure("Recall@5"): np.array([1.0, math.nan]),
@@ -241,14 +225,6 @@ def test_without_jinja2_the_page_says_what_to_install(plain, monkeypatch):
 # ---- tables
 
 
-def test_strategies_are_ranked_by_the_verdicts_measure(plain):
-    means = [report.mean("Recall@5") for report in plain.reports]
-    assert means == sorted(means, reverse=True)
-    by_iou = study(measure="IoU@10")
-    means = [report.mean("IoU@10") for report in by_iou.reports]
-    assert means == sorted(means, reverse=True)
-
-
 def test_the_table_shows_means_and_the_verdicts_interval(plain):
     table = score_table(plain, 5, "token")
     report = plain.reports[1]
@@ -259,17 +235,6 @@ def test_the_table_shows_means_and_the_verdicts_interval(plain):
     assert recall.details == (f"{100 * low:.1f} to {100 * high:.1f}",)
     assert precision.details == ()
     assert all(len(row) == len(table.columns) for row in table.rows)
-
-
-def test_another_depth_shows_its_own_scores_and_costs(plain):
-    table = score_table(plain, "min", "character")
-    report = plain.reports[0]
-    titles = [column.title for column in table.columns]
-    cells = dict(zip(titles, table.rows[0], strict=True))
-    assert cells["F1"].text == f"{100 * report.mean('F1@min[character]'):.1f}"
-    assert cells["Tokens retrieved"].text == f"{report.mean_tokens('min'):,.0f}"
-    assert cells["Number"].text == f"{report.chunks.count:,}"
-    assert cells["Seconds"].text == f"{sum(report.seconds[step] for step in ('chunk', 'embed', 'search')):.1f}"
 
 
 def test_differences_read_the_same_from_both_sides(plain):
@@ -287,11 +252,6 @@ def test_differences_read_the_same_from_both_sides(plain):
             assert back.details == (f"{high.translate(flip)} to {low.translate(flip)}",)
     a, b = plain.reports[0], plain.reports[2]
     assert rows[0][3].text == plots.signed(100 * (a.mean("Recall@5") - b.mean("Recall@5")))
-
-
-def test_few_questions_are_warned_of():
-    assert "Only 29 questions are asked: with fewer than 30" in warnings(study(questions=29))[0]
-    assert not [text for text in warnings(study(questions=30)) if "asked" in text]
 
 
 def test_warnings_name_what_was_truncated_unanswered_and_lost():
@@ -322,14 +282,6 @@ def test_rendering_twice_resamples_each_measure_once(monkeypatch):
     assert once == len(ran) > 0
 
 
-def test_a_page_takes_a_comparison_or_its_reports(plain, tmp_path):
-    whole = write_report(plain.comparison, tmp_path / "a", benchmark=plain.benchmark, settings={"Embedder": "e"})
-    parts = write_report(plain.comparison.reports, tmp_path / "b", measure="Recall@5")
-    assert "Embedder" in whole.html.read_text(encoding="utf-8")
-    again = [report.mean("Recall@5") for report in read_reports(parts.json)]
-    assert again == [report.mean("Recall@5") for report in read_reports(whole.json)]
-
-
 # ---- plots
 
 
@@ -341,20 +293,6 @@ def test_ticks_enclose_the_range_in_even_steps(low, width, count):
     steps = np.diff(found)
     assert np.allclose(steps, steps[0], rtol=1e-3)
     assert 2 <= len(found) <= 2 * count + 3
-
-
-@settings(max_examples=30)
-@given(
-    st.lists(st.tuples(st.floats(100, 3000), st.floats(40, 95)), min_size=1, max_size=12), st.sampled_from([360, 860])
-)
-def test_numbered_discs_lie_inside_and_apart(places, width):
-    marks = [(60 + x / 3100 * (width - 90), 40 + y / 100 * 200) for x, y in places]
-    discs = plots._places(marks, width, 320)
-    assert all(0 < x < width and 0 < y < 320 for x, y in discs)
-    if len({(round(x / 40), round(y / 40)) for x, y in marks}) == len(marks):
-        for index, disc in enumerate(discs):
-            assert all(math.dist(disc, other) >= 2 * plots._RADIUS for other in discs[:index])
-            assert all(math.dist(disc, mark) > plots._RADIUS for mark in marks)
 
 
 def test_a_points_place_in_the_plot_is_its_score():
@@ -382,23 +320,6 @@ def test_the_line_joins_what_no_other_point_beats():
     dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)" cy="([\d.]+)"', drawn)
     by_place = {f"{x},{y}": number for number, x, y in dots}
     assert [by_place[place] for place in line.split()] == ["2", "1", "4"]
-
-
-def test_a_histogram_has_a_bar_for_each_filled_bin_and_its_median():
-    drawn = plots.histogram([1, 1, 1, 99, 50], limit=100, title="")
-    (bars,) = re.findall(r'class="bars" d="([^"]*)"', drawn)
-    assert bars.count("M") == 3
-    (median,) = re.findall(r'class="median" x1="([\d.]+)"', drawn)
-    assert float(median) == pytest.approx(6 + (250 - 12) * 0.01, abs=0.1)
-
-
-@pytest.mark.parametrize(("low", "high"), [(130, 250), (-30, 20), (99.9, 100)])
-def test_scores_beyond_a_share_have_their_place(low, high):
-    points = [plots.Point(n, "", 10, y, math.nan, math.nan) for n, y in enumerate((low, high), 1)]
-    drawn = plots.scatter(points, width=500, x_label="", y_label="", title="")
-    dots = [float(y) for y in re.findall(r'class="dot[^>]*cy="([^"]+)"', drawn)]
-    assert dots == sorted(dots, reverse=True)
-    assert all(26 <= y <= 320 - 44 for y in dots)
 
 
 def test_names_in_plots_are_escaped():
@@ -448,15 +369,6 @@ def test_markdown_tables_keep_their_columns_whatever_the_names(nasty):
     assert "<" not in "\n".join(lines)
 
 
-def test_markdown_has_every_table_of_the_page():
-    text = markdown_report(study(collections=("plays", "tales"), problems=(DataProblem("q7", "not found"),)))
-    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    for title in ("Differences of Recall@5", "Chunks", "Questions left out"):
-        assert titles.count(title) == 1
-    assert titles.count("Recall@5 by collection") == 1
-    assert titles.count("Recall@min\\[character\\] by collection") == 1
-
-
 def test_the_page_has_every_plot_and_its_table(plain):
     source = html_report(plain)
     top, *others = plain.reports
@@ -487,13 +399,6 @@ def test_another_json_file_is_refused_with_its_name(tmp_path, content):
         read_reports(path)
 
 
-def test_all_five_files_are_written_whole(tmp_path, nasty):
-    files = write_report(nasty, tmp_path / "new" / "folder")
-    names = sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
-    assert names == ["questions.csv", "report.html", "report.json", "report.md", "scores.csv"]
-    assert files.html.read_text("utf-8") == html_report(nasty)
-
-
 # ---- the terminal
 
 
@@ -505,21 +410,6 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
     assert max(map(cell_len, lines)) <= width
     assert not [line for line in lines if CONTROLS.search(line)]
     assert "…" not in stream.getvalue()
-
-
-def test_the_terminal_refers_to_the_report_for_questions_left_out():
-    stream = io.StringIO()
-    print_report(study(problems=(DataProblem("q7", "not found"),)), Console(file=stream, width=120))
-    told = stream.getvalue()
-    assert "1 question is left out because the evidence could not be placed; the report lists each." in told
-    stream = io.StringIO()
-    reasons = (
-        "its document 'a.pdf' was not read: it is encrypted",
-        "the excerpt 'tea' is not found in any of the 2 documents; 'a.pdf' was not read, as it is encrypted",
-    )
-    print_report(study(problems=[DataProblem("q7", each) for each in reasons]), Console(file=stream, width=120))
-    assert "1 question is left out because their file was not read; the report lists each." in stream.getvalue()
-    assert "1 question is left out because the evidence could not be placed" in stream.getvalue()
 
 
 def test_a_name_in_brackets_is_no_style():

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from chunkcore.datasets import load_dataset
-from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.measures import get_measure
-from chunkcore.evaluation.results import Report
 from chunkcore.report import ReportPage, html_report, markdown_report
 from chunkcore.report.html import WIDTHS, option_plot
 from chunkcore.report.tables import Table, cost_axis, cost_table, cross_table, score_table
@@ -55,15 +50,6 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     assert cost_axis(bare) is None
     assert cost_table(without(bare, seconds={})) is None
     assert 'id="costs"' not in html_report(without(bare, seconds={}))
-
-
-def test_recall_is_drawn_against_money_where_prices_are_known_else_against_tokens(priced):
-    assert cost_axis(priced).values == tuple(report.cost.money_per_million for report in priced.reports)
-    tokens = cost_axis(study())
-    assert "models" in tokens.title
-    asked = next(row for row, report in enumerate(priced.reports) if report.cost.llm_calls)
-    assert tokens.values[asked] == pytest.approx(2.0 + 0.1)
-    assert 'aria-label="Recall@5 against cost, a point a system"' in html_report(priced)
 
 
 # ---- chunkers and retrievers
@@ -111,17 +97,6 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
         assert re.search(rf'class="estimate s{number} {kind}"', drawn)
         assert f"first in {100 * found.firsts[report.name]:.0f} %" in drawn
     assert source.index("Mean Recall@5 of every system") < source.index("<table")
-
-
-def test_a_strategy_for_which_the_measure_is_undefined_is_left_out_of_the_plot():
-    scores = [np.array([1.0, 0.5]), np.array([math.nan, math.nan])]
-    reports = [
-        Report(name, "toy", ("a", "b"), ("", ""), {get_measure("Recall", 5): values})
-        for name, values in zip(("known", "unknown"), scores, strict=True)
-    ]
-    source = html_report(ReportPage(compare(reports, "Recall@5", resamples=100)))
-    (drawn, _) = re.findall(r'aria-label="Mean Recall@5 of every system.*?</svg>', source)
-    assert drawn.count('class="estimate') == 1
 
 
 # ---- a sweep

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -66,14 +65,6 @@ def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
     assert "<h2>Quality against retrieved tokens</h2>" in html_report(shown)
     assert "Recall against" not in html_report(shown)
     assert "Scores at 20 tokens" in markdown_report(shown)
-
-
-def test_dcg_is_told_as_it_is() -> None:
-    shown = study([*USUAL, "DCG@5"], "DCG@5")
-    assert shown.comparison.verdict.startswith("rank 1 is best: its DCG@5 is 0.")
-    assert " points" not in shown.comparison.verdict.split("Retrieved tokens")[0]
-    first = float(np.mean(shown.reports[0].values("DCG@5")))
-    assert column(shown, 5, "token", "DCG × 100")[0] == f"{100 * first:.1f}"
 
 
 @pytest.mark.parametrize(

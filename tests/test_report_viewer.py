@@ -168,15 +168,6 @@ def test_how_a_piece_was_located_and_what_was_not_located_arrive():
     assert shown[2] == (-1, 0, [], "Words"), "a document that is not listed is told by its text"
 
 
-def test_a_text_that_a_model_wrote_stands_beside_its_passage():
-    pool = [Retrieved("a", (Span(0, 17),), 0, fact) for fact in ("A valve is red.", "Red is a colour of valves.")]
-    run = Run("x", {"q1": [Retrieved("a", (Span(0, 17),), 1, pool[1].text)]}, pool)
-    shown, hits = decoded(answers(BENCHMARK, [run], NUMBERS).packs[0])
-    assert hits[0][0][0] == 1
-    assert shown[1] == (0, 2, [(0, 17)], "Red is a colour of valves.")
-    assert shown[0][3] == "", "only what was retrieved needs its text"
-
-
 def test_with_too_many_chunks_only_those_that_were_retrieved_are_drawn(monkeypatch):
     pool = [Retrieved("a", (Span(start, start + 1 + start % 7),)) for start in range(40)]
     run = Run("x", {"q1": [pool[7], pool[30]], "q2": pool[:20]}, pool)
