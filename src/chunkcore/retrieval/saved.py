@@ -17,6 +17,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -208,14 +209,17 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     begin, rows, texts = 0, [], []
     for document in corpus.documents:
         data = document.text.encode("utf-8", "surrogatepass")
-        rows.append(_json(_document_row(document, begin, len(data)), document.id))
+        place = {"id": document.id, "begin": begin, "bytes": len(data)}
+        rows.append(_json({**place, "metadata": document.metadata, "marks": document.marks}, document.id))
         texts.append(data)
         begin += len(data)
     yield "documents.jsonl", [b"".join(rows)]
     yield "texts.bin", texts
     columns, whole = corpus.columns()
     yield "chunks.npy", _array_parts(columns)
-    yield "special.jsonl", [b"".join(_json(_chunk_row(place, chunk), chunk.document_id) for place, chunk in whole)]
+    names = [field.name for field in fields(Chunk)]
+    held = [({"place": place} | {name: getattr(chunk, name) for name in names}, chunk) for place, chunk in whole]
+    yield "special.jsonl", [b"".join(_json(row, chunk.document_id) for row, chunk in held)]
     for form, postings in corpus.all_postings.items():
         for name in _POSTINGS:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
@@ -225,37 +229,21 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield f"norms-{name}.npy", _array_parts(norms)
 
 
-def _document_row(document: Document, begin: int, size: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": document.id, "begin": begin, "bytes": size}
-    if document.metadata:
-        row["metadata"] = dict(document.metadata)
-    if document.marks:
-        row["marks"] = [mark.to_dict() for mark in document.marks]
-    return row
-
-
-def _chunk_row(place: int, chunk: Chunk) -> dict[str, Any]:
-    return {
-        "place": place,
-        "document": chunk.document_id,
-        "index": chunk.index,
-        "spans": [[span.start, span.end] for span in chunk.spans],
-        "text": chunk.text,
-        "tokens": chunk.token_count,
-        "context": chunk.context,
-        "metadata": dict(chunk.metadata),
-        "fingerprint": chunk.fingerprint,
-        "segments": [[[span.start, span.end] for span in spans] for spans in chunk.segments],
-        "derived": chunk.derived,
-    }
-
-
 def _json(row: Mapping[str, Any], name: str) -> bytes:
+    def plain(value: object) -> Any:
+        if isinstance(value, Span):
+            return [value.start, value.end]
+        if isinstance(value, Mark):
+            return value.to_dict()
+        if isinstance(value, Mapping):
+            return dict(value)
+        raise TypeError(f"there is a {type(value).__name__} in it")
+
     try:
-        line = json.dumps(row, allow_nan=False)
+        line = json.dumps(row, allow_nan=False, default=plain)
     except (TypeError, ValueError) as error:
         raise DataError(f"the metadata of {name!r} cannot be saved as JSON: {error}") from error
-    if json.loads(line) != row:
+    if json.loads(line)["metadata"] != row["metadata"]:
         raise DataError(f"the metadata of {name!r} would come back changed: use lists, not tuples, and text as keys")
     return line.encode("ascii") + b"\n"
 
@@ -424,22 +412,12 @@ class OpenedFolder:
 
 def _document(row: Mapping[str, Any], data: memoryview) -> Document:
     text = bytes(data[row["begin"] : row["begin"] + row["bytes"]]).decode("utf-8", "surrogatepass")
-    return Document(row["id"], text, row.get("metadata", {}), tuple(map(Mark.from_dict, row.get("marks", ()))))
+    return Document(row["id"], text, row["metadata"], tuple(map(Mark.from_dict, row["marks"])))
 
 
-def _chunk(row: Mapping[str, Any]) -> Chunk:
-    return Chunk(
-        row["document"],
-        row["index"],
-        _spans(row["spans"]),
-        row["text"],
-        row["tokens"],
-        row["context"],
-        row["metadata"],
-        row["fingerprint"],
-        tuple(map(_spans, row["segments"])),
-        row["derived"],
-    )
+def _chunk(row: dict[str, Any]) -> Chunk:
+    values = {name: value for name, value in row.items() if name != "place"}
+    return Chunk(**values | {"spans": _spans(row["spans"]), "segments": tuple(map(_spans, row["segments"]))})
 
 
 def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
