@@ -156,8 +156,13 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
 
 def manifest_stamp(folder: Path | str) -> list[int]:
     """What changes whenever an index is saved into the folder; [] if there is none."""
+    return stamp_of(Path(folder) / MANIFEST)
+
+
+def stamp_of(file: Path) -> list[int]:
+    """A file's size, its times of change and of its inode's change in nanoseconds, and its inode; [] if it is gone."""
     try:
-        state = (Path(folder) / MANIFEST).stat()
+        state = file.stat()
     except OSError:
         return []
     return [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]

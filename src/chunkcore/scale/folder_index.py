@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,14 @@ from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
-from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest
+from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 
 UNITS = "sentence:size=50"
 RETRIEVER = "passages:lexical"
 _LINES = "documents.jsonl"
 
-Stamp = list[int]  # of a file: size, time of change in nanoseconds, time of its inode's change, inode
+Stamp = list[int]  # of a file; see `stamp_of`
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class FolderIndex:
         """The file of a document, as messages name it; its id where it comes from no file."""
         if self.root is None:
             return document_id
-        if self.root.is_dir() and not (self.root / _LINES).is_file():
+        if _by_file(self.root):
             return str(self.root / document_id)
         return str(self.root / _LINES if self.root.is_dir() else self.root)
 
@@ -137,7 +137,7 @@ def index_files(
 
     Warns: of files that are left out, each time, with the reason.
     """
-    stamps = dict(_stamps(docs, follow_links=follow_links))
+    stamps = {name: stamp_of(file) for name, file in _files(docs, follow_links=follow_links)}  # before they are read
     earlier = None if folder is None else _earlier(folder, retriever, chunker, embedder, follow_links=follow_links)
     before: Mapping[str, Stamp] = {} if earlier is None else earlier[1]
     kept = {name for name, stamp in stamps.items() if before.get(name) == stamp and not reread}
@@ -189,23 +189,12 @@ def _by_file(docs: Path) -> bool:
     return docs.is_dir() and not (docs / _LINES).is_file()
 
 
-def _stamps(docs: Path, *, follow_links: bool) -> Iterator[tuple[str, Stamp]]:
-    """The name and the stamp of each file, before it is read."""
-    files: Iterable[tuple[str, Path]]
+def _files(docs: Path, *, follow_links: bool) -> Iterable[tuple[str, Path]]:
+    """The name and the path of each file. Folders that cannot be listed are named when they are read."""
     if _by_file(docs):
-        files = FolderWalk(
-            docs, lambda *_: None, follow_links=follow_links
-        )  # reading names folders that cannot be listed
-    else:
-        file = docs / _LINES if docs.is_dir() else docs
-        files = [(file.name, file)] if file.exists() else []
-    for name, file in files:
-        try:
-            state = file.stat()
-        except OSError:  # gone, or a broken link; reading it says so
-            yield name, []
-            continue
-        yield name, [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
+        return FolderWalk(docs, lambda *_: None, follow_links=follow_links)
+    file = docs / _LINES if docs.is_dir() else docs
+    return [(file.name, file)] if file.exists() else []
 
 
 def _documents(
