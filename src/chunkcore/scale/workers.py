@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -17,7 +17,7 @@ from functools import lru_cache
 from io import BytesIO
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.concurrency import ordered
@@ -28,6 +28,7 @@ from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, file_stamp, parts
 
+T = TypeVar("T")
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
 # UTF-8 cannot say a surrogate, and the others steer terminals; JSON's escapes say them all.
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
@@ -70,7 +71,7 @@ class Cutter:
 
     def __call__(self, pieces: Sequence[Piece]) -> list[Cut]:
         """What comes of each piece. An error of one document is its `Cut.error`; any other is raised."""
-        documents: list[list[_Part] | ChunkcoreError] = [self._read(piece) for piece in pieces]
+        documents = [_or_error(_parts, piece, self.part_size) for piece in pieces]
         chunks = iter(self._together([part for parts in documents if isinstance(parts, list) for part in parts]))
         return [
             Cut(piece.id, error=parts)
@@ -78,12 +79,6 @@ class Cutter:
             else self._cut(parts, [next(chunks) for _ in parts])
             for piece, parts in zip(pieces, documents, strict=True)
         ]
-
-    def _read(self, piece: Piece) -> list[_Part] | ChunkcoreError:
-        try:
-            return list(_parts(piece, self.part_size))
-        except _OF_A_DOCUMENT as error:
-            return error
 
     def _together(self, several: list[_Part]) -> list[list[Chunk] | ChunkcoreError]:
         """The chunks of each: cut together where the strategy gains by that; one by one where one is bad."""
@@ -93,13 +88,7 @@ class Cutter:
                 return list(map(list, self.chunker.chunks_per_document(documents, workers=self.workers)))
             except _OF_A_DOCUMENT:
                 pass
-        return [self._alone(document) for document in documents]
-
-    def _alone(self, document: Document) -> list[Chunk] | ChunkcoreError:
-        try:
-            return self.chunker.chunk(document)
-        except _OF_A_DOCUMENT as error:
-            return error
+        return [_or_error(self.chunker.chunk, document) for document in documents]
 
     def _cut(self, several: Sequence[_Part], results: Sequence[list[Chunk] | ChunkcoreError]) -> Cut:
         if not several:
@@ -111,6 +100,14 @@ class Cutter:
                 return Cut(name, error=chunks)
             lines.extend(line_parts(chunk, part.offset, part.number) for chunk in chunks)
         return Cut(name, tuple(lines), notes=several[0].notes)
+
+
+def _or_error(call: Callable[..., Iterable[T]], *arguments: Any) -> list[T] | ChunkcoreError:
+    """What a call gives, or the error that is a document's fault."""
+    try:
+        return list(call(*arguments))
+    except _OF_A_DOCUMENT as error:
+        return error
 
 
 def piece_documents(piece: Piece, part_size: int) -> Iterator[Document]:
@@ -131,7 +128,7 @@ def _parts(piece: Piece, part_size: int) -> Iterator[_Part]:
         except OSError as error:
             raise unreadable(Path(piece.path), error) from error
         if stamp != piece.stamp:
-            raise ChangedError(_CHANGED.format(piece.path))
+            raise DataError(_CHANGED.format(piece.path))
         yield from (part._replace(notes=notes) for part in _parted(document, part_size))
         return
     text = decoded(piece.data or b"", Path(piece.path), before=piece.begin, line=int(piece.place.rpartition(" ")[2]))
@@ -203,12 +200,8 @@ def _text(piece: Piece) -> str:
     except OSError as error:
         raise unreadable(path, error) from error
     if (state.st_size, state.st_mtime_ns) != piece.stamp or len(data) != piece.end - piece.begin:
-        raise ChangedError(_CHANGED.format(path))
+        raise DataError(_CHANGED.format(path))
     return decoded(data, path, before=piece.begin)
-
-
-class ChangedError(DataError):
-    """The file is not what it was when its pieces were made."""
 
 
 _CHANGED = "{} has changed while it was read: let nobody write to it, and cut it again"
