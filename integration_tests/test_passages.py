@@ -45,6 +45,7 @@ from chunkadapters.passages import PassageWarning
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.retrieval import chunk_corpus
+from tests.fakes import FakeEmbedder
 
 COUNTER = get_counter("cl100k_base")
 
@@ -803,3 +804,46 @@ def test_documents_that_share_a_source_are_told_apart() -> None:
     unnamed = [LangChainDocument(page_content=page.page_content, metadata={"source": "tea.pdf"}) for page in pages]
     (passage,) = langchain.PassageCompressor(documents=unnamed).compress_documents([unnamed[0]], "noon")
     assert passage.page_content == pages[0].page_content
+
+
+FAKE = FakeEmbedder()
+CLASSES: dict[str, Callable[..., Any]] = {
+    "ChunkcoreTextSplitter": langchain.ChunkcoreTextSplitter,
+    "PassageCompressor": partial(langchain.PassageCompressor, index=INDEX),
+    "PassageRetriever": partial(langchain.PassageRetriever, Plain(), index=INDEX),
+    "IndexRetriever": partial(langchain.IndexRetriever, INDEX),
+    "ChunkcoreEmbeddings": partial(langchain.ChunkcoreEmbeddings, FAKE),
+    "ChunkcoreNodeParser": llamaindex.ChunkcoreNodeParser,
+    "PlacedNodeParser": partial(llamaindex.PlacedNodeParser, SentenceSplitter()),
+    "PassagePostprocessor": partial(llamaindex.PassagePostprocessor, index=INDEX),
+    "LlamaIndex' PassageRetriever": partial(
+        llamaindex.PassageRetriever,
+        VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=2)).as_retriever(),
+        index=INDEX,
+    ),
+    "LlamaIndex' IndexRetriever": partial(llamaindex.IndexRetriever, INDEX),
+    "ChunkcoreEmbedding": partial(llamaindex.ChunkcoreEmbedding, FAKE),
+    "ChunkcoreDocumentSplitter": haystack.ChunkcoreDocumentSplitter,
+    "ChunkcoreExactSplitter": partial(haystack.ChunkcoreExactSplitter, DocumentSplitter()),
+    "ChunkcorePassageRanker": partial(haystack.ChunkcorePassageRanker, INDEX),
+    "ChunkcoreIndexRetriever": partial(haystack.ChunkcoreIndexRetriever, INDEX),
+    "ChunkcoreDocumentEmbedder": partial(haystack.ChunkcoreDocumentEmbedder, FAKE),
+    "ChunkcoreTextEmbedder": partial(haystack.ChunkcoreTextEmbedder, FAKE),
+    "ChunkcoreIndexUpdater": partial(haystack.ChunkcoreIndexUpdater, InMemoryDocumentStore()),
+    "ChunkcoreIndexWriter": partial(haystack.ChunkcoreIndexWriter, InMemoryDocumentStore()),
+    "ChunkcoreSpanEvaluator": partial(haystack.ChunkcoreSpanEvaluator, "lochmere"),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_no_class_of_the_adapters_ignores_a_keyword_that_it_does_not_know(name: str) -> None:
+    assert CLASSES[name]() is not None
+    with pytest.raises((ValueError, TypeError), match="store"):
+        CLASSES[name](store=InMemoryDocumentStore())
+
+
+def test_every_class_of_the_adapters_is_asked_so() -> None:
+    known = {name.split()[-1] for name in CLASSES} | {"IndexUpdate"}  # which is a record
+    for module in (langchain, llamaindex, haystack):
+        classes = {name for name in module.__all__ if isinstance(getattr(module, name), type)}
+        assert {name for name in classes if not issubclass(getattr(module, name), Warning)} <= known
