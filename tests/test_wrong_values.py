@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import signature
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ import pytest
 
 import chunkcore
 from chunkcore import (
+    Benchmark,
     Document,
     Mark,
+    Retrieved,
     Span,
     chunk_corpus,
+    compare,
     get_chunker,
     get_measure,
     get_retriever,
+    run_retriever,
+    score,
     tune,
     write_report,
     write_run,
@@ -106,6 +112,7 @@ PUBLIC: dict[str, Callable[[Path], dict[str, Any]]] = {
     "Index.update": lambda folder: {"documents": [DOCUMENT]},
     "Index.save": lambda folder: {"folder": folder / "index"},
 }
+RUN = run("old")
 OTHER = {"aligner", "counter", "done", "leave_out", "progress", "sizes", "unread"}  # callables, what a caller gets back
 
 
@@ -176,6 +183,11 @@ def test_every_option_of_every_strategy_refuses_wrong_values(name: str) -> None:
         (lambda: chunk_corpus([DOCUMENT], 3), OptionError, "a strategy is given as name:option=value,...; got 3"),
         (lambda: CHUNKER.chunk("text"), DataError, "wrap a text as Document"),
         (lambda: get_chunker("agentic"), OptionError, "llm"),
+        (lambda: Benchmark("x", ["text"], []), DataError, "one of the documents of a benchmark is a Document, got str"),
+        (lambda: Retrieved("d", (), nan), DataError, "the score of a Retrieved is a number, got nan"),
+        (lambda: score(benchmark(), RUN), DataError, "what is scored on is a Benchmark, as of load_benchmark, got Run"),
+        (lambda: compare([RUN]), DataError, "what is compared is a Report, as of run_experiment or score, got Run"),
+        (lambda: run_retriever(3, benchmark()), DataError, r"a retriever is an object with retrieve\(query, k\), got"),
     ],
 )
 def test_the_error_says_what_to_do(call: Callable[[], object], error: type[Exception], says: str) -> None:
