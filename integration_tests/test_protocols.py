@@ -10,6 +10,7 @@ import pytest
 from chunkcore import Benchmark, Document, load_benchmark, load_dataset, run_experiment, tune
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.evaluation.benchmarks import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
+from chunkcore.models import CachedEmbedder, get_embedder
 from chunkcore.tuning import TuneOptions
 from integration_tests.benchmarks.short_documents import sections
 from tests.conftest import shared
@@ -72,15 +73,20 @@ def few() -> Benchmark:
     return Benchmark("few", kept, asked)
 
 
+@pytest.fixture(scope="module")
+def model() -> CachedEmbedder:
+    return CachedEmbedder(get_embedder())
+
+
 @needs_model
-def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences(few):
+def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences(few, model):
     """What figures 2 to 5 of the paper show for every strategy, on the collection that ships."""
     ks = (1, 3, 5, 10)
 
     def means(asked: Benchmark, unit: str, kind: str) -> list[float]:
         measures = [f"{kind}@{k}[{unit}]" for k in ks]
         chunkers = ["fixed_sentences:sentences=2", "fixed_sentences:sentences=12"]
-        reports = run_experiment(asked, chunkers, measures=measures)
+        reports = run_experiment(asked, chunkers, model, measures=measures)
         return [sum(map(report.mean, measures)) / len(ks) for report in reports]
 
     small, large = means(few, "document", "Precision")
@@ -92,12 +98,12 @@ def test_larger_chunks_lose_precision_of_documents_and_win_recall_of_sentences(f
 
 
 @needs_model
-def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from(few):
+def test_clusters_are_scored_by_the_originals_that_all_of_their_spans_come_from(few, model):
     """A chunk of several spans stands for each original that it took a sentence from."""
     benchmark = sample_queries(stitch(few, sentences=40), 10)
     grids = ["single_linkage:size=null,position_weight={0,1},chunks=4"]
     found = tune(
-        benchmark, grids, retrievers="dense", options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100)
+        benchmark, grids, model, retrievers="dense", options=TuneOptions(measure="F1@5[part]", folds=2, resamples=100)
     )
     meaning, place = (each.mean("F1@5[part]") for each in found.reports[:2])
     assert 0 < meaning <= 1
