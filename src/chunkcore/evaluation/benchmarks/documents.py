@@ -178,11 +178,10 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
     )
 
 
-def listed(names: Sequence[str], count: int | None = None) -> str:
-    """The first names, and how many more there are; `count` is the total if `names` has only some."""
-    shown = names[:_NAMED]
-    others = (len(names) if count is None else count) - len(shown)
-    return f"{', '.join(shown)}{f' and {others:,} more' if others else ''}"
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _raise(path: Path, error: OSError) -> None:
@@ -272,16 +271,13 @@ ANSWERS = "answers.jsonl"
 _INDEX_DATA = re.compile(r"(^|/)data-[0-9a-f]{16}/$")  # a saved index's folder of data
 
 
-# The files of one output: it is there if all of the first are; the others are optional.
-_FOLDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+# The files of one output: it is there if all of the first are; the others are optional. "*" is a stem.
+_OUTPUTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("report.json", "scores.csv"), (*REPORT_NAMES, ANSWERS)),
     (BENCHMARK_NAMES, ()),
     ((CHECKSUMS,), ("questions.jsonl",)),
-)
-# Endings of one stem: saved runs, and the files beside generated questions.
-_ENDINGS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    ((".chunks.jsonl", ".jsonl"), ()),
-    ((".rejected.jsonl", ".info.json", ".jsonl"), ()),
+    (("*.chunks.jsonl", "*.jsonl"), ()),
+    (("*.rejected.jsonl", "*.info.json", "*.jsonl"), ()),
 )
 
 
@@ -291,13 +287,12 @@ def written_names(names: set[str]) -> Iterator[str]:
     >>> sorted(set(written_names({"report.json", "scores.csv", "report.md", "own.md", "sweep.json"})))
     ['report.json', 'report.md', 'scores.csv']
     """
-    outputs = [("", telling, others) for telling, others in _FOLDERS]
-    for telling, others in _ENDINGS:
-        stems = (name.removesuffix(telling[0]) for name in names if name.endswith(telling[0]))
-        outputs += [(stem, telling, others) for stem in stems]
-    for stem, telling, others in outputs:
-        if all(stem + name in names for name in telling):
-            yield from (stem + name for name in (*telling, *others) if stem + name in names)
+    for required, optional in _OUTPUTS:
+        ending = required[0].removeprefix("*")
+        stems = [name.removesuffix(ending) for name in names if name.endswith(ending)] if "*" in required[0] else [""]
+        for stem in stems:
+            if all(name.replace("*", stem) in names for name in required):
+                yield from names.intersection(name.replace("*", stem) for name in (*required, *optional))
 
 
 def is_saved_index(files: Collection[str], folders: Collection[str]) -> bool:
