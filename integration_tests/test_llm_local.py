@@ -1,4 +1,4 @@
-"""Every strategy with a real model behind a real server: the wire and the contract, not the quality."""
+"""A real model behind a real server: the wire and the contract, not the quality."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("spec", "valid"),
     [
-        ("llm_semantic:window=150,piece_size=30,size=150", True),
         ("lumber:window=100,size=150", True),
-        ("agentic:window=150,piece_size=30,size=150", False),
-        ("propositions:passage_size=120", False),
         ('contextual:chunker="recursive:size=120"', False),
     ],
     ids=lambda value: str(value).partition(":")[0],

@@ -1,7 +1,6 @@
 """Texts that are long, deep or odd, over every strategy that needs no model: nothing is lost, and it ends.
 
-Here they have some thousand characters. With ``-m slow`` they have the size that the name tells; `full_size` runs the
-same, each in a process of its own, and tells the time and the memory that it took.
+Here they have some thousand characters; with ``-m slow`` they have the size that the name tells.
 """
 
 from __future__ import annotations
