@@ -351,14 +351,12 @@ def load_benchmark(
     A path is a public dataset as distributed (docs/reference/formats.md lists the layouts), or ``questions.jsonl``
     beside ``documents.jsonl``, a folder ``documents/``, or the documents themselves.
 
-    Evidence is never guessed: a question whose evidence is not found, or found more than once, goes to
-    `Benchmark.problems` with the reason. An excerpt that stands at one place with other white space, case, quotation
-    marks or Unicode form is accepted with a warning. Questions without evidence on purpose go to
-    `Benchmark.without_evidence`.
+    A question whose evidence is not found, or found more than once, goes to `Benchmark.problems` with the reason. An
+    excerpt that stands at one place in another spelling (see `EvidenceFinder`) is accepted with a warning.
 
     Args:
         documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves.
-        questions: a ``questions.jsonl``, a ``.csv`` of the Chroma report, a ``.tsv`` of BEIR's judgements, or objects.
+        questions: a ``questions.jsonl``, a ``.csv``, or objects such as their lines.
         name: the benchmark's; by default the name of the folder or file.
         layout: a layout's name; "auto" recognises it.
         leave_out: files to skip.
