@@ -136,16 +136,6 @@ def test_squad_and_those_who_share_its_layout(tmp_path: Path, name: str) -> None
     }
 
 
-def test_what_is_marked_impossible_is_unanswerable_whatever_else_is_said(tmp_path: Path) -> None:
-    file = layouts.squad(tmp_path) / "dev-v2.0.json"
-    text = file.read_text("utf-8").replace(
-        '"is_impossible": true, "answers": []',
-        '"is_impossible": true, "answers": [{"text": "Foxes", "answer_start": 0}]',
-    )
-    file.write_text(text, "utf-8")
-    assert list(without(load_benchmark(tmp_path))) == ["a2"]
-
-
 def test_an_article_that_stands_in_two_files_is_one_document(tmp_path: Path) -> None:
     """As CUAD's folder has it: all questions in one file, and those to test on in another."""
     text = (layouts.squad(tmp_path) / "dev-v2.0.json").read_text("utf-8")

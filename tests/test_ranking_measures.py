@@ -39,39 +39,6 @@ def mean_of(measure: str, *retrieved: Retrieved, benchmark: Benchmark = ONE, **o
 
 
 # Nothing; 4 of 10 relevant; 6 of 8, of which 2 are known by then; nothing.
-RANKED = [piece((0, 10)), piece((6, 14), (30, 32)), piece((12, 20)), piece((20, 40))]
-
-
-def test_a_hit_is_any_relevant_unit_down_to_k() -> None:
-    assert [mean_of(f"HitRate@{k}", *RANKED) for k in (1, 2, 3)] == [0, 1, 1]
-    assert mean_of("HitRate@5") == 0
-
-
-def test_mrr_is_one_over_the_first_rank_that_brings_evidence() -> None:
-    assert mean_of("MRR", *RANKED) == mean_of("MRR@2", *RANKED) == 1 / 2
-    assert mean_of("MRR@1", *RANKED) == 0
-
-
-def test_map_averages_precision_over_the_relevant_units() -> None:
-    # Four characters come at rank 2, where 4 of 20 are relevant; six more at rank 3, where 10 of 28 are.
-    assert mean_of("MAP", *RANKED) == pytest.approx((4 * 4 / 20 + 6 * 10 / 28) / 10)
-    assert mean_of("MAP@2", *RANKED) == pytest.approx(4 * (4 / 20) / 10)
-
-
-def test_dcg_discounts_each_pieces_relevant_share() -> None:
-    # The third piece is relevant from end to end, but 12 to 14 were there before.
-    assert mean_of("DCG@5", *RANKED) == pytest.approx((4 / 10) / math.log2(3) + (6 / 8) / math.log2(4))
-
-
-def test_mean_chunk_precision_weighs_pieces_alike() -> None:
-    assert mean_of("ChunkPrecision@5", *RANKED) == pytest.approx((0 + 4 / 10 + 6 / 8 + 0) / 4)
-    assert mean_of("Precision@5", *RANKED) == 10 / 48
-    assert mean_of("ChunkPrecision@5") == 0
-
-
-def test_ndcg_is_one_where_one_piece_brings_all_evidence_of_one_document() -> None:
-    assert mean_of("nDCG@5", piece((0, 40))) == 1
-    assert mean_of("nDCG@5", *RANKED) == pytest.approx((4 / math.log2(3) + 6 / math.log2(4)) / 10)
 
 
 def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> None:

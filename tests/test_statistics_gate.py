@@ -193,13 +193,6 @@ def test_a_baseline_fails_only_a_fall(given, tmp_path, capfd) -> None:
     assert "fixed_token:size=8: IoU@1 fell from 100.0 %" in capfd.readouterr().out
 
 
-def test_a_baseline_of_several_retrievers_has_the_one_that_is_compared(given, tmp_path, capfd) -> None:
-    assert run(given, tmp_path / "old", "-r", "passages:lexical", "-r", "bm25") == 0
-    earlier = str(tmp_path / "old" / "report.json")
-    assert run([*given, "-s", "fixed_token:size=8"], tmp_path / "new", "-r", "bm25", "--baseline", earlier) == 0
-    assert "fixed_token:size=40: Recall@1 stayed at 100.0 % on 20 questions" in capfd.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
