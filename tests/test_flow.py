@@ -37,7 +37,7 @@ def _types(hint: Any) -> set[Any]:
         (RetrievalMethod.index, Index, run_retriever, "retriever"),
         (run_retriever, Run, score, "run"),
         (score, Report, compare, "reports"),
-        (compare, Comparison, write_report, "found"),
+        (compare, Comparison, write_report, "result"),
     ],
 )
 def test_each_step_returns_what_the_next_one_takes(

@@ -11,14 +11,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, plain_json, terminal_text
@@ -32,6 +27,11 @@ from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
 from chunkcore.report.page import ReportPage
 from chunkcore.report.tables import Cell, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
 
 def markdown_report(page: ReportPage) -> str:
@@ -255,6 +255,8 @@ _NAME = 30  # columns for a name
 
 def print_report(page: ReportPage, console: Console) -> None:
     """Print what to do, the scores at the verdict's k, the warnings and the verdict."""
+    from rich.text import Text
+
     measure = page.comparison.measure
     print_advice(Advice.of(page), console)
     console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width))
@@ -267,6 +269,9 @@ def print_report(page: ReportPage, console: Console) -> None:
 
 def print_advice(advice: Advice, console: Console) -> None:
     """Print the lines, the next command, and the code to paste."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     block = RichTable.grid(padding=(0, 2))
     for number, (label, text) in enumerate(advice.lines):
         block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
@@ -283,6 +288,11 @@ def print_advice(advice: Advice, console: Console) -> None:
 
 def _fitting(table: Table[Any], width: int) -> RichTable:
     """The columns that fit, by priority; those of priority 0 always. Names are folded."""
+    from rich import box
+    from rich.cells import cell_len
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     shown = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     rows: list[list[Text]] = [[] for _ in table.items]
     for column in sorted((column for column in table.columns if column.short), key=lambda column: column.priority):
@@ -305,6 +315,8 @@ def _fitting(table: Table[Any], width: int) -> RichTable:
 
 
 def _text(cell: Cell) -> Text:
+    from rich.text import Text
+
     number = f"{cell.number:<3}" if cell.number else ""
     text = Text(number + terminal_text(cell.text), style="bold" if cell.strong else "")
     for detail in cell.details:
