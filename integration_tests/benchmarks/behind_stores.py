@@ -15,6 +15,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -108,7 +109,7 @@ def llamaindex_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterato
 
     def searching(vector_store: Any = None) -> Callable[[int], Search]:
         context = vector_store and StorageContext.from_defaults(vector_store=vector_store)
-        index = VectorStoreIndex(nodes, context, embed_model=llamaindex.ChunkcoreEmbedding(embedder))
+        index = VectorStoreIndex(nodes, storage_context=context, embed_model=llamaindex.ChunkcoreEmbedding(embedder))
         return lambda k: index.as_retriever(similarity_top_k=k).retrieve
 
     def in_lancedb() -> Any:
@@ -255,8 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = json.loads(options.output.read_text()) if options.output.exists() else []
     postgres = ""
     if not options.store or any("pgvector" in store for store in options.store):
-        import pgserver
-
+        pgserver: Any = import_module("pgserver")
         postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
         characters = None if name == "lochmere" else options.characters

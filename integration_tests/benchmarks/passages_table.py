@@ -219,8 +219,8 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
             shown += cells(row["whole"][MAIN][2:3], row["whole against best"][2:3])
             yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
     yield f"\nthe mean difference over collections, which are resampled\n\n| collections, other {HEAD}"
-    for label, names in (("chosen on", CHOSEN), ("unseen", CONFIRMED), ("in all", tuple(COLLECTIONS))):
-        yield from mean_rows(label, [data[name] for name in names if name in data])
+    for label, members in (("chosen on", list(CHOSEN)), ("unseen", list(CONFIRMED)), ("in all", list(COLLECTIONS))):
+        yield from mean_rows(label, [data[name] for name in members if name in data])
     places = ("behind 10, hits", "behind 50, hits", "behind 10, all")
     yield "\nbehind a retriever, recall at 1,000 tokens, and its difference from that retriever\n"
     yield '| collection | `dense`, 200 | behind 10 hits | 50 hits | 10 hits, `words="all"` | 10 hits, less `hybrid` |'

@@ -93,20 +93,18 @@ def recall(name: str, shared: Path) -> None:
     with TemporaryDirectory() as folder:
         engine = Engine(folder, iter([rows]), lambda question: embedder.embed_queries([question])[0])
         search: Any = RunnableLambda(engine.hits)
-        for title, retriever in (
-            ("the engine's hybrid search", lambda budget: search),
-            (
-                "passages of its hits and their neighbours",
-                lambda budget: behind(budget, index=StoreIndex(engine.neighbours)),
+        systems: dict[str, Callable[[int], Any]] = {
+            "the engine's hybrid search": lambda budget: search,
+            "passages of its hits and their neighbours": lambda budget: PassageRetriever(
+                search, max_tokens=budget, index=StoreIndex(engine.neighbours)
             ),
-            ("passages before an index on this machine", lambda budget: behind(budget, documents=benchmark.documents)),
-        ):
-
-            def behind(budget: int, **options: Any) -> Any:
-                return PassageRetriever(search, max_tokens=budget, **options)
-
+            "passages before an index on this machine": lambda budget: PassageRetriever(
+                search, max_tokens=budget, documents=benchmark.documents
+            ),
+        }
+        for title, system in systems.items():
             means = [
-                100 * evaluate_retriever(retriever(budget), benchmark, measures=[measure]).mean(measure)
+                100 * evaluate_retriever(system(budget), benchmark, measures=[measure]).mean(measure)
                 for budget, measure in zip(BUDGETS, measures, strict=True)
             ]
             print(f"| {COLLECTIONS[name]} | {title} | {' | '.join(f'{mean:.1f}' for mean in means)} |", flush=True)
