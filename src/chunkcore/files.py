@@ -319,7 +319,8 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
     except (DataError, TypeError, ValueError):  # there is none, or it is damaged
         checksums = {}
     for path, data in contents.items():
-        checksums[path.name] = [_checksum(data), *([_checksum(path.read_bytes())] if path.is_file() else [])]
+        fresh = blake2b(data, digest_size=16).hexdigest()
+        checksums[path.name] = [fresh, _checksum(path)] if path.is_file() else [fresh]
     write_text(place, json.dumps(checksums) + "\n")
     write_files({path: [data] for path, data in contents.items()})
 
@@ -328,18 +329,20 @@ def check_unchanged(path: Path) -> None:
     """Compare a file with its checksum, if `write_checked` wrote it. Raises `DataError`: it is damaged or edited."""
     place = path.with_name(CHECKSUMS)
     checksums = read_json(place) if place.is_file() else {}
-    accepted = checksums.get(path.name) if isinstance(checksums, dict) else ()
-    if accepted is None:
-        return
-    if not (path.is_file() and isinstance(accepted, list) and _checksum(path.read_bytes()) in accepted):
+    accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
+    if isinstance(accepted, list) and not (path.is_file() and _checksum(path) in accepted):
         raise DataError(
             f"{path} is not what was written, by {place}: it was damaged or edited; write it again, or delete "
             f"{CHECKSUMS} to accept it"
         )
 
 
-def _checksum(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
+def _checksum(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _make_folder(folder: Path) -> None:

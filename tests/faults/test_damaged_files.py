@@ -73,6 +73,9 @@ def test_a_file_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_
             read()
     (tmp_path / CHECKSUMS).unlink()
     assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]
+    for foreign in ("[1]", '{"questions.jsonl": "d41d8cd9"}'):  # another program's file of that name
+        (tmp_path / CHECKSUMS).write_text(foreign)
+        assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]
 
 
 def test_the_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:
