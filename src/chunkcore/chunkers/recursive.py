@@ -19,7 +19,6 @@ from chunkcore.tokens import TokenizedText
 
 # The Chroma report's separators, for strategies that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
-_BLOCK = 100_000  # characters
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
@@ -89,22 +88,18 @@ class Recursive(Chunker):
         """The original recurses into each large piece; here each separator is searched once, in all texts still to
         split.
         """
-        merged, unsplit, texts = [_NONE], [_NONE], source.parts
+        merged, large, texts = [_NONE], _NONE, source.parts
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
-            left = [_NONE]
-            for block in _blocks(texts):
-                pieces, waiting = self._pieces(source, separator, block, is_last=is_last)
-                sizes = source.counts(pieces.starts, pieces.ends)
-                merged.append(self._merge(source, separator, pieces, sizes))
-                over = (sizes >= self.size).nonzero()[0]
-                large = np.column_stack((pieces.starts[over], pieces.ends[over]))
-                (unsplit if is_last else left).append(large)
-                left.append(waiting)
-            if is_last:
+            pieces, left = self._pieces(source, separator, texts, is_last=is_last)
+            sizes = source.counts(pieces.starts, pieces.ends)
+            merged.append(self._merge(source, separator, pieces, sizes))
+            over = (sizes >= self.size).nonzero()[0]
+            large = np.column_stack((pieces.starts[over], pieces.ends[over]))
+            if is_last or not len(left) + len(large):
                 break
-            texts = np.sort(np.concatenate(left), axis=0)
-        return self._in_order(source.text, np.concatenate(merged), np.concatenate(unsplit))
+            texts = np.sort(np.concatenate((left, large)), axis=0)
+        return self._in_order(source.text, np.concatenate(merged), large)
 
     def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
         """The original does not strip pieces that it could not split."""
@@ -164,12 +159,3 @@ def small_pieces(source: TokenizedText, size: int, size_of: Literal["pieces", "t
     """Pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
     splitter = Recursive(size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter)
     return _table(splitter.ranges(source))
-
-
-def _blocks(texts: Ranges) -> list[Ranges]:
-    """Texts in blocks whose arrays of pieces fit the processor's cache."""
-    lengths = np.cumsum(texts[:, 1] - texts[:, 0])
-    if not len(texts) or lengths[-1] <= _BLOCK:
-        return [texts] if len(texts) else []
-    cuts = np.unique(lengths.searchsorted(np.arange(_BLOCK, lengths[-1], _BLOCK)) + 1)
-    return [block for block in np.split(texts, cuts) if len(block)]
