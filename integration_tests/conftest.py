@@ -26,4 +26,5 @@ def tab(chromium: Browser) -> Browser:
     chromium.go_to("about:blank")
     chromium.size(1280, 900)
     chromium.errors.clear()
+    chromium.requests.clear()
     return chromium

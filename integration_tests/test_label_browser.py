@@ -14,7 +14,7 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document
 from chunkcore.questions.label import LabelledQuestions, LabelServer
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from integration_tests.browser import CHROMIUM, Browser, browser
+from integration_tests.browser import CHROMIUM, Browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
 
@@ -26,10 +26,10 @@ DOCUMENTS = [
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[tuple[Browser, Path, LabelServer]]:
+def page(tab: Browser, tmp_path: Path) -> Iterator[tuple[Browser, Path, LabelServer]]:
     output = tmp_path / "q.jsonl"
     index = get_retriever("bm25").index(chunk_corpus(DOCUMENTS, get_chunker("sentence:size=20")))
-    with shown(DOCUMENTS, output, HOSTILE, index) as (tab, server):
+    with shown(tab, DOCUMENTS, output, HOSTILE, index) as server:
         tab.size(1440, 900)
         tab.wait("document.querySelectorAll('#questions li').length === 1")
         yield tab, output, server
@@ -37,17 +37,17 @@ def page(tmp_path: Path) -> Iterator[tuple[Browser, Path, LabelServer]]:
 
 @contextmanager
 def shown(
-    documents: Sequence[Document], output: Path, question: str, index: Index
-) -> Iterator[tuple[Browser, LabelServer]]:
-    """The page with one question, in a browser."""
+    tab: Browser, documents: Sequence[Document], output: Path, question: str, index: Index
+) -> Iterator[LabelServer]:
+    """The page with one question, in the browser."""
     with LabelServer(LabelledQuestions(documents, output, [question]), index) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            with browser() as tab:
-                tab.go_to(server.address)
-                yield tab, server
+            tab.go_to(server.address)
+            yield server
         finally:
+            tab.go_to("about:blank")
             server.shutdown()
             thread.join()
 
@@ -169,10 +169,10 @@ def test_the_cursor_takes_in_neighbours_and_one_key_marks_them_all(page: tuple[B
     assert not tab.errors
 
 
-def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: Path) -> None:
+def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tab: Browser, tmp_path: Path) -> None:
     long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
     index = get_retriever("bm25").index(chunk_corpus([long], get_chunker("sentence:size=20")))
-    with shown([long], tmp_path / "q.jsonl", "00700", index) as (tab, _):
+    with shown(tab, [long], tmp_path / "q.jsonl", "00700", index):
         tab.wait("document.querySelector('#text .here')")
         size = tab.ask("document.querySelectorAll('#text > span').length")
         for name, step in (("j", 1), ("k", -1)):
@@ -183,11 +183,11 @@ def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tmp_path: P
         assert not tab.errors
 
 
-def test_tags_of_html_are_not_shown_and_marks_leave_them_out(tmp_path: Path) -> None:
+def test_tags_of_html_are_not_shown_and_marks_leave_them_out(tab: Browser, tmp_path: Path) -> None:
     html = '<div class="a"><p>Tea is <b>hot</b>.</p>\n\n<p id="b">The crow sings.</p></div>\n\n<p>It rains.</p>'
     documents, output = [Document("tea.html", html)], tmp_path / "q.jsonl"
     index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("sentence:size=8")))
-    with shown(documents, output, "Does the crow sing?", index) as (tab, _):
+    with shown(tab, documents, output, "Does the crow sing?", index):
         tab.wait("document.querySelector('#text .here')")
         assert "<" not in tab.ask("document.querySelector('main').textContent")
         tab.ask("go(1)")
