@@ -324,7 +324,7 @@ def test_chunks_that_overlap_and_vectors_of_another_model_get_a_sentence() -> No
 
 
 def test_nothing_is_returned_for_a_question_that_vectors_and_words_relate_to_no_unit() -> None:
-    topics = ["tea", "owls", "rust", "snow", "bread", "glue", "salt", "rope"]
+    topics = ["tea", "owls", "rust", "snow", "bread", "glue", "salt", "rope", "wool", "coal"]
 
     class Topics(Table):
         """An axis for each topic."""
@@ -341,6 +341,9 @@ def test_nothing_is_returned_for_a_question_that_vectors_and_words_relate_to_no_
         assert index.retrieve("This is a quux", max_tokens=50) == []  # words of every document say nothing
         assert index.retrieve("owlsome this?", max_tokens=8)[0].document_id == "owls"
     assert get_retriever("passages").index(corpus, TextVectors(Table(64))).retrieve("quux of rope", k=1)
+    whole = chunk_corpus([Document("d", "\n\n".join(document.text for document in documents))], "sentence:size=10")
+    for question, expected in (("This is a quux", 0), ("this quux of rope", 1)):  # of one document by units
+        assert len(get_retriever("passages").index(whole, TextVectors(Topics())).retrieve(question, k=1)) == expected
 
 
 def test_a_budget_is_a_limit_and_no_target() -> None:

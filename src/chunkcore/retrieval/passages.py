@@ -56,7 +56,7 @@ _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at ev
 Scope = Literal["hits", "text", "all"] | Collection[str]
 Rank = int
 _COMMON = 0.25  # of the documents: a word that more of them have says little
-_FEW = 10  # units among which no score stands out
+_FEW = 10  # units, among fewer of which no score stands out; documents
 _OTHER_QUESTIONS = (  # what they have in common with a collection is chance
     "What is the capital of Mongolia?",
     "How is sourdough bread baked?",
@@ -97,8 +97,9 @@ class Passages(RetrievalMethod):
     returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
     unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among fewer than ten
     units, none that has a word of the question. A question to which nothing is related more than by chance has no
-    answer: none of its words is in the index or, with vectors, in at most a quarter of the documents, and no unit is
-    nearer to it than units are to most of sixteen questions on everyday things, such as "Who wrote Hamlet?".
+    answer: none of its words is in the index or, with vectors, in at most a quarter of the documents (of the units,
+    where there are fewer than ten documents), and no unit is nearer to it than to most of sixteen questions on everyday
+    things, such as "Who wrote Hamlet?".
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -230,7 +231,7 @@ class WindowIndex(PassageIndex):
     def _scores(self, queries: Sequence[str]) -> Iterator[tuple[Scores, bool]]:
         """Each query's scores of all units, and whether one of them has more in common with it than chance gives:
 
-        a word that at most a quarter of the documents have, or a greater cosine than most questions on something else.
+        a telling word, or a greater cosine than most questions on something else.
         By words alone, any word will do.
         """
         vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else ()
@@ -328,9 +329,11 @@ class WindowIndex(PassageIndex):
         ]
 
     def _is_telling(self, units: Numbers) -> bool:
-        """Whether these units, which have a word, are of few of the documents."""
-        count = 1 + np.count_nonzero(np.diff(self.units.documents[units]))
-        return bool(count <= _COMMON * (len(self.units.firsts) - 1))
+        """Whether a word that these units have says something: see `Passages`."""
+        size, count = len(self.units.firsts) - 1, 1 + np.count_nonzero(np.diff(self.units.documents[units]))
+        if size < _FEW:  # documents: units instead
+            size, count = len(self.units), len(units)
+        return bool(size < _FEW or count <= _COMMON * size)
 
     def _chance(self, dense: DenseWindows) -> float:
         """The cosine of the nearest unit with questions on something else: the upper quartile."""
