@@ -38,9 +38,6 @@ def mean_of(measure: str, *retrieved: Retrieved, benchmark: Benchmark = ONE, **o
     return score(Run("r", {"q": list(retrieved)}, pool), benchmark, [measure], **options).mean(measure)
 
 
-# Nothing; 4 of 10 relevant; 6 of 8, of which 2 are known by then; nothing.
-
-
 def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> None:
     evidence = (Evidence("other", Span(0, 2)), Evidence("digits", Span(10, 14)), Evidence("digits", Span(30, 34)))
     benchmark = Benchmark("b", ONE.documents, [Query("q", "?", evidence)])

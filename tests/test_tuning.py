@@ -16,7 +16,7 @@ from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
@@ -186,7 +186,7 @@ def test_where_nothing_is_better_another_than_the_default_is_seldom_advised(docu
 
 
 def test_a_gain_on_held_out_questions_is_used() -> None:
-    benchmark = load_dataset("lochmere")
+    benchmark = sample_queries(load_dataset("lochmere"), 45)
     found = tune(benchmark, "recursive:size={50,400}", retrievers=["bm25", "passages:lexical"], options=FAST)
     assert found.default == "recursive:size=200 · bm25"
     assert len(found.reports) == 5

@@ -321,7 +321,7 @@ class Meter(CachedEmbedder):
     """A cached embedder that measures the time and tokens of each text.
 
     A call's time is split over its new texts by length, so a text costs the same whether or not another chunker
-    embedded it before. `embedder` lends its model and its cache.
+    embedded it before. It uses the model and the cache of `embedder`.
 
     >>> from types import SimpleNamespace
     >>> ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)

@@ -480,8 +480,8 @@ class MRR(RetrievalMeasure):
     def compute(self, counts: Counts) -> Scores:
         ranking = counts.ranking
         best = np.zeros(len(counts.relevant))
-        brings = ranking.new > 0
-        np.maximum.at(best, ranking.query[brings], 1 / (ranking.rank[brings] + 1.0))
+        is_new = ranking.new > 0
+        np.maximum.at(best, ranking.query[is_new], 1 / (ranking.rank[is_new] + 1.0))
         return best
 
 
