@@ -438,7 +438,7 @@ def test_a_pickle_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     "options",
     [
         {"chunker": "recursive:sze=3"},
-        {"chunker": "recursive", "options": {"size": 0}},
+        {"chunker": "recursive:size=0"},
         {"id_column": "text"},
         {"metadata_column": None},
         {"max_characters": 0},

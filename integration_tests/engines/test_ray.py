@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,16 +38,6 @@ def test_two_actors_make_the_bytes_of_one_process(tmp_path: Path, blocks: int, b
     dataset = ray.data.read_parquet(str(write_documents(tmp_path / "documents"))).repartition(blocks)
     found = made(ray_chunks(dataset, CHUNKER, actors=2, batch_size=batch_size, num_cpus=0.5))
     assert canonical(found) == expected()
-
-
-def test_actors_that_leave_no_core_to_read_with_are_told() -> None:
-    dataset = ray.data.from_items([{"id": "a", "text": "Green tea."}])
-    with pytest.warns(UserWarning, match="2 actors take 2 of Ray's 2 cores"):
-        ray_chunks(dataset, ArrowChunker("recursive:size=60"), actors=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        for cores in (0.5, 0):
-            ray_chunks(dataset, ArrowChunker("recursive:size=60"), actors=2, num_cpus=cores)
 
 
 def test_documents_that_ray_made_of_dictionaries() -> None:

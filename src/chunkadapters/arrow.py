@@ -14,7 +14,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from datetime import date, datetime, time, timezone
 from functools import cached_property, partial
 from itertools import chain, starmap
@@ -26,7 +26,7 @@ from chunkadapters.places import unused_id
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError, warn_user
+from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, ModelError, OptionError
 from chunkcore.options import check_number
 
 try:
@@ -380,7 +380,6 @@ class ArrowChunker:
 
     Attributes:
         chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
-        options: options of a named strategy; ``chunk_size`` and ``chunk_overlap`` work too.
         id_column: strings, or integers, which become strings.
         text_column: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
         metadata_column: a JSON object in a string, a struct or a map; optional unless named here. Other columns are not
@@ -400,7 +399,6 @@ class ArrowChunker:
 
     chunker: Chunker | str = DEFAULT_STRATEGY
     _: KW_ONLY
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     id_column: str = "id"
     text_column: str = "text"
     metadata_column: str = METADATA
@@ -408,8 +406,7 @@ class ArrowChunker:
     errors: Literal["row", "raise"] = "row"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "chunker", build(self.chunker, options=self.options))
-        object.__setattr__(self, "options", {})  # the chunker has them now
+        object.__setattr__(self, "chunker", build(self.chunker))
         names = (self.id_column, self.text_column, self.metadata_column)
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise OptionError(f"id_column, text_column and metadata_column name three columns, got {names}")
@@ -518,25 +515,12 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
 
     Args:
         actors: worker processes; each loads the model once and takes one of Ray's cores, unless ``num_cpus`` says less.
-            Leave cores for reading.
+            Leave cores for reading, or Ray waits for more forever.
         batch_size: documents per call of an actor.
         options: of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
-
-    Warns:
-        UserWarning: the actors take all cores: Ray would wait for more forever.
     """
-    import ray
     from ray.data import ActorPoolStrategy
 
-    cores = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else None
-    default = 0 if options.get("num_gpus") else 1
-    taken = actors * (default if options.get("num_cpus") is None else options["num_cpus"])
-    if cores is not None and taken >= cores:
-        warn_user(
-            f"{actors} actors take {taken:g} of Ray's {cores:g} cores, and none is left to read the documents: ask for "
-            "fewer actors, or give num_cpus=0.5",
-            UserWarning,
-        )
     return dataset.map_batches(
         _Actor,
         fn_constructor_args=(chunker,),

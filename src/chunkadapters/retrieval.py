@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import Parameter, signature
@@ -15,7 +14,7 @@ from chunkadapters.models import at_once, finished, secrets_within, without_secr
 from chunkadapters.places import Origin
 from chunkcore.concurrency import Progress
 from chunkcore.document import Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError, warn_user
 from chunkcore.options import check_number, check_option_names
 from chunkcore.run import Retrieved, Run
 
@@ -357,7 +356,7 @@ class RetrieverRun:
             failures={key: self.failures[key] for key in order if key in self.failures},
         )
         for message in _warnings(run, len(order), misplaced):
-            warnings.warn(message, RetrievalWarning, stacklevel=3)
+            warn_user(message, RetrievalWarning)
         return run
 
 

@@ -208,7 +208,13 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise OptionError("passages are chosen for a question: give query_str or query_bundle")
-        return _nodes(self._local.opened.behind(query_bundle.query_str, list(map(hit_of, nodes)), self), nodes)
+        return self.passages(query_bundle.query_str, nodes)
+
+    def passages(
+        self, question: str, nodes: Sequence[NodeWithScore], filters: Iterable[Any] = ()
+    ) -> list[NodeWithScore]:
+        """The passages of a retriever's answer, which passed its `filters`."""
+        return _nodes(self._local.opened.behind(question, list(map(hit_of, nodes)), self, filters), nodes)
 
 
 class PassageRetriever(BaseRetriever):
@@ -232,13 +238,7 @@ class PassageRetriever(BaseRetriever):
     """
 
     def __init__(
-        self,
-        retriever: BaseRetriever,
-        *,
-        index: Any = None,
-        documents: Any = None,
-        callback_manager: CallbackManager | None = None,
-        **options: Any,
+        self, retriever: BaseRetriever, *, callback_manager: CallbackManager | None = None, **options: Any
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         if hasattr(retriever, "as_retriever"):
@@ -246,8 +246,7 @@ class PassageRetriever(BaseRetriever):
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {type(retriever).__name__}")
         self.retriever = retriever
-        self.options = PassageOptions(**options)
-        self._local = LocalIndex(index, None if documents is None else _core_documents(documents))
+        self.options = PassagePostprocessor(**options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._passages(query_bundle, self.retriever.retrieve(query_bundle))
@@ -257,9 +256,7 @@ class PassageRetriever(BaseRetriever):
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
     def _passages(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
-        filters = filters_within(self.retriever, BaseRetriever)
-        hits = list(map(hit_of, nodes))
-        return _nodes(self._local.opened.behind(query_bundle.query_str, hits, self.options, filters), nodes)
+        return self.options.passages(query_bundle.query_str, nodes, filters_within(self.retriever, BaseRetriever))
 
 
 class IndexRetriever(BaseRetriever):

@@ -7,6 +7,7 @@ module that defines a class.
 from __future__ import annotations
 
 import asyncio
+import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -464,17 +465,9 @@ class ChunkcoreIndexUpdater(Serialized):
 
 def _same(stored: Document, chunk: Document) -> bool:
     """Whether the store has the chunk; some stores keep no tuples and no ``_split_overlap``."""
-    meta = _lists(chunk.meta)
-    if "_split_overlap" not in stored.meta:
-        meta.pop("_split_overlap", None)
-    return stored.content == chunk.content and _lists(stored.meta) == meta
-
-
-def _lists(value: Any) -> Any:
-    """Lists for tuples, as after a round trip through JSON."""
-    if isinstance(value, list | tuple):
-        return [_lists(item) for item in value]
-    return {key: _lists(item) for key, item in value.items()} if isinstance(value, dict) else value
+    kept = {key: value for key, value in chunk.meta.items() if key != "_split_overlap" or key in stored.meta}
+    metas = (json.dumps(meta, default=repr, sort_keys=True) for meta in (stored.meta, kept))
+    return stored.content == chunk.content and len(set(metas)) == 1
 
 
 def _content(chunk: Document) -> str:
