@@ -32,6 +32,7 @@ __all__ = [
     "check_type",
     "echo",
     "suggestion",
+    "warn_user",
 ]
 
 _LONGEST = 2_000  # characters of a message
