@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from chunkcore import Document, Span, chunk_corpus, get_counter, get_retriever
 from chunkcore.errors import OptionError
-from chunkcore.retrieval import PassageIndex
+from chunkcore.retrieval import WindowIndex
 from chunkcore.run import Retrieved
 from tests.test_filters import documents_lists, questions
 
 
-def index_of(documents: list[Document], spec: str = "passages:lexical") -> PassageIndex:
+def index_of(documents: list[Document], spec: str = "passages:lexical") -> WindowIndex:
     index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=6,counter=words"))
-    assert isinstance(index, PassageIndex)
+    assert isinstance(index, WindowIndex)
     return index
 
 
@@ -124,10 +124,6 @@ def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
 def test_wrong_arguments_are_refused(options, message) -> None:
     with pytest.raises(OptionError, match=message):
         index_of(TEA).behind("tea", **{"hits": [], **options})
-    stage = get_retriever("bm25+merge").index(chunk_corpus(TEA, "sentence:size=6"))
-    assert isinstance(stage, PassageIndex)
-    with pytest.raises(OptionError, match="only an index of passages"):
-        stage.behind("tea", [])
 
 
 def test_words_of_the_hits_text_alone_show_no_secret_between_two_hits() -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from chunkcore import Document, chunk_corpus, get_retriever, load_dataset
-from chunkcore.retrieval import PassageIndex
+from chunkcore.retrieval import WindowIndex
 
 
 def milliseconds(ask: Callable[[str], object], questions: Sequence[str]) -> float:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         corpus = chunk_corpus(documents, "sentence:size=50")
         index = get_retriever("passages:lexical").index(corpus)
         store = get_retriever("bm25").index(chunk_corpus(documents, "recursive:size=200"))
-        assert isinstance(index, PassageIndex)
+        assert isinstance(index, WindowIndex)
         hits = {question: store.retrieve(question) for question in questions}
         asks: list[Callable[[str], object]] = [
             lambda question, index=index: index.retrieve(question, max_tokens=1000),  # type: ignore[misc]

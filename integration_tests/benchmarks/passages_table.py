@@ -27,7 +27,7 @@ from chunkcore.evaluation.experiment import run_retriever
 from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.retrieval import ChunkedCorpus, Index, PassageIndex, TextVectors, chunk_corpus, get_retriever
+from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
@@ -88,7 +88,7 @@ class MultiScale:
 class Behind:
     """A retriever's first hits, and local words behind it."""
 
-    def __init__(self, retriever: Index, index: PassageIndex, hits: int, words: str) -> None:
+    def __init__(self, retriever: Index, index: WindowIndex, hits: int, words: str) -> None:
         self._retriever = retriever
         self._index = index
         self._hits = hits
@@ -147,7 +147,7 @@ def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, A
     if not few:
         yield MULTI, MultiScale(corpora[UNITS], dense)
     words = get_retriever("passages:lexical").index(corpora[UNITS])
-    assert isinstance(words, PassageIndex)
+    assert isinstance(words, WindowIndex)
     for hits in (10, 50):
         for scope in ("hits", "all"):
             yield f"behind {hits}, {scope}", Behind(dense[CHUNKERS.index(STORE)], words, hits, scope)

@@ -39,7 +39,7 @@ class StoreIndex(OpenedIndex):
 
     The retriever is the store's own search, best by vectors and words together; its hits say their documents and
     places. `neighbours` fetches the chunks around them by one more call, by ids or by a filter. Their texts are joined,
-    cut into small units, and scored for the question at every size, as by `chunkcore.retrieval.PassageIndex.behind`;
+    cut into small units, and scored for the question at every size, as by `chunkcore.retrieval.WindowIndex.behind`;
     how rare a word is, is counted in them alone.
 
     Args:

@@ -21,6 +21,7 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.methods import Hybrid as Hybrid
     from chunkcore.retrieval.methods import Late as Late
     from chunkcore.retrieval.passages import Passages as Passages
+    from chunkcore.retrieval.passages import WindowIndex as WindowIndex
     from chunkcore.retrieval.rerank import Reranked as Reranked
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
     from chunkcore.retrieval.saved import read_manifest as read_manifest

@@ -182,8 +182,8 @@ class Passages(RetrievalMethod):
     def embeds(self) -> bool:
         return "dense" in self.shares()
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> PassageIndex:
-        return cast(PassageIndex, super().index(corpus, vectors))
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> WindowIndex:
+        return cast(WindowIndex, super().index(corpus, vectors))
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return WindowIndex(corpus, vectors, self)
@@ -263,6 +263,27 @@ class WindowIndex(PassageIndex):
         balance: float | None = None,
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
+        """Passages from another retriever's hits and this index's words: no vectors, no model.
+
+        The hits count by their order, whatever their scores; the words of the question count in the index's units. A
+        hit whose document is not in the index, or whose spans are not, stays a passage of its own at its rank, if the
+        retriever's hits up to it are within the budget. So does a hit whose place has another text of its length: the
+        document has changed since it was indexed, which is warned of once, and its old text is not used.
+
+        Args:
+            question: the question that the hits answer.
+            hits: best first, with document ids and spans, of any chunk size.
+            max_tokens: of all passages.
+            k: the most passages.
+            words: "hits" for passages of the hits' documents alone, so that nothing appears that the retriever and its
+                filters did not let through; "text" for the hits' own text alone, where a filter lets through some
+                chunks of a document and not others; "all" for all documents of the index; or the names of those of
+                the hits' documents that may be shown whole, where of the others only the hits' own text is.
+            balance: the hits' share of the score, 0 to 1; None: 0.3.
+            counter: of `max_tokens`; None: the index's.
+
+        Raises `OptionError`: an argument is out of range.
+        """
         balance = BALANCE if balance is None else balance
         hits = check_behind(question, hits, words, balance, max_tokens, k)
         whole = None if words in ("hits", "all") else () if words == "text" else words
