@@ -59,8 +59,8 @@ def load(shared: Path, name: str) -> list[Document]:
 def origins(documents: list[Document], spec: str, count: int, seed: int) -> list[Origin]:
     """So many chunks, drawn at random."""
     chunker = get_chunker(spec)
-    found = [Origin(each, Span(chunk.start, chunk.end)) for each in documents for chunk in chunker.chunk(each)]
-    return random.Random(seed).sample(found, min(count, len(found)))
+    located = [Origin(each, Span(chunk.start, chunk.end)) for each in documents for chunk in chunker.chunk(each)]
+    return random.Random(seed).sample(located, min(count, len(located)))
 
 
 # --- what happens to text on its way: each gives the changed text, and which part of the chunk is in it ---
@@ -185,18 +185,18 @@ CHANGES: dict[str, Change] = {
 # --- judging ---
 
 
-def judge(found: Retrieved, origin: Origin, part: slice) -> str:
+def judge(located: Retrieved, origin: Origin, part: slice) -> str:
     """Right, ambiguous, unlocated or wrong."""
-    if not found.spans:
+    if not located.spans:
         return "unlocated"
-    if found.match == "ambiguous":
+    if located.match == "ambiguous":
         return "ambiguous"
     start, stop, _ = part.indices(len(origin.span))
     true = _trimmed(origin.document.text, origin.span.start + start, origin.span.start + stop)
-    seen = _trimmed(origin.document.text, found.spans[0].start, found.spans[-1].end)
+    seen = _trimmed(origin.document.text, located.spans[0].start, located.spans[-1].end)
     shared = min(true[1], seen[1]) - max(true[0], seen[0])
     whole = max(true[1], seen[1]) - min(true[0], seen[0])
-    return "right" if found.document_id == origin.document.id and shared >= RIGHT * whole else "wrong"
+    return "right" if located.document_id == origin.document.id and shared >= RIGHT * whole else "wrong"
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -210,8 +210,8 @@ def measure(aligner: Aligner, drawn: list[Origin], change: Change, *, named: boo
     judged: Counter[str] = Counter()
     for origin in drawn:
         text, part = change(origin.text, rng)
-        found = aligner.locate(text, document_id=origin.document.id if named else "")
-        judged[judge(found, origin, part)] += 1
+        located = aligner.locate(text, document_id=origin.document.id if named else "")
+        judged[judge(located, origin, part)] += 1
     return judged
 
 
@@ -223,10 +223,10 @@ def strangers(documents: list[Document], drawn: list[Origin]) -> Counter[str]:
     inside = {document.id for document in half}
     for origin in drawn:
         if origin.document.id not in inside:
-            found = aligner.locate(origin.text)
+            located = aligner.locate(origin.text)
             # Boilerplate stands in many contracts: what is there verbatim, but for its spelling, is no mistake.
-            verbatim = found.spans and found.match not in ("fuzzy", "part")
-            judged["elsewhere too" if verbatim else "wrong" if found.spans else "unlocated"] += 1
+            verbatim = located.spans and located.match not in ("fuzzy", "part")
+            judged["elsewhere too" if verbatim else "wrong" if located.spans else "unlocated"] += 1
     return judged
 
 
@@ -252,7 +252,7 @@ def main() -> None:
     parser.add_argument("--strategy", default="recursive:size=200,overlap=0")
     parser.add_argument("--count", type=int, default=150, help="chunks of each collection")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     began = time.perf_counter()
     kinds = ("right", "ambiguous", "unlocated", "wrong")
     print(
@@ -261,7 +261,7 @@ def main() -> None:
         + " | right where the document is named, % |"
     )
     print("|---|" + "---:|" * 5)
-    for name, everywhere, named in rows(given.shared, given.strategy, given.count, given.seed):
+    for name, everywhere, named in rows(options.shared, options.strategy, options.count, options.seed):
         cells = [_percent(everywhere, kind) for kind in kinds] + [_percent(named, "right")]
         print(f"| {name} | {' | '.join(cells)} |")
         if everywhere["elsewhere too"]:

@@ -62,15 +62,15 @@ class Row:
 
 def read_reference(path: Path) -> dict[tuple[Key, Depth], dict[str, float]]:
     """The rows of a reference file, those of all corpora on MiniLM where it has others."""
-    found: dict[tuple[Key, Depth], dict[str, float]] = {}
+    results: dict[tuple[Key, Depth], dict[str, float]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row.get("model", "all-MiniLM-L6-v2") != "all-MiniLM-L6-v2" or row.get("corpus", "all") != "all":
                 continue
             key = (row["chunker"], int(row["size"]), int(row["overlap"]))
             k: Depth = "min" if row["retrieve"] == "Min" else int(row["retrieve"])
-            found[key, k] = {name: float(row[name]) for name in MEASURES}
-    return found
+            results[key, k] = {name: float(row[name]) for name in MEASURES}
+    return results
 
 
 def our_rows(reports: Sequence[Report], unit: str = "character") -> list[Row]:
@@ -113,18 +113,18 @@ def by_first_occurrence(benchmark: Benchmark, embedder: Embedder) -> list[Report
         pool = [first_occurrence(chunk, texts[chunk.document_id]) for chunk in chunks]
         deepest = max(10, int(scorer.depths(pool).max()))
         indices, _ = top_k(queries, embedder.embed_documents([chunk.text for chunk in chunks]), deepest)
-        found = {
+        results = {
             query.id: [pool[i] for i in row] for query, row in zip(benchmark.queries, indices.tolist(), strict=True)
         }
-        reports.append(scorer.score(Run(spec, found, pool), measures))
+        reports.append(scorer.score(Run(spec, results, pool), measures))
     return reports
 
 
 def first_occurrence(chunk: Chunk, text: str) -> Retrieved:
     # A chunk that is a full stop alone is looked for as nothing, and found at the beginning.
-    wanted = chunk.text.removesuffix(".")
-    start = text.find(wanted)
-    return Retrieved(chunk.document_id, (Span(start, start + max(1, len(wanted))),))
+    sought = chunk.text.removesuffix(".")
+    start = text.find(sought)
+    return Retrieved(chunk.document_id, (Span(start, start + max(1, len(sought))),))
 
 
 def table(rows: Iterable[Row], reference: Mapping[tuple[Key, Depth], Mapping[str, float]]) -> list[str]:
@@ -173,8 +173,8 @@ def corpus_table(reports: Sequence[Report], k: Depth) -> list[str]:
     heads = [f"{name} ({count})" for name, count in corpora.items()]
     lines = [f"| strategy | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
     for key, report in zip(STRATEGIES, reports, strict=True):
-        found = [report.by_collection(_measure(name, k, "token")) for name in shown]
-        cells = [" / ".join(f"{100 * each[corpus][0]:.1f}" for each in found) for corpus in corpora]
+        results = [report.by_collection(_measure(name, k, "token")) for name in shown]
+        cells = [" / ".join(f"{100 * row_scores[corpus][0]:.1f}" for row_scores in results) for corpus in corpora]
         lines.append(f"| {_name(key)} | {' | '.join(cells)} |")
     return lines
 
@@ -210,8 +210,8 @@ def largest(rows: Iterable[Row], reference: Mapping[tuple[Key, Depth], Mapping[s
         groups[name or "Recursive and TokenText, k = 5, 10"].append(row)
     lines = ["| rows | Recall | Precision | PrecisionΩ | IoU |", "|---|--:|--:|--:|--:|"]
     for name, members in groups.items():
-        known = [(row.values, reference[row.key, row.k]) for row in members if (row.key, row.k) in reference]
-        worst = [max(abs(ours[column] - theirs[column]) for ours, theirs in known) for column in MEASURES]
+        pairs = [(row.values, reference[row.key, row.k]) for row in members if (row.key, row.k) in reference]
+        worst = [max(abs(ours[column] - theirs[column]) for ours, theirs in pairs) for column in MEASURES]
         lines.append(f"| {name} | {' | '.join(f'{value:.2f}' for value in worst)} |")
     return lines
 

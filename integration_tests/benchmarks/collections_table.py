@@ -85,9 +85,9 @@ UNNAMED = ("cuad", "evidence_inference", "fairytaleqa")
 
 def title(document: Document) -> str:
     """The document's own title, else its first line that is more than a label."""
-    given = document.metadata.get("title")
+    stated = document.metadata.get("title")
     lines = (line.strip() for line in document.text.splitlines())
-    return str(given) if given else next((line for line in lines if len(line) > 10), "")
+    return str(stated) if stated else next((line for line in lines if len(line) > 10), "")
 
 
 def sampled(documents: Sequence[Document], characters: int) -> Iterator[Document]:
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     known = strategies
     rows_wanted = {options.less, *(options.strategy or STRATEGIES)}
-    wanted = {
+    chosen = {
         name: spec for name, spec in STRATEGIES.items() if name in rows_wanted and spec.partition(":")[0] in known
     }
     for collection in options.only or COLLECTIONS:
@@ -143,13 +143,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         began = time.perf_counter()
         reports = run_experiment(
             benchmark,
-            [get_chunker(spec) for spec in wanted.values()],
+            [get_chunker(spec) for spec in chosen.values()],
             CachedEmbedder(get_embedder(), EmbeddingCache(options.cache)),
             measures=[*measures_at([5]), EVEN],
             progress=watch,
         )
         print(f"\n### {collection}: {describe(benchmark)}\n")
-        print("\n".join(rows(dict(zip(wanted, reports, strict=True)), options.less)), flush=True)
+        print("\n".join(rows(dict(zip(chosen, reports, strict=True)), options.less)), flush=True)
         print(f"{collection}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
 
 

@@ -47,14 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with (options.shared / "reference/dsc_table2.csv").open(encoding="utf-8", newline="") as file:
         theirs = {row["chunker"]: row for row in csv.DictReader(file)}
-    wanted = dict(STRATEGIES)
+    chosen = dict(STRATEGIES)
     if importlib.util.find_spec("en_core_web_sm") is None:
         print('en_core_web_sm is not installed: no row "DSC, spaCy"', file=sys.stderr)
-        del wanted["DSC, spaCy"]
+        del chosen["DSC, spaCy"]
     benchmark = load_benchmark(options.shared / "data/chroma")
     reports = run_experiment(
         benchmark,
-        [get_chunker(spec) for spec in wanted.values()],
+        [get_chunker(spec) for spec in chosen.values()],
         measures=[*measures_at([5]), *MEASURES],
         progress=watch,
     )
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, row in theirs.items():
         cells = [row["dcg"], row["f1"], "–", row["precision_at_5"], row["recall_at_5"], row["time_s"]]
         print(f"| {name} | paper | {' | '.join(cells)} | {row['mean_tokens']} |")
-        for ours, report in zip(wanted, reports, strict=True):
+        for ours, report in zip(chosen, reports, strict=True):
             if ours.partition(",")[0] == name:
                 print(f"| {ours} | ours | {' | '.join(values(report))} |")
 

@@ -56,16 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     reports = run_experiment(
         benchmark,
         {spec: get_chunker(spec) for spec in STRATEGIES},
-        [Truncated(model, each) for each in DIMENSIONS],
+        [Truncated(model, value) for value in DIMENSIONS],
         measures=measures_at(["1000tok"]),
     )
-    found = compare(reports, MEASURE)
+    comparison = compare(reports, MEASURE)
     means = {report.name: 100 * report.mean(MEASURE) for report in reports}
-    names = [f"{each} dimensions" for each in DIMENSIONS]
+    names = [f"{value} dimensions" for value in DIMENSIONS]
     print(f"| {MEASURE}, {len(benchmark.queries)} questions | {' | '.join(names)} |\n|---|{'--:|' * len(names)}")
     for spec in STRATEGIES:
         cells = [f"{spec} · {name}" for name in names]
-        shown = [f"{means[cell]:.1f} ({_interval(found.intervals[cell])})" for cell in cells]
+        shown = [f"{means[cell]:.1f} ({_interval(comparison.intervals[cell])})" for cell in cells]
         print(f"| `{spec}` | {' | '.join(shown)} |")
     table = np.array([[means[f"{spec} · {name}"] for name in names] for spec in STRATEGIES])
     print(f"\nThe same strategy, best and worst model: {_gaps(table)} points apart.")
@@ -73,11 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _interval(interval: tuple[float, float]) -> str:
-    return " to ".join(f"{100 * each:.1f}" for each in interval)
+    return " to ".join(f"{100 * value:.1f}" for value in interval)
 
 
 def _gaps(rows: NDArray[np.float64]) -> str:
-    return ", ".join(f"{each:.1f}" for each in rows.max(axis=1) - rows.min(axis=1))
+    return ", ".join(f"{value:.1f}" for value in rows.max(axis=1) - rows.min(axis=1))
 
 
 if __name__ == "__main__":

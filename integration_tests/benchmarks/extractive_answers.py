@@ -45,8 +45,8 @@ class NearestSentence:
         if not sentences:
             return json.dumps({"answer": ""})
         question = content[end:].partition("Question: ")[2]
-        asked = self.embedder.embed_queries([question])[0]
-        best = int(np.argmax(self.embedder.embed_documents(sentences) @ asked))
+        vector = self.embedder.embed_queries([question])[0]
+        best = int(np.argmax(self.embedder.embed_documents(sentences) @ vector))
         return json.dumps({"answer": sentences[best]})
 
 
@@ -57,28 +57,28 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=100)
     parser.add_argument("--k", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    benchmark = load_benchmark(given.collection)
-    drawn = random.Random(given.seed).sample(range(len(benchmark.queries)), given.limit)
+    options = parser.parse_args()
+    benchmark = load_benchmark(options.collection)
+    drawn = random.Random(options.seed).sample(range(len(benchmark.queries)), options.limit)
     benchmark = replace(benchmark, queries=[benchmark.queries[number] for number in sorted(drawn)])
     model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
     llm = CallableLLM(NearestSentence(model), name="the nearest sentence")
     reports = []
     chunkers = {spec: get_chunker(spec) for spec in STRATEGIES}
-    for report in run_experiment(benchmark, chunkers, model, measures=measures_at((given.k,))):
+    for report in run_experiment(benchmark, chunkers, model, measures=measures_at((options.k,))):
         assert report.run is not None
-        answered = answer_questions(benchmark, report.run, llm, given.k)
+        answered = answer_questions(benchmark, report.run, llm, options.k)
         scored = score_answers(benchmark, answered, MEASURES, AnswerModels(embedder=model))
         reports.append(replace(report, scores={**report.scores, **scored.scores}))
     names = (*MEASURES, "Recall")
     print(f"| strategy | {' | '.join(names)} | tokens |\n|{'---|' * (len(names) + 2)}")
     for report in reports:
-        columns = np.column_stack([report.values(get_measure(name, given.k)) for name in names])  # type: ignore[arg-type]
+        columns = np.column_stack([report.values(get_measure(name, options.k)) for name in names])  # type: ignore[arg-type]
         low, high = 100 * np.array(mean_intervals(columns))
         cells = [f"{mean:.1f} ({low[i]:.1f} to {high[i]:.1f})" for i, mean in enumerate(100 * columns.mean(axis=0))]
-        print(f"| `{report.name}` | {' | '.join(cells)} | {report.mean_tokens(given.k):.0f} |")
+        print(f"| `{report.name}` | {' | '.join(cells)} | {report.mean_tokens(options.k):.0f} |")
     for name in ("SquadF1", "BertScore"):
-        print(f"\n{compare(reports, get_measure(name, given.k)).verdict}")
+        print(f"\n{compare(reports, get_measure(name, options.k)).verdict}")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ OURS = {"passages": "sentence:size=50", "hybrid": "recursive:size=200", "dense":
 def langchain_pages(benchmark: Benchmark) -> list[Any]:
     from langchain_core.documents import Document
 
-    return [Document(page_content=each.text, metadata={"source": each.id}) for each in benchmark.documents]
+    return [Document(page_content=document.text, metadata={"source": document.id}) for document in benchmark.documents]
 
 
 def langchain_ensemble(benchmark: Benchmark, embedder: Any) -> Report:
@@ -76,7 +76,7 @@ def langchain_parents(benchmark: Benchmark, embedder: Any) -> Report:
 def llamaindex_pages(benchmark: Benchmark) -> list[Any]:
     from llama_index.core import Document
 
-    return [Document(text=each.text, doc_id=each.id) for each in benchmark.documents]
+    return [Document(text=document.text, doc_id=document.id) for document in benchmark.documents]
 
 
 def llamaindex_windows(benchmark: Benchmark, embedder: Any) -> Report:
@@ -130,7 +130,7 @@ def haystack_hybrid(benchmark: Benchmark, embedder: Any) -> Report:
     from chunkadapters.haystack import ChunkcoreDocumentEmbedder, ChunkcoreTextEmbedder, evaluate_retriever
 
     store = InMemoryDocumentStore()
-    pages = [Document(content=each.text, meta={"source": each.id}) for each in benchmark.documents]
+    pages = [Document(content=document.text, meta={"source": document.id}) for document in benchmark.documents]
     pieces = DocumentSplitter(split_by="word", split_length=200).run(pages)["documents"]
     store.write_documents(ChunkcoreDocumentEmbedder(embedder).run(pieces)["documents"])
     pipeline = Pipeline()
@@ -166,10 +166,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--only", nargs="+", choices=COLLECTIONS, default=list(COLLECTIONS))
-    given = parser.parse_args()
+    options = parser.parse_args()
     embedder = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache()))
-    for name in given.only:
-        benchmark = benchmark_of(name, given.shared)
+    for name in options.only:
+        benchmark = benchmark_of(name, options.shared)
         print(f"\n{name}, {len(benchmark.queries)} questions: recall in % at {BUDGETS} tokens\n", flush=True)
         for title, system in SYSTEMS.items():
             began = time.perf_counter()

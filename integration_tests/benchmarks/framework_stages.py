@@ -72,12 +72,12 @@ class RelevantSegments(PassageStage):
 
     def _values(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> dict[int, float]:
         read = set(layout.first[hits[: self.documents]].tolist())
-        found = {}
+        values = {}
         for rank, hit in enumerate(hits.tolist()):
             if int(layout.first[hit]) in read:
                 score = scores[rank] if isinstance(self.relevance, str) else self.relevance
-                found[hit] = float(np.exp(-rank / self.decay) * np.clip(score, 0, 1) - self.penalty)
-        return found
+                values[hit] = float(np.exp(-rank / self.decay) * np.clip(score, 0, 1) - self.penalty)
+        return values
 
     def _best(self, layout: UnitLayout, value: Mapping[int, float], longest: int) -> tuple[float, int, int] | None:
         """The value, first unit and unit after the last of the best segment; of equal ones the first."""

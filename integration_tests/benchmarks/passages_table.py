@@ -65,12 +65,12 @@ class MultiScale:
     def retrieve(self, query: str, k: int | None = None, max_tokens: int = 1000) -> list[Retrieved]:
         if query not in self._ranked:
             self._ranked[query] = self._rank(query)
-        found, left = [], max_tokens
+        pieces, left = [], max_tokens
         for piece in self._ranked[query]:
             if (size := self._tokens.count(piece.text)) <= left:
-                found.append(piece)
+                pieces.append(piece)
                 left -= size
-        return found
+        return pieces
 
     def _rank(self, query: str) -> list[Retrieved]:
         votes = np.zeros(len(self._units))
@@ -182,22 +182,22 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
     recall = {system: np.array(values) for system, values in rows["recall"].items()}
     whole = {system: np.array(values) for system, values in rows["whole"].items()}
     others = [name for name in (*(f"{chunker} {name}" for chunker, name in OTHERS), MULTI) if name in recall]
-    found: dict[str, Any] = {"questions": rows["questions"], "documents": rows["documents"]}
-    found["recall"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in recall.items()}
-    found["whole"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in whole.items()}
+    means: dict[str, Any] = {"questions": rows["questions"], "documents": rows["documents"]}
+    means["recall"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in recall.items()}
+    means["whole"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in whole.items()}
     for kind, values in (("recall", recall), ("whole", whole)):
         best = [max(others, key=lambda other, place=place: values[other][:, place].mean()) for place in range(4)]  # type: ignore[misc]
-        found[f"{kind} best other"] = best
-        found[f"{kind} against best"] = [
+        means[f"{kind} best other"] = best
+        means[f"{kind} against best"] = [
             difference(values[MAIN][:, place], values[other][:, place]) for place, other in enumerate(best)
         ]
     for system in (name for name in recall if name.startswith("behind")):
         for label in ("dense", "hybrid"):
             other = recall[f"{STORE} {label}"]
-            found[f"{system}, against {label}"] = [
+            means[f"{system}, against {label}"] = [
                 difference(recall[system][:, place], other[:, place]) for place in range(4)
             ]
-    return found
+    return means
 
 
 def cells(values: Sequence[float], differences: Sequence[Sequence[float]]) -> list[str]:

@@ -19,10 +19,10 @@ _HEADING = re.compile(r"^((?:TITLE|ABSTRACT|BODY)\b[^\n]{0,200}|[A-Z][^a-z\n]{0,
 
 def sections(text: str) -> list[str]:
     """The bodies of all sections but the title."""
-    found = list(_HEADING.finditer(text))
-    ends = [*(heading.start() for heading in found[1:]), len(text)]
-    bodies = [text[heading.end() : end].strip() for heading, end in zip(found, ends, strict=True)]
-    return [body for heading, body in zip(found, bodies, strict=True) if body and heading[1] != "TITLE"]
+    headings = list(_HEADING.finditer(text))
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    bodies = [text[heading.end() : end].strip() for heading, end in zip(headings, ends, strict=True)]
+    return [body for heading, body in zip(headings, bodies, strict=True) if body and heading[1] != "TITLE"]
 
 
 def labelled(row: dict) -> dict:

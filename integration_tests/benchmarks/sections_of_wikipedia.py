@@ -35,7 +35,7 @@ def pages(path: Path) -> Iterator[tuple[str, str]]:
     with bz2.open(path) as file:
         for _, page in ElementTree.iterparse(file):
             if page.tag.endswith("}page"):
-                held = {each.tag.rpartition("}")[2]: each.text or "" for each in page.iter()}
+                held = {element.tag.rpartition("}")[2]: element.text or "" for element in page.iter()}
                 page.clear()
                 if ":" not in held["title"] and not re.match(r"\s*#redirect", held["text"], re.IGNORECASE):
                     yield held["title"], held["text"]
@@ -45,7 +45,7 @@ def bodies(wikitext: str) -> list[str]:
     """The prose of the introduction and of each section, a string each."""
     import mwparserfromhell
 
-    found = []
+    prose = []
     for section in mwparserfromhell.parse(wikitext).get_sections(levels=[2], include_lead=True):
         headings = section.filter_headings()
         if str(section).lstrip().startswith("==") and _NO_PROSE.fullmatch(headings[0].title.strip_code().strip()):
@@ -59,8 +59,8 @@ def bodies(wikitext: str) -> list[str]:
         lines = [" ".join(line.split()) for line in section.strip_code().split("\n")]
         body = " ".join(line for line in lines if len(line) > 60 and line[-1] in '.!?"”)' and "|" not in line)
         if len(body) > 150:
-            found.append(body)
-    return found
+            prose.append(body)
+    return prose
 
 
 def _remove(section: Any, nodes: list[Any]) -> None:
@@ -74,10 +74,10 @@ def _remove(section: Any, nodes: list[Any]) -> None:
 def main(source: str, target: str) -> None:
     rows = []
     for title, wikitext in pages(Path(source)):
-        found = bodies(wikitext)
-        if len(found) >= 3:
-            ends = [sum(len(each) + 1 for each in found[: place + 1]) for place in range(len(found) - 1)]
-            rows.append({"id": f"enwiki-{title}", "text": " ".join(found), "boundaries": ends})
+        prose = bodies(wikitext)
+        if len(prose) >= 3:
+            ends = [sum(len(element) + 1 for element in prose[: place + 1]) for place in range(len(prose) - 1)]
+            rows.append({"id": f"enwiki-{title}", "text": " ".join(prose), "boundaries": ends})
     Path(target).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     print(f"{len(rows)} articles, {sum(len(row['boundaries']) for row in rows)} boundaries")
 

@@ -51,13 +51,13 @@ def table(texts: Sequence[Labelled], label: str) -> list[str]:
         "even": even,
         "none": lambda text: np.empty(0, dtype=np.int64),
     }
-    cells = [label, str(len(texts)), f"{np.mean([len(each.rows) for each in texts]):.0f}"]
-    cells.append(f"{np.mean([len(each.starts) for each in texts]):.1f}")
+    cells = [label, str(len(texts)), f"{np.mean([len(text.rows) for text in texts]):.0f}"]
+    cells.append(f"{np.mean([len(text.starts) for text in texts]):.1f}")
     for name, find in segmenters.items():
         found = score(texts, find)
         cells.append(f"{found.pk:.3f} / {found.window_diff:.3f}")
         if name in ("tagger", "texttiling"):
-            cells[-1] += f" ({np.mean([len(find(each)) for each in texts]):.1f})"
+            cells[-1] += f" ({np.mean([len(find(text)) for text in texts]):.1f})"
     return ["| " + " | ".join(cells) + " |"]
 
 

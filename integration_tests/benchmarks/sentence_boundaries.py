@@ -63,10 +63,10 @@ def main() -> None:
     for name, starts in splitters():
         starts(documents[0]["text"])
         begin = time.process_time()
-        found = [starts(document["text"]) for document in documents]
+        results = [starts(document["text"]) for document in documents]
         seconds = time.process_time() - begin
         hits = predicted = expected = 0
-        for document, places in zip(documents, found, strict=True):
+        for document, places in zip(documents, results, strict=True):
             gold = {start for start, _ in document["sentences"]} - {0}
             guess = set(places) - {0}
             hits, predicted, expected = hits + len(gold & guess), predicted + len(guess), expected + len(gold)

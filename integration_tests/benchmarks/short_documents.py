@@ -28,14 +28,14 @@ from integration_tests.benchmarks.collections_table import sampled
 def some(whole: Benchmark, characters: int) -> Benchmark:
     """As many documents as come to about so many characters, and their questions."""
     documents = list(sampled(whole.documents, characters))
-    kept = {each.id for each in documents}
-    queries = [each for each in whole.queries if each.evidence[0].document_id in kept]
+    kept = {item.id for item in documents}
+    queries = [item for item in whole.queries if item.evidence[0].document_id in kept]
     return Benchmark(whole.name, documents, queries)
 
 
 def named(stories: Benchmark) -> Benchmark:
     """The story's name before each question, as its id spells it."""
-    return replace(stories, queries=[replace(each, text=f"{_name(each)}: {each.text}") for each in stories.queries])
+    return replace(stories, queries=[replace(item, text=f"{_name(item)}: {item.text}") for item in stories.queries])
 
 
 def _name(query: Query) -> str:
@@ -44,13 +44,13 @@ def _name(query: Query) -> str:
 
 def sections(stories: Benchmark) -> Benchmark:
     """Every section a document; evidence that spans several is evidence in each of them."""
-    edges = {each.id: [0, *each.metadata["boundaries"], len(each.text)] for each in stories.documents}
-    documents = [short for each in stories.documents for short in _cut(each, edges[each.id])]
-    known = {each.id: each for each in documents}
+    edges = {item.id: [0, *item.metadata["boundaries"], len(item.text)] for item in stories.documents}
+    documents = [short for item in stories.documents for short in _cut(item, edges[item.id])]
+    by_id = {item.id: item for item in documents}
     queries = []
     for query in stories.queries:
-        parts = dict.fromkeys(part for each in query.evidence for part in _parts(each, edges[each.document_id]))
-        evidence = tuple(_trimmed(known[part], span) for part, span in parts if part in known)
+        parts = dict.fromkeys(part for item in query.evidence for part in _parts(item, edges[item.document_id]))
+        evidence = tuple(_trimmed(by_id[part], span) for part, span in parts if part in by_id)
         metadata = {key: value for key, value in query.metadata.items() if key != "document_id"}
         queries.append(replace(query, evidence=evidence, metadata=metadata))
     return Benchmark(f"{stories.name}-sections", documents, queries)
@@ -90,8 +90,8 @@ def main() -> None:
         ("covid_qa", papers),
     ):
         write_benchmark(benchmark, options.output / name)
-        told = f"{name}: {len(benchmark.documents):,} documents, {len(benchmark.queries):,} questions"
-        sys.stdout.write(f"{told}\n")
+        line = f"{name}: {len(benchmark.documents):,} documents, {len(benchmark.queries):,} questions"
+        sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -95,10 +95,10 @@ def equal_pair(draw: Draw, questions: int, runs: int, seed: int = 0) -> Counter[
     seen: Counter[str] = Counter()
     for run in range(runs):
         scores = draw(rng, 2, questions)
-        found = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run).differences[0]
-        seen["covered"] += found.low <= 0 <= found.high
-        seen["rejected"] += found.p_value <= 0.05
-        seen["distinct"] += found.distinct
+        result = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run).differences[0]
+        seen["covered"] += result.low <= 0 <= result.high
+        seen["rejected"] += result.p_value <= 0.05
+        seen["distinct"] += result.distinct
     return seen
 
 
@@ -110,10 +110,10 @@ def equal_family(draw: Draw, systems: int, questions: int, runs: int, seed: int 
     rng = np.random.default_rng(seed)
     seen: Counter[str] = Counter()
     for run in range(runs):
-        found = compare(reports(draw(rng, systems, questions)), MEASURE, resamples=RESAMPLES, seed=run)
-        seen["distinct"] += any(each.distinct for each in found.differences)
-        seen["best"] += found.best is not None
-        seen["uncorrected"] += any(each.p_value <= 0.05 for each in found.differences)
+        result = compare(reports(draw(rng, systems, questions)), MEASURE, resamples=RESAMPLES, seed=run)
+        seen["distinct"] += any(value.distinct for value in result.differences)
+        seen["best"] += result.best is not None
+        seen["uncorrected"] += any(value.p_value <= 0.05 for value in result.differences)
     return seen
 
 
@@ -124,24 +124,24 @@ def equivalent(draw: Draw, gap: float, margin: float, questions: int, runs: int,
     for run in range(runs):
         scores = draw(rng, 2, questions)
         scores[1] -= gap
-        found = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run, margin=margin)
-        count += found.differences[0].equivalent
+        result = compare(reports(scores), MEASURE, resamples=RESAMPLES, seed=run, margin=margin)
+        count += result.differences[0].equivalent
     return count
 
 
-def clustered(documents: int, each: int, runs: int, seed: int = 0) -> Counter[str]:
+def clustered(documents: int, size: int, runs: int, seed: int = 0) -> Counter[str]:
     """Equal systems, but each document suits one of them: how often they are distinct, by question and by document."""
     rng = np.random.default_rng(seed)
-    names = tuple(str(number // each) for number in range(documents * each))
+    names = tuple(str(number // size) for number in range(documents * size))
     seen: Counter[str] = Counter()
     for run in range(runs):
-        scores = even(rng, 2, documents * each)
-        scores[0] += np.repeat(rng.normal(0, 0.15, documents), each)
+        scores = even(rng, 2, documents * size)
+        scores[0] += np.repeat(rng.normal(0, 0.15, documents), size)
         systems = [replace(report, documents=names) for report in reports(scores)]
         for kind in ("question", "document"):
-            found = compare(systems, MEASURE, resamples=RESAMPLES, seed=run, by=kind).differences[0]
-            seen[f"distinct by {kind}"] += found.distinct
-            seen[f"covered by {kind}"] += found.low <= 0 <= found.high
+            result = compare(systems, MEASURE, resamples=RESAMPLES, seed=run, by=kind).differences[0]
+            seen[f"distinct by {kind}"] += result.distinct
+            seen[f"covered by {kind}"] += result.low <= 0 <= result.high
     return seen
 
 
@@ -152,12 +152,12 @@ def precision(rng: np.random.Generator, size: int) -> Scores:
     return np.minimum(1, np.exp(rng.normal(-3.5, 1.0, size)))
 
 
-def recall(missed: float, found: float) -> Callable[[np.random.Generator, int], Scores]:
+def recall(missed: float, whole: float) -> Callable[[np.random.Generator, int], Scores]:
     """All of the evidence is missed or found with these chances; else any share of it."""
 
     def draw(rng: np.random.Generator, size: int) -> Scores:
         kind = rng.random(size)
-        return np.where(kind < missed, 0.0, np.where(kind < missed + found, 1.0, rng.random(size)))
+        return np.where(kind < missed, 0.0, np.where(kind < missed + whole, 1.0, rng.random(size)))
 
     return draw
 
@@ -187,12 +187,12 @@ def covered(name: str, questions: int, runs: int, seed: int = 0) -> dict[str, tu
     draw, rng = SINGLE[name], np.random.default_rng(seed)
     true = float(draw(np.random.default_rng(99), 4_000_000).mean())
     columns = np.stack([draw(rng, questions) for _ in range(runs)], axis=1)
-    found = {}
+    result = {}
     for kind in ("used", "percentile"):
         low, high = mean_intervals(columns, resamples=RESAMPLES, seed=seed, shares=kind == "used")
         assert kind != "used" or ((low >= 0).all() and (high <= 1).all())
-        found[kind] = float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low))
-    return found
+        result[kind] = float(np.mean((low <= true) & (true <= high))), float(np.mean(high - low))
+    return result
 
 
 def shown(draw: Draw, margin: float, questions: int, runs: int, seed: int = 0) -> tuple[int, int, int, float, float]:
@@ -201,9 +201,9 @@ def shown(draw: Draw, margin: float, questions: int, runs: int, seed: int = 0) -
     many = draw(rng, 2, 400_000)
     needed = round(questions_to_separate(margin, float((many[0] - many[1]).std())))
     ranges = [questions_to_show(margin, np.subtract(*draw(rng, 2, questions))) for _ in range(runs)]
-    given = [each for each in ranges if each[0] == each[0]]
-    low, high = np.median(given, axis=0).tolist() if given else (0.0, 0.0)
-    return needed, len(given), sum(low <= needed <= high for low, high in given), low, high
+    stated = [value for value in ranges if value[0] == value[0]]
+    low, high = np.median(stated, axis=0).tolist() if stated else (0.0, 0.0)
+    return needed, len(stated), sum(low <= needed <= high for low, high in stated), low, high
 
 
 def single_table(runs: int) -> None:
@@ -214,7 +214,7 @@ def single_table(runs: int) -> None:
             _row(
                 name,
                 questions,
-                *(f"{100 * each:.1f}" for pair in covered(name, questions, runs).values() for each in pair),
+                *(f"{100 * value:.1f}" for pair in covered(name, questions, runs).values() for value in pair),
             )
 
 
@@ -229,14 +229,14 @@ def range_table(runs: int) -> None:
         ("lopsided", 0.02),
     ):
         for questions in (30, 90, 300):
-            needed, given, count, low, high = shown(KINDS[name], margin, questions, runs)
+            needed, stated, count, low, high = shown(KINDS[name], margin, questions, runs)
             _row(
                 name,
                 questions,
                 margin,
                 needed,
-                _share(given, runs),
-                _share(count, max(1, given)),
+                _share(stated, runs),
+                _share(count, max(1, stated)),
                 f"{low:.0f} to {high:.0f}",
             )
 
@@ -273,9 +273,9 @@ def document_table(runs: int) -> None:
     keys = ("distinct by question", "distinct by document", "covered by question", "covered by document")
     _row("documents", "questions of each", *keys)
     _row(*["---"] * 6)
-    for documents, each in ((8, 20), (12, 20), (40, 10), (100, 5)):
-        seen = clustered(documents, each, runs)
-        _row(documents, each, *(_share(seen[key], runs) for key in keys))
+    for documents, size in ((8, 20), (12, 20), (40, 10), (100, 5)):
+        seen = clustered(documents, size, runs)
+        _row(documents, size, *(_share(seen[key], runs) for key in keys))
 
 
 TABLES: dict[str, Callable[[int], None]] = {
@@ -292,13 +292,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000, help="comparisons of each kind")
     parser.add_argument("--tables", default="123456", help="which ones to print")
-    given = parser.parse_args()
-    error = 100 * (0.05 * 0.95 / given.runs) ** 0.5
-    print(f"{given.runs} comparisons a row: the standard error of 5 % is {error:.1f} points.")
-    for number in given.tables:
+    options = parser.parse_args()
+    error = 100 * (0.05 * 0.95 / options.runs) ** 0.5
+    print(f"{options.runs} comparisons a row: the standard error of 5 % is {error:.1f} points.")
+    for number in options.tables:
         began = time.perf_counter()
         print(f"\n{number}\n")
-        TABLES[number](given.runs)
+        TABLES[number](options.runs)
         print(f"\n{time.perf_counter() - began:.0f} s", flush=True)
 
 

@@ -29,15 +29,15 @@ def documents() -> list[dict[str, Any]]:
         {"id": "metadata", "text": "Text.", "metadata": "{no JSON"},
         {"id": "null\x00 and 文書", "text": "a\x00b <|endoftext|> 日本語 👩‍👩‍👧‍👦"},
     ]
-    found: list[dict[str, Any]] = []
-    for number, each in enumerate(load_dataset("lochmere").documents):
+    rows: list[dict[str, Any]] = []
+    for number, row in enumerate(load_dataset("lochmere").documents):
         for part in range(2):
-            text = each.text[part * 900 : part * 900 + 200 + 40 * number]
-            metadata = json.dumps({"part": part, "of": each.id, "更新": None})
-            found.append({"id": f"{each.id}/{part}", "text": text, "metadata": metadata})
-    for place, each in enumerate(bad):
-        found.insert(4 * place, each)
-    return found
+            text = row.text[part * 900 : part * 900 + 200 + 40 * number]
+            metadata = json.dumps({"part": part, "of": row.id, "更新": None})
+            rows.append({"id": f"{row.id}/{part}", "text": text, "metadata": metadata})
+    for place, row in enumerate(bad):
+        rows.insert(4 * place, row)
+    return rows
 
 
 def write_documents(folder: Path, files: int = 3) -> Path:
@@ -52,17 +52,17 @@ def write_documents(folder: Path, files: int = 3) -> Path:
 @cache
 def expected() -> bytes:
     """What one process makes of all documents at once."""
-    made = CHUNKER(pa.Table.from_pylist(documents(), SCHEMA))
-    assert made["text"].drop_null().length() > 80  # not only errors
-    assert made["error"].drop_null().length() == 5
-    return canonical(made)
+    table = CHUNKER(pa.Table.from_pylist(documents(), SCHEMA))
+    assert table["text"].drop_null().length() > 80  # not only errors
+    assert table["error"].drop_null().length() == 5
+    return canonical(table)
 
 
-def canonical(made: pa.Table) -> bytes:
+def canonical(table: pa.Table) -> bytes:
     """Its rows in the order of documents and chunks, as Arrow's stream: equal where all is, to the last bit."""
     schema = CHUNKER.schema
-    assert set(made.column_names) == set(schema.names)
-    rows = made.select(schema.names).cast(schema).to_pylist()
+    assert set(table.column_names) == set(schema.names)
+    rows = table.select(schema.names).cast(schema).to_pylist()
     rows.sort(key=lambda row: (row["document_id"] or "", row["index"] or 0))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:

@@ -24,5 +24,5 @@ def test_lists_of_chunks_exploded_are_the_bytes_of_one_process(tmp_path: Path, r
 
     frame = daft.read_parquet(str(write_documents(tmp_path / "documents")))
     lists = frame.select(chunk_corpus(frame["id"], frame["text"], frame["metadata"]).alias("chunk"))
-    made = lists.explode("chunk").select(daft.col("chunk").unnest()).to_arrow()
-    assert canonical(made) == expected()
+    table = lists.explode("chunk").select(daft.col("chunk").unnest()).to_arrow()
+    assert canonical(table) == expected()

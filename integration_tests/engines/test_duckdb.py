@@ -17,15 +17,15 @@ from integration_tests.engines.collection import CHUNKER, canonical, expected, w
 def test_a_stream_from_sql_makes_the_bytes_of_one_process(tmp_path: Path, rows: int) -> None:
     connection = duckdb.connect()
     files = write_documents(tmp_path / "documents") / "*.parquet"
-    found = connection.cursor().sql(f"select * from read_parquet('{files}')").to_arrow_reader(rows)
-    cut = pa.RecordBatchReader.from_batches(CHUNKER.schema, CHUNKER.batches(found))
-    made = connection.from_arrow(cut).order("document_id").to_arrow_table()
-    assert canonical(made) == expected()
+    batches = connection.cursor().sql(f"select * from read_parquet('{files}')").to_arrow_reader(rows)
+    cut = pa.RecordBatchReader.from_batches(CHUNKER.schema, CHUNKER.batches(batches))
+    table = connection.from_arrow(cut).order("document_id").to_arrow_table()
+    assert canonical(table) == expected()
 
 
 def test_columns_as_duckdb_types_them() -> None:
     query = "select 7 as id, 'Green tea.' as text, '{\"year\": 1}'::json as metadata"
-    made = ArrowChunker("recursive:size=60")(duckdb.connect().sql(query).to_arrow_table())
-    assert made.select(["document_id", "text", "metadata", "error"]).to_pylist() == [
+    table = ArrowChunker("recursive:size=60")(duckdb.connect().sql(query).to_arrow_table())
+    assert table.select(["document_id", "text", "metadata", "error"]).to_pylist() == [
         {"document_id": "7", "text": "Green tea.", "metadata": '{"year": 1}', "error": None}
     ]

@@ -17,7 +17,7 @@ def test_two_processes_make_the_bytes_of_one() -> None:
     chunk = ArrowChunker("recursive:size=60")
     batch = pa.RecordBatch.from_pylist(documents(), SCHEMA)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        made = list(pool.map(chunk, [batch.slice(start, 5) for start in range(0, len(batch), 5)]))
-    found = pa.Table.from_batches(made)
-    assert found["text"].drop_null().length() > 80
-    assert canonical(found) == canonical(pa.Table.from_batches([chunk(batch)]))
+        batches = list(pool.map(chunk, [batch.slice(start, 5) for start in range(0, len(batch), 5)]))
+    table = pa.Table.from_batches(batches)
+    assert table["text"].drop_null().length() > 80
+    assert canonical(table) == canonical(pa.Table.from_batches([chunk(batch)]))

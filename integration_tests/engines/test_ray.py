@@ -28,7 +28,7 @@ def _cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def made(dataset: Any) -> Any:
+def table_of(dataset: Any) -> Any:
     """The rows that a dataset comes to."""
     return pa.concat_tables([table for table in map(ray.get, dataset.to_arrow_refs()) if table.num_rows])
 
@@ -36,8 +36,8 @@ def made(dataset: Any) -> Any:
 @pytest.mark.parametrize(("blocks", "batch_size"), [(1, 64), (7, 5)])
 def test_two_actors_make_the_bytes_of_one_process(tmp_path: Path, blocks: int, batch_size: int) -> None:
     dataset = ray.data.read_parquet(str(write_documents(tmp_path / "documents"))).repartition(blocks)
-    found = made(ray_chunks(dataset, CHUNKER, actors=2, batch_size=batch_size, num_cpus=0.5))
-    assert canonical(found) == expected()
+    chunks = table_of(ray_chunks(dataset, CHUNKER, actors=2, batch_size=batch_size, num_cpus=0.5))
+    assert canonical(chunks) == expected()
 
 
 def test_documents_that_ray_made_of_dictionaries() -> None:
@@ -47,6 +47,6 @@ def test_documents_that_ray_made_of_dictionaries() -> None:
         {"id": "c", "text": None, "metadata": {}},
     ]
     cut = ArrowChunker("recursive:size=60")
-    found = made(ray_chunks(ray.data.from_items(rows), cut, actors=1))
-    assert canonical(found) == canonical(cut(pa.Table.from_pylist(rows)))
-    assert sorted(found["metadata"].drop_null().to_pylist()) == ['{"shop": "Kyōto", "year": 2}', '{"year": 1}']
+    chunks = table_of(ray_chunks(ray.data.from_items(rows), cut, actors=1))
+    assert canonical(chunks) == canonical(cut(pa.Table.from_pylist(rows)))
+    assert sorted(chunks["metadata"].drop_null().to_pylist()) == ['{"shop": "Kyōto", "year": 2}', '{"year": 1}']

@@ -34,16 +34,16 @@ def session() -> Iterator[Any]:
         }
         for name, value in options.items():
             builder = builder.config(name, value)
-        found = builder.getOrCreate()
-        yield found
-        found.stop()
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
 
 
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_two_workers_make_the_bytes_of_one_process(session: Any, tmp_path: Path, partitions: int) -> None:
     frame = session.read.parquet(str(write_documents(tmp_path / "documents"))).repartition(partitions)
-    found = spark_chunks(frame, CHUNKER).toArrow()
-    assert canonical(found) == expected()
+    session = spark_chunks(frame, CHUNKER).toArrow()
+    assert canonical(session) == expected()
 
 
 def test_columns_as_spark_types_them(session: Any) -> None:

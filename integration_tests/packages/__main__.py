@@ -29,12 +29,12 @@ TORCH = {"models", "training", "all"}
 
 def main() -> int:
     """Run what is asked for; the exit code is 1 where anything failed."""
-    asked = argparse.ArgumentParser(prog="integration_tests.packages")
-    asked.add_argument("extras", nargs="*", help="which extras; none stands for the package alone")
-    asked.add_argument("--versions", choices=("newest", "oldest", "previous"), default="newest")
-    asked.add_argument("--torch", default="torch", help='which PyTorch to install first, such as "torch==2.13.0"')
-    asked.add_argument("--uv", action="store_true", help="install by uv, not by pip")
-    arguments = asked.parse_args()
+    parser = argparse.ArgumentParser(prog="integration_tests.packages")
+    parser.add_argument("extras", nargs="*", help="which extras; none stands for the package alone")
+    parser.add_argument("--versions", choices=("newest", "oldest", "previous"), default="newest")
+    parser.add_argument("--torch", default="torch", help='which PyTorch to install first, such as "torch==2.13.0"')
+    parser.add_argument("--uv", action="store_true", help="install by uv, not by pip")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chunkadapters-packages-") as folder:
         artifacts = build(Path(folder) / "dist")
         if arguments.versions != "newest":
@@ -62,8 +62,8 @@ def tried(extra: str, artifacts: Artifacts, environment: Environment, torch: str
         cwd = environment.folder.parent
         if environment.uv:  # the warnings of compiling other people's modules are not ours to see
             environment.run("-I", str(SMOKE), cwd=cwd)
-        found = json.loads(environment.run("-I", "-W", "error", str(SMOKE), cwd=cwd).splitlines()[-1])
-        works = [each for each, what in found.items() if what == "works"]
+        results = json.loads(environment.run("-I", "-W", "error", str(SMOKE), cwd=cwd).splitlines()[-1])
+        works = [name for name, what in results.items() if what == "works"]
         due = set(EXTRAS) - NOT_IN_ALL if extra == "all" else {extra} - {"none", "fast"}
     except RuntimeError as error:
         say(f"{extra}: FAILED\n{error}")

@@ -63,8 +63,8 @@ def problems(artifacts: Artifacts) -> list[str]:
         text=True,
         check=False,
     )
-    found = [f"twine check: {checked.stdout}{checked.stderr}"] if checked.returncode else []
-    return [*found, *_wheel(artifacts.wheel), *_sdist(artifacts.sdist), *_same(artifacts)]
+    faults = [f"twine check: {checked.stdout}{checked.stderr}"] if checked.returncode else []
+    return [*faults, *_wheel(artifacts.wheel), *_sdist(artifacts.sdist), *_same(artifacts)]
 
 
 def _wheel(wheel: Path) -> list[str]:
@@ -72,14 +72,14 @@ def _wheel(wheel: Path) -> list[str]:
     names = set(held)
     info = next(name.split("/")[0] for name in names if name.endswith(".dist-info/METADATA"))
     typed = {f"{Path(name).parent.as_posix()}/py.typed" for name in names if _is_integration(name)}
-    found = [f"the wheel lacks {name}" for name in sorted({*NEEDED, f"{info}/licenses/LICENSE", *typed} - names)]
-    found += [
+    faults = [f"the wheel lacks {name}" for name in sorted({*NEEDED, f"{info}/licenses/LICENSE", *typed} - names)]
+    faults += [
         f"the wheel holds {name}, which is no part of the library"
         for name in sorted(names)
         if name.split("/")[0] not in (*PACKAGES, info) or "test" in Path(name).name or "__pycache__" in name
     ]
-    found += [f"the wheel lacks {name}, which the checkout has" for name in sorted(_sources() - names)]
-    return found
+    faults += [f"the wheel lacks {name}, which the checkout has" for name in sorted(_sources() - names)]
+    return faults
 
 
 def _is_integration(name: str) -> bool:

@@ -103,8 +103,8 @@ def langchain() -> None:
     for splitter in (ours, theirs):
         pieces = splitter.split_documents([Document(page_content=TEXT, metadata={"source": "story.txt"})])
         assert len(pieces) > 1
-        for each in pieces:
-            assert TEXT[each.metadata["start_index"] : each.metadata["end_index"]] == each.page_content
+        for piece in pieces:
+            assert TEXT[piece.metadata["start_index"] : piece.metadata["end_index"]] == piece.page_content
 
 
 def llamaindex() -> None:
@@ -125,8 +125,8 @@ def haystack() -> None:
     options = {"size": 8, "overlap": 0, "counter": "words"}
     pipeline = Pipeline()
     pipeline.add_component("split", adapter.ChunkcoreDocumentSplitter(strategy="recursive", options=options))
-    found = Pipeline.loads(pipeline.dumps()).run({"split": {"documents": [Document(id="story", content=TEXT)]}})
-    assert len(found["split"]["documents"]) > 1
+    results = Pipeline.loads(pipeline.dumps()).run({"split": {"documents": [Document(id="story", content=TEXT)]}})
+    assert len(results["split"]["documents"]) > 1
 
 
 def openvino() -> None:
@@ -367,7 +367,7 @@ def keeps(extra: str) -> str:
     try:
         promise()
     except MissingExtraError as error:
-        if any(f"chunkadapters[{each}]" in str(error) for each in (extra, *others)):
+        if any(f"chunkadapters[{piece}]" in str(error) for piece in (extra, *others)):
             return "told"
         raise
     raise AssertionError(f"{packages} are not all there, and nothing was told")
@@ -379,8 +379,8 @@ def main() -> None:
         warnings.filterwarnings("ignore", message, category, module)
     core()
     command_line()
-    found = {extra: keeps(extra) for extra in EXTRAS}
-    print(json.dumps(found))
+    results = {extra: keeps(extra) for extra in EXTRAS}
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -54,16 +54,16 @@ def lowest(requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
     >>> lowest(["numpy>=1.26,<3", 'jinja2>=3.1; extra == "report"', 'openai>=1.99; extra == "llm"'], ["report"])
     ['numpy==1.26', 'jinja2==3.1']
     """
-    wanted, found = {"", *extras}, []
+    chosen, pins = {"", *extras}, []
     for requirement in map(Requirement, requirements):
-        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in wanted):
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in chosen):
             continue
         if requirement.name != "chunkadapters":
             bounds = [bound.version for bound in requirement.specifier if bound.operator == ">="]
             if len(bounds) != 1:
                 raise ValueError(f"{requirement} states no lowest version: expected NAME>=VERSION")
-            found.append(f"{requirement.name}=={bounds[0]}")
-    return found
+            pins.append(f"{requirement.name}=={bounds[0]}")
+    return pins
 
 
 def run_tests(versions: str, artifacts: Artifacts, environment: Environment) -> int:
