@@ -17,7 +17,7 @@ from chunkcore import options as chunkcore_options
 from chunkcore.chunkers.llm import LLMChunker
 from chunkcore.chunkers.structure import BlockChunker
 from chunkcore.models.llm import CallableLLM
-from chunkcore.specs import split_spec
+from chunkcore.options import split_spec
 from docs.making.picture import Strip, draw, draw_overview
 from docs.making.shown import SHOWN, Shown
 from docs.making.site import ROOMS, markdown_line

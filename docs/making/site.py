@@ -41,7 +41,6 @@ ROOMS = (
     "options",
     "reading",
     "registry",
-    "specs",
     "packing",
     "tokens",
     "models",

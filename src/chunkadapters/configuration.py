@@ -20,8 +20,8 @@ from chunkadapters.places import digest
 from chunkcore.chunkers import Chunker, get_chunker, strategies
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError, warn_user
+from chunkcore.options import split_spec
 from chunkcore.spans import Numbers
-from chunkcore.specs import split_spec
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
 
 if TYPE_CHECKING:

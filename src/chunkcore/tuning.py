@@ -33,10 +33,9 @@ from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
-from chunkcore.options import check_number
+from chunkcore.options import check_number, split_parts, split_spec
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
-from chunkcore.specs import split_parts, split_spec
 from chunkcore.tokens import TokenCounter
 
 DEFAULT_CHUNKERS = ("sentence:size={50,100}", "recursive:size={50,100,200,400}")

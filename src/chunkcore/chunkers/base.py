@@ -20,10 +20,17 @@ from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, 
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, tokenizing
-from chunkcore.options import check_number, check_option_names, check_options
+from chunkcore.options import (
+    check_number,
+    check_option_names,
+    check_options,
+    format_spec,
+    plain_option,
+    plain_options,
+    split_spec,
+)
 from chunkcore.registry import Registry
 from chunkcore.spans import merge_touching
-from chunkcore.specs import format_spec, plain_option, plain_options, split_spec
 from chunkcore.tokens import TokenCounter, TokenizedText
 
 # Small documents are split together: fewer array operations.

@@ -22,13 +22,13 @@ from chunkcore.evaluation.measures import Depth, Unit, budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
+from chunkcore.options import split_spec
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice, missed_by
 from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
-from chunkcore.specs import split_spec
 from chunkcore.tuning import Tuning, varied_options
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.

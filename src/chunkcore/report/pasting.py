@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from chunkcore.chunkers.base import strategies
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.specs import format_spec, split_spec
+from chunkcore.options import format_spec, split_spec
 
 _ADAPTERS = {  # package, module, splitter, its variable, and the retriever of a saved index
     "LangChain": ("langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),

@@ -29,6 +29,7 @@ from chunkcore.evaluation.scoring import MinRule, Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
+from chunkcore.options import split_spec
 from chunkcore.report.page import ReportPage
 from chunkcore.report.pasting import BEHIND, UNITS
 from chunkcore.report.tables import FEW
@@ -36,7 +37,6 @@ from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.run import Run
-from chunkcore.specs import split_spec
 from chunkcore.tokens import TokenCounter
 from chunkcore.tuning import DEFAULT_RETRIEVERS as TUNED_RETRIEVERS
 from chunkcore.tuning import TuneOptions, Tuning, tune

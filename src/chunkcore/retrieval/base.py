@@ -35,7 +35,7 @@ from chunkcore.chunkers.base import Chunker
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.models.base import Embedder
-from chunkcore.options import check_number, check_option_names, check_options
+from chunkcore.options import check_number, check_option_names, check_options, format_spec, plain_options
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus
@@ -43,7 +43,6 @@ from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_inde
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
 from chunkcore.spans import Numbers, Scores
-from chunkcore.specs import format_spec, plain_options
 from chunkcore.tokens import TokenCounter, get_counter
 
 _FIRST = 16  # first search depth if only tokens are limited

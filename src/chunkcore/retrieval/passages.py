@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.options import check_number, check_ranges
+from chunkcore.options import check_number, check_ranges, format_spec
 from chunkcore.retrieval.assembly import (
     MAX_TOKENS,
     Row,
@@ -42,7 +42,6 @@ from chunkcore.retrieval.vectors import TextVectors, best_of
 from chunkcore.retrieval.windows import WHOLE, DenseWindows, LexicalWindows, Scale, Units, mean_of_squares
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores
-from chunkcore.specs import format_spec
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")

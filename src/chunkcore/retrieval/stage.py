@@ -27,7 +27,7 @@ import numpy as np
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.options import check_ranges
+from chunkcore.options import check_ranges, format_spec, read_value, split_options
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import MAX_TOKENS, join
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
@@ -36,7 +36,6 @@ from chunkcore.retrieval.saved import OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
-from chunkcore.specs import format_spec, read_value, split_options
 from chunkcore.tokens import TokenCounter
 
 _FIRST = 16  # hits that are searched first
