@@ -101,11 +101,6 @@ def test_a_weak_unit_between_strong_ones_is_taken_with_them(scale: float) -> Non
     assert spans(assemble(units, 29, counter="characters")) == [[(0, 10)], [(20, 30)]]
 
 
-def test_a_weak_unit_does_not_stand_between_where_it_costs_more_than_it_joins() -> None:
-    units = [hit(0, 10, 1.0), hit(10, 20, -9.0), hit(20, 30, 1.0), hit(40, 50, 0.9), hit(60, 70, 0.8)]
-    assert spans(assemble(units, 40, counter="characters"))[:2] == [[(0, 10)], [(20, 30)]]
-
-
 def test_separators_belong_to_the_passage_and_words_do_not() -> None:
     text = "One.\n---\nTwo. And Three."
     units = [hit(0, 4, 1.0, "One."), hit(9, 13, 1.0, "Two."), hit(18, 24, 1.0, "Three.")]

@@ -12,7 +12,6 @@ from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.retrieval import Dense
 from chunkcore.retrieval.corpus import segment_texts
 from chunkcore.retrieval.vectors import top_k_owners
-from chunkcore.run import Retriever
 from tests.fakes import FakeEmbedder, index_of
 from tests.test_breakpoint import AngleEmbedder
 
@@ -50,16 +49,6 @@ def test_by_the_cluster_only_the_segments_are_not_looked_at():
     chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10)]
     index = index_of(chunks, AngleEmbedder(), Dense(cluster_only=True))
     assert [piece.spans for piece in index.retrieve("0", 1)] == [chunks[1].spans]
-
-
-def test_each_distinct_segment_is_embedded_once():
-    model = FakeEmbedder()
-    index = index_of([chunk_of("a b", "c"), chunk_of("c", "d", index=1, start=10)], model)
-    assert isinstance(index, Retriever)
-    assert len(index.retrieve("a", 3)) == 2
-    assert (model.calls, model.texts) == (2, ["a b", "c", "d", "a"])
-    assert index.corpus.owners.tolist() == [0, 0, 1, 1]
-    assert index_of([], model).retrieve("a", 3) == []
 
 
 # --- what is embedded -------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index, read_man
 from chunkcore.scale.folder_index import index_files, open_index
 from tests.fakes import FakeEmbedder
 
-RETRIEVERS = ["bm25", "dense", "hybrid", "passages", "passages:lexical", "passages:dense", "dense+window:1"]
+RETRIEVERS = ["bm25", "hybrid", "passages", "passages:lexical", "dense+window:1"]
 DOCUMENTS = [
     Document(
         "fox.md",
