@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, cast, get_args
 
 from chunkcore.chunkers.base import Chunker, get_chunker
@@ -166,11 +166,10 @@ def compare_systems(
     questions. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
-        chunkers: specs; a report's name has the chunker's size even if it is the default. `retrievers` are specs, too.
+        chunkers: specs, as are `retrievers`; a report's name has the chunker's size even if it is the default.
         embedders: models or their names; a `CachedEmbedder` keeps vectors. Nothing is loaded unless something embeds.
         runs: what your retrievers found.
-        prepare: called with each chunker before it is used, for example to cache its language model.
-        progress: called with a step, the count done and the total.
+        prepare, progress: as in `tune`.
 
     Raises:
         OptionError: a spec or a setting is wrong, or a system is named twice.
@@ -183,40 +182,43 @@ def compare_systems(
     """
     settings = settings or StudySettings()
     methods = [get_retriever(spec).name for spec in retrievers]
-    models = [
-        model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model), EmbeddingCache(None))
-        for model in embedders
-    ]
+    models = list(map(_cached, embedders))
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
     settings.check(benchmark)  # raises before the work
     scorer = settings.scorer(benchmark)
     reports: list[Report] = []
+    done = partial(_keep, reports, settings.prices)
     stopped, balances = "", None
-
-    def chunkers_of(model: Embedder) -> dict[str, Chunker]:
-        return {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()}
-
-    def done(report: Report) -> None:
-        reports.append(replace(report, cost=report.cost and report.cost.priced(settings.prices)))
-
     try:
-        measures = settings.measures
-        run_experiment(scorer, chunkers_of, models, measures=measures, retrievers=methods, progress=progress, done=done)
+        measures, prepared = settings.measures, partial(_prepared, chunkers, prepare)
+        run_experiment(scorer, prepared, models, measures=measures, retrievers=methods, progress=progress, done=done)
         balances = _balances(reports, models, scorer, settings, prepare, progress)
         reports += _behind_retrievers(reports, runs, scorer, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
         stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
+    embedding = [model for model in models if any(report.embedder == model.name for report in reports)]
     facts = {
-        "Embedder": "; ".join(described(model) for model in models if any(r.embedder == model.name for r in reports)),
+        **({"Embedder": "; ".join(map(described, embedding))} if embedding else {}),
         "Retrievers": ", ".join(methods),
         "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
         **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
     }
-    shown = {name: value for name, value in facts.items() if value}
-    return ReportPage(settings.compare(reports), benchmark, shown, today(), stopped=stopped, balances=balances)
+    return ReportPage(settings.compare(reports), benchmark, facts, today(), stopped=stopped, balances=balances)
+
+
+def _cached(model: Embedder | str) -> CachedEmbedder:
+    return model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model), EmbeddingCache(None))
+
+
+def _keep(reports: list[Report], prices: ModelPrices, report: Report) -> None:
+    reports.append(replace(report, cost=report.cost and report.cost.priced(prices)))
+
+
+def _prepared(chunkers: Sequence[str], prepare: Callable[[Chunker], Chunker], model: Embedder) -> dict[str, Chunker]:
+    return {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()}
 
 
 def _balances(
