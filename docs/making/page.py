@@ -141,7 +141,7 @@ def api_page() -> str:
     rooms: dict[str, list[str]] = {}
     for node in ast.walk(ast.parse(Path(chunkcore.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chunkcore."):
-            names = [each.name for each in node.names if each.name in chunkcore.__all__]
+            names = [each.name for each in node.names if each.name in vars(chunkcore)["__all__"]]
             rooms.setdefault(str(node.module).split(".")[1], []).extend(names)
     rows = [
         f"| `chunkcore.{room}` | {', '.join(f'`{name}`' for name in sorted(names))} |"
