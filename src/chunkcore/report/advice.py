@@ -22,7 +22,7 @@ from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.pasting import snippets
 from chunkcore.report.tables import FEW, Column, Table, cost_axis, listed, percent
 from chunkcore.retrieval.lexicon import word_keys
-from chunkcore.run import Retrieved
+from chunkcore.run import Retrieved, Run
 from chunkcore.tokens import get_counter
 from chunkcore.tuning import CHOICE, Tuning
 
@@ -278,14 +278,14 @@ def missed_questions(report: Report, benchmark: Benchmark, k: Depth) -> list[Mis
     if report.run is None or k not in report.found:
         return []
     queries = {query.id: query for query in benchmark.queries}
-    texts = {document.id: document.text for document in benchmark.documents}
     rows = [
         (float(np.nanmean(shares)), query, shares)
         for query, shares in zip(report.query_ids, report.found[k], strict=True)
         if query in queries and len(shares) and not np.isnan(shares).all()
     ]
+    texts = {document.id: document.text for document in benchmark.documents}
     worst = sorted((row for row in rows if row[0] < 1), key=lambda row: row[0])[:MOST]
-    return [_missed(queries[query], recall, shares, report, texts, k) for recall, query, shares in worst]
+    return [_missed(queries[name], recall, shares, report.run, texts, k) for recall, name, shares in worst]
 
 
 def missed_by(page: ReportPage, name: str) -> list[Missed]:
@@ -295,55 +295,39 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
 
 
 def _missed(
-    query: Query, recall: float, shares: Sequence[float], report: Report, texts: dict[str, str], k: Depth
+    query: Query, recall: float, shares: Sequence[float], run: Run, texts: Mapping[str, str], k: Depth
 ) -> Missed:
-    assert report.run is not None
     piece = query.evidence[int(np.nanargmin(shares))]
-    hits = report.run.results.get(query.id, ())
-    ranks = [rank for rank, hit in enumerate(hits) if _overlap(hit, piece)]
-    best = hits[ranks[0] if ranks else 0] if len(hits) else None
-    return Missed(
-        query.id,
-        query.text,
-        recall,
-        _excerpt(texts[piece.document_id][piece.span.start : piece.span.end]),
-        _excerpt(_text(best, texts)) if best else "",
-        _cause(query, piece, hits, ranks, report, texts, k),
-    )
-
-
-def _cause(
-    query: Query,
-    piece: Evidence,
-    hits: Sequence[Retrieved],
-    ranks: Sequence[int],
-    report: Report,
-    texts: dict[str, str],
-    k: Depth,
-) -> str:
-    """The first reason that holds: cut by the budget, outranked, split by a boundary, no shared word, not retrieved."""
-    budget = budget_of(k)
-    before = [0, *np.cumsum(get_counter("cl100k_base").count_many([_text(hit, texts) for hit in hits])).tolist()]
+    evidence = texts[piece.document_id][piece.span.start : piece.span.end]
+    hits = run.results.get(query.id, ())
+    overlaps = [_overlap(hit, piece) for hit in hits]
+    sizes = get_counter("cl100k_base").count_many([_text(hit, texts) for hit in hits]).tolist()
+    ranks = [rank for rank, overlap in enumerate(overlaps) if overlap]
+    best = _text(hits[ranks[0] if ranks else 0], texts) if len(hits) else ""
     if ranks:
-        inside = [rank for rank in ranks if (before[rank] < budget if budget else rank < _pieces(k))]
-        if not inside:
-            over = before[ranks[0]] - budget if budget else before[ranks[0]] - before[min(_pieces(k), len(hits))]
-            return f"Outranked: its passage is number {ranks[0] + 1:,}, {max(1, over):,} tokens too deep."
-        if budget and before[inside[-1] + 1] > budget:
-            return f"Cut by the budget: the passage with it ends {before[inside[-1] + 1] - budget:,} tokens past it."
-        if _covered(hits, inside, piece) < len(piece.span):
-            return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
-        return "Found in part: other evidence of the question was retrieved, this piece not whole."
-    words = set(word_keys(query.text, _MATCHING))
-    if not words & set(word_keys(texts[piece.document_id][piece.span.start : piece.span.end], _MATCHING)):
-        return "No shared word: question and evidence have none in common."
-    same = any(hit.document_id == piece.document_id for hit in hits)
-    place = "another part of its document was preferred" if same else "other documents were preferred"
-    return f"Outranked: it is not among the {len(hits):,} passages retrieved; {place}."
+        cause = _found_in_part(overlaps, ranks, sizes, len(piece.span), k)
+    elif not set(word_keys(query.text, _MATCHING)) & set(word_keys(evidence, _MATCHING)):
+        cause = "No shared word: question and evidence have none in common."
+    else:
+        same = any(hit.document_id == piece.document_id for hit in hits)
+        place = "another part of its document was preferred" if same else "other documents were preferred"
+        cause = f"Outranked: it is not among the {len(hits):,} passages retrieved; {place}."
+    return Missed(query.id, query.text, recall, _excerpt(evidence), _excerpt(best), cause)
 
 
-def _pieces(k: Depth) -> int:
-    return k if isinstance(k, int) else 1
+def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequence[int], length: int, k: Depth) -> str:
+    """Why evidence that hits overlap is not found: outranked, cut by the budget, or split by a boundary."""
+    before = [0, *np.cumsum(sizes).tolist()]  # tokens before each hit
+    budget, pieces = budget_of(k), k if isinstance(k, int) else 1
+    inside = [rank for rank in ranks if (before[rank] < budget if budget else rank < pieces)]
+    if not inside:
+        over = before[ranks[0]] - (budget or before[min(pieces, len(sizes))])
+        return f"Outranked: its passage is number {ranks[0] + 1:,}, {max(1, over):,} tokens too deep."
+    if budget and (over := before[inside[-1] + 1] - budget) > 0:
+        return f"Cut by the budget: the passage with it ends {over:,} tokens past it."
+    if sum(overlaps[rank] for rank in inside) < length:
+        return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
+    return "Found in part: other evidence of the question was retrieved, this piece not whole."
 
 
 def _overlap(hit: Retrieved, piece: Evidence) -> int:
@@ -352,11 +336,7 @@ def _overlap(hit: Retrieved, piece: Evidence) -> int:
     return sum(max(0, min(span.end, piece.span.end) - max(span.start, piece.span.start)) for span in hit.spans)
 
 
-def _covered(hits: Sequence[Retrieved], ranks: Sequence[int], piece: Evidence) -> int:
-    return sum(_overlap(hits[rank], piece) for rank in ranks)
-
-
-def _text(hit: Retrieved, texts: dict[str, str]) -> str:
+def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
     if hit.document_id not in texts or not hit.spans:
         return hit.text
     return "".join(texts[hit.document_id][span.start : span.end] for span in hit.spans)
