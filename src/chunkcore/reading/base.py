@@ -93,10 +93,6 @@ class FileNotes:
         names.extend([name] if len(names) < _NAMED else [])
         self._counts[note] = self._counts.get(note, 0) + 1
 
-    @property
-    def total(self) -> int:
-        return sum(self._counts.values())
-
     def lines(self) -> Iterator[str]:
         for note, names in islice(self._names.items(), _LINES):
             more = self._counts[note] - len(names)

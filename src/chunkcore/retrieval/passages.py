@@ -350,7 +350,7 @@ class WindowIndex(PassageIndex):
 
     def _is_telling(self, units: Numbers) -> bool:
         """Whether a word that these units have says something: see `Passages`."""
-        size, count = len(self.units.firsts) - 1, 1 + np.count_nonzero(np.diff(self.units.documents[units]))
+        size, count = len(self.units.firsts) - 1, 1 + int(np.count_nonzero(np.diff(self.units.documents[units])))
         if size < _FEW:  # documents: units instead
             size, count = len(self.units), len(units)
         return bool(size < _FEW or count <= _COMMON * size)

@@ -150,10 +150,10 @@ def index_files(
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), vectors)
     else:
         index = _updated(earlier[0], documents, kept, by_file=_by_file(docs))
-    known = {name: stamp for name, stamp in stamps.items() if name not in unread}
-    if folder is not None and (earlier is None or index is not earlier[0] or known != before):
+    indexed = {name: stamp for name, stamp in stamps.items() if name not in unread}
+    if folder is not None and (earlier is None or index is not earlier[0] or indexed != before):
         index.base = None  # it is of the files as they are, whoever saved meanwhile
-        notes = {"root": str(docs.absolute()), "stamps": known, "follow_links": follow_links}
+        notes = {"root": str(docs.absolute()), "stamps": indexed, "follow_links": follow_links}
         try:
             index.save(folder, notes=notes)
         except OSError as error:

@@ -61,7 +61,7 @@ class Tally:
     """A stream's progress.
 
     Attributes:
-        documents: documents chunked, each counted with its first part; `found` by argument, `parted` cut in parts.
+        documents: documents chunked, each counted with its first part; `by_argument`, of each input.
         read: bytes of input.
         skipped: documents or parts skipped for an error.
         unread: files of a folder that were left out though they should have text: encrypted, broken.
@@ -69,13 +69,12 @@ class Tally:
     """
 
     documents: int = 0
-    parted: int = 0
     chunks: int = 0
     read: int = 0
     skipped: int = 0
     unread: int = 0
     index: int = 0
-    found: dict[int, int] = field(default_factory=dict)
+    by_argument: dict[int, int] = field(default_factory=dict)
 
 
 class Failure(NamedTuple):
@@ -192,8 +191,8 @@ class Stream:
     def _count(self, piece: Piece) -> None:
         begins = not piece.part
         self.tally.documents += begins
-        self.tally.parted += piece.part == 0
-        self.tally.found[piece.argument] = self.tally.found.get(piece.argument, 0) + begins
+        counts = self.tally.by_argument
+        counts[piece.argument] = counts.get(piece.argument, 0) + begins
 
     def _take(self, step: Step, piece: Piece, cut: Cut) -> ChunkcoreError | None:
         """Add a piece to a step. Returns the error, if any, that ends the stream before it."""
@@ -244,7 +243,7 @@ class Stream:
             raise ChangedDocumentError(f"{gone:,} documents whose chunks were written are gone")
         for argument, path in enumerate(self.sources.paths):
             left_out = self._left_out[argument]
-            if not self.tally.found.get(argument) and not self.tally.skipped:
+            if not self.tally.by_argument.get(argument) and not self.tally.skipped:
                 if lines_file(path):
                     raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
                 raise DataError(
