@@ -225,10 +225,8 @@ class SelectedRows:
         release(self._rows)
         return selected
 
-    def products(self, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
+    def products(self, vector: NDArray[np.floating]) -> NDArray[np.floating]:
         """See `products`. A mapped matrix stays in memory, for the next question."""
-        if numbers is not None:
-            return _dots(self._rows[self._numbers[numbers]], vector)
         if not len(self):
             return np.zeros(0, dtype=self._rows.dtype)
         first = int(self._numbers.min())
@@ -246,16 +244,13 @@ def select_rows(rows: Rows, numbers: Numbers) -> SelectedRows:
     return SelectedRows(np.asarray(rows), numbers)
 
 
-def products(rows: Rows, vector: NDArray[np.floating], numbers: Numbers | None = None) -> NDArray[np.floating]:
-    """The inner products of these rows (None: of all, without a copy) with the vector.
+def products(rows: Rows, vector: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The inner products of the rows with the vector, without a copy of a matrix.
 
     >>> products(SelectedRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0, 1])), np.array([1.0, 1.0])).tolist()
     [7.0, 3.0, 7.0]
     """
-    if isinstance(rows, SelectedRows):
-        return rows.products(vector, numbers)
-    held = np.asarray(rows)
-    return _dots(held if numbers is None else held[numbers], vector)
+    return rows.products(vector) if isinstance(rows, SelectedRows) else _dots(np.asarray(rows), vector)
 
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
