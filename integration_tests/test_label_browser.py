@@ -14,9 +14,7 @@ from chunkcore.chunkers import get_chunker
 from chunkcore.document import Document
 from chunkcore.questions.label import LabelledQuestions, LabelServer
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
-from integration_tests.browser import CHROMIUM, Browser
-
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed")
+from integration_tests.browser import Browser
 
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror='window.hurt=1'> \u202e\x00 </style></textarea>"
 DOCUMENTS = [
