@@ -510,7 +510,9 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     assert len(rejected) == info["rejected"] == 25 - len(benchmark.queries)
     assert all(each["reason"] for each in rejected)
     arguments = ["compare", "--docs", str(docs), "--questions", str(output), "--output", str(tmp_path / "report")]
-    assert main([*arguments, "-s", "recursive:size=20", "-s", "fixed_token:size=20", "--resamples", "100"]) == 0
+    assert (
+        main([*arguments, "-s", "recursive:size=20", "-s", "sentence:size=20", "-r", "bm25", "--resamples", "100"]) == 0
+    )
 
 
 def test_a_dry_run_tells_calls_and_cost_and_writes_nothing(docs, model, tmp_path, capsys):

@@ -158,16 +158,13 @@ def _read(options: str) -> Callable[[], TextTiling]:
     """Depths of similarity between blocks of sentences (Hearst, 1997): texttiling:WINDOW:DEVIATIONS."""
     window, _, deviations = options.partition(":")
     try:
-        numbers = int(window or TextTiling.window), float(deviations or TextTiling.deviations)
-    except ValueError:
-        raise OptionError(
-            f"texttiling:{options}: expected texttiling:<window>:<deviations>, a whole number of sentences and "
-            "a number, as in texttiling:10:1.5"
-        ) from None
-    try:
-        tiling = TextTiling(window=numbers[0], deviations=numbers[1])
+        tiling = TextTiling(
+            window=int(window or TextTiling.window), deviations=float(deviations or TextTiling.deviations)
+        )
     except OptionError as error:
         raise OptionError(f"texttiling:{options}: {error}") from error
+    except ValueError:
+        raise OptionError(f"texttiling:{options}: expected two numbers, as in texttiling:10:1.5") from None
     return lambda: tiling
 
 
