@@ -20,7 +20,7 @@ from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionEr
 from chunkcore.escaping import encodable
 from chunkcore.models import Vectors, check_vectors
 from chunkcore.models.llm import BadAnswerError, Message, Reply
-from chunkcore.models.llm.base import MeteredLLM
+from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
 from chunkcore.models.llm.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.options import check_number
 
@@ -352,30 +352,22 @@ class BridgedLLM(MeteredLLM):
         name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
-        self._takes_schema = True
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks and counts belong to the process.
-        return {key: getattr(self, key) for key in ("model", "name", "fingerprint", "concurrency", "_takes_schema")}
+        return {key: getattr(self, key) for key in ("model", "name", "fingerprint", "concurrency", "takes_schema")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__init__(name=state["name"], fingerprint=state["fingerprint"], concurrency=state["concurrency"])
-        self.model, self._takes_schema = state["model"], state["_takes_schema"]
+        self.model, self.takes_schema = state["model"], state["takes_schema"]
 
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         readable: list[Message] = [{"role": turn["role"], "content": encodable(turn["content"])} for turn in messages]
         try:
-            if schema is not None and self._takes_schema:
-                try:
-                    return self._ask(readable, schema)
-                except Exception as error:
-                    if not isinstance(error, NotImplementedError) and _status(error) not in SCHEMA_REFUSED:
-                        raise
-                    reply = self._ask(readable, None)
-                    self._takes_schema = False  # it answers without one
-                    return reply
-            return self._ask(readable, None)
+            return self._ask(readable, schema)
         except Exception as error:  # noqa: BLE001  # a model may raise anything
+            if schema is not None and (isinstance(error, NotImplementedError) or _status(error) in SCHEMA_REFUSED):
+                raise SchemaRefusedError(f"the model {self.name!r} takes no schema") from None
             raise self._failed(error) from None
 
     @abstractmethod

@@ -176,15 +176,23 @@ def count_text_tokens(text: str) -> int:
     return get_counter(_ENCODING).count(text)
 
 
+class SchemaRefusedError(ModelError):
+    """The model takes no JSON schema."""
+
+
 class MeteredLLM(Metered, ABC):
-    """An `LLM` that limits the questions at once and counts usage. A subclass implements `_complete`.
+    """An `LLM` that limits the questions at once and counts usage. A subclass implements `_complete`; after a
+    `SchemaRefusedError` it is asked without a schema from then on.
 
     Attributes:
         name: the string that builds it.
         fingerprint: changes when the answers could change.
         concurrency: questions at once over all threads; further ones wait.
+        takes_schema: False once the model has refused one.
         usage: in this process. Calls that got no answer are not counted.
     """
+
+    takes_schema = True
 
     def __init__(self, *, name: str, fingerprint: str, concurrency: int) -> None:
         check_number("concurrency", concurrency, 1, 1_000)
@@ -196,7 +204,11 @@ class MeteredLLM(Metered, ABC):
     def complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Reply:
         """The answer; see `LLM.complete`."""
         with self._places:
-            answer = awaited(self._complete(messages, schema))
+            try:
+                answer = awaited(self._complete(messages, schema if self.takes_schema else None))
+            except SchemaRefusedError:
+                answer = awaited(self._complete(messages, None))
+                self.takes_schema = False  # it answers without one
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         self.count_call(messages, reply)
         return reply

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from chunkcore.errors import ModelError, NoAnswerError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.cache import LLMCache
-from chunkcore.models.llm.base import LLM, BadAnswerError, CachedLLM, Message, MeteredLLM, Reply
+from chunkcore.models.llm.base import LLM, BadAnswerError, CachedLLM, Message, MeteredLLM, Reply, SchemaRefusedError
 from chunkcore.options import check_number
 from chunkcore.registry import Registry
 
@@ -150,7 +150,6 @@ class OpenAILLM(MeteredLLM):
         is_openai = urlsplit(url).hostname == _OPENAI
         self._key_name = self.key if self.key is not None else "OPENAI_API_KEY" if is_openai else ""
         self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
-        self._takes_schema = True
         self._client: Any = None
         self._client_of = 0
         self._lock = threading.Lock()
@@ -161,25 +160,17 @@ class OpenAILLM(MeteredLLM):
     def _complete(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         openai = needed("openai", "llm", "ask a model behind an endpoint")
         client = self._connected(openai)
-        if schema is None or not self._takes_schema:
-            return self._ask(openai, client, messages, {})
-        held = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
-        try:
-            return self._ask(openai, client, messages, {"response_format": held})
-        except _RefusedError:
-            reply = self._ask(openai, client, messages, {})
-            self._takes_schema = False  # an answer without it: the endpoint refused the schema
-            return reply
-
-    def _ask(self, openai: Any, client: Any, messages: Sequence[Message], extra: dict[str, Any]) -> Reply:
-        request = {"temperature": self.temperature, self._limit_name: self.max_tokens, **extra}
+        request: dict[str, Any] = {"temperature": self.temperature, self._limit_name: self.max_tokens}
+        if schema is not None:
+            answer_schema = {"name": "answer", "strict": True, "schema": dict(schema)}
+            request["response_format"] = {"type": "json_schema", "json_schema": answer_schema}
         request = {name: value for name, value in request.items() if value is not None}
         try:
             answer = client.chat.completions.create(model=self.model, messages=list(messages), **request)
         except openai.APITimeoutError:
             raise NoAnswerError(f"{self._where} gave no answer in {self.timeout} s{self._times}") from None
         except openai.APIStatusError as error:
-            raise self._error(error, bool(extra)) from None
+            raise self._error(error, schema is not None) from None
         except openai.APIConnectionError as error:
             if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
                 raise NoAnswerError(f"{self._where} answered with more than {LARGEST:,} bytes{self._times}") from None
@@ -202,7 +193,7 @@ class OpenAILLM(MeteredLLM):
         message = f"{self._where} answered with HTTP {status}{self._times}: {self._clean(error.message)}"
         code = str(getattr(error, "code", "") or "")
         if code != "content_filter" and with_schema and status in SCHEMA_REFUSED:
-            return _RefusedError(message)
+            return SchemaRefusedError(message)
         if code == "content_filter" or is_busy(status, code):
             return NoAnswerError(message)
         if status in (401, 403):
@@ -252,10 +243,6 @@ class OpenAILLM(MeteredLLM):
 def is_busy(status: int, code: str) -> bool:
     """Whether an HTTP error may go away by itself; "insufficient_quota" does not."""
     return (status in (408, 409, 429) or status >= 500) and code != "insufficient_quota"
-
-
-class _RefusedError(ModelError):
-    """The endpoint refused a request with a schema."""
 
 
 def _checked_url(url: str) -> str:
