@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from chunkcore.models import Embedder
 
 
+# ---- Functions as options: their names for caches, and counters
+
 # Attributes that change no text: keys, callbacks, caches.
 _IRRELEVANT = re.compile(r"api_?key|secret|passw|credential|bearer|callback|client|cache|^_?warm", re.IGNORECASE)
 _FRAMEWORKS = ("haystack", "langchain_text_splitters", "langchain_experimental", "llama_index", "nltk")
@@ -156,6 +158,8 @@ def tokenizer_of(tokenizer: Callable[[str], Sequence[Any]]) -> TokenCounter:
 def _count_tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
     return len(tokenizer(text))
 
+
+# ---- The chunker
 
 DEFAULT_STRATEGY = "recursive"
 

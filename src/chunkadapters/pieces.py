@@ -20,6 +20,9 @@ Unplaced = Literal["mark", "refuse"]
 SIMILARITY = 0.8
 
 
+# ---- Pieces that are placed in the text
+
+
 class Piece(NamedTuple):
     """A piece of a text: its metadata, and where it begins, if the splitter counted that."""
 
@@ -141,6 +144,9 @@ def _as_piece(item: Any) -> Piece:
 
 
 PieceRange = tuple[int, int]
+
+
+# ---- Pieces that are joined by known rules
 
 
 @dataclass(frozen=True, kw_only=True)

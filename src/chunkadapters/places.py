@@ -382,6 +382,8 @@ def inherited(metadata: Mapping[Any, Any], *, of_a_chunk: bool, drop: Sequence[s
     return kept
 
 
+# ---- Pages that a loader gave one by one
+
 _PAGE_KEYS = ("page", "page_label", "page_number")
 _NAMES = ("source", "file_path", "file_name", "path", "url")
 

@@ -141,6 +141,8 @@ def _held(mapping: Any, key: str, what: str) -> Any:
     return mapping[key]
 
 
+# ---- Passages
+
 _LIMITS = ("max_tokens", "k")
 # Options of a search that choose among hits by their scores alone.
 _OF_SCORES = ("k", "top_k", "fetch_k", "lambda_mult", "score_threshold", "search_type")

@@ -419,6 +419,9 @@ def _not_context(key: str) -> bool:
     return key.removeprefix("chunk_") != CONTEXT
 
 
+# ---- Any other parser
+
+
 class PlacedNodeParser(NodeParser):
     r"""Runs a parser, and writes each node's place in its document: `exact` of parsers that it does not rewrite.
 

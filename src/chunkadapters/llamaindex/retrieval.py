@@ -113,6 +113,9 @@ evaluate_retriever = _hooks.evaluate_retriever
 aevaluate_retriever = _hooks.aevaluate_retriever
 
 
+# ---- Passages
+
+
 def _core_document(node: BaseNode) -> CoreDocument:
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     return CoreDocument(node.node_id, text, node.metadata, page_marks(node.metadata))
@@ -307,6 +310,8 @@ class IndexRetriever(BaseRetriever):
             return None
         return lambda metadata: build_metadata_filter_fn(lambda _: dict(metadata), self.filters)("")
 
+
+# ---- Updates
 
 _NEIGHBOURS = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 
