@@ -208,13 +208,9 @@ class Sources:
                 file.seek(0)
                 for part in self._parts(whole._replace(kind="text"), file):
                     yield part._replace(data=None)
-        except FileNotFoundError:
-            yield _failed(argument, place, _missing(path), name)
-        except PermissionError as error:
-            refused = UnreadError(path, f"cannot be read: {error.strerror}")
-            yield _failed(argument, place, refused, name, listed=listed)
         except OSError as error:
-            yield _failed(argument, place, unreadable(path, error), name)
+            is_left_out = listed and isinstance(error, PermissionError)
+            yield _failed(argument, place, _problem(path, error), name, listed=is_left_out)
         except DataError as error:
             yield _failed(argument, place, error, name, listed=listed)
 
@@ -243,10 +239,8 @@ class Sources:
                     begin = end
             if not begin:
                 yield _failed(argument, str(path), empty(path))
-        except FileNotFoundError:
-            yield _failed(argument, str(path), _missing(path))
         except OSError as error:
-            yield _failed(argument, str(path), unreadable(path, error))
+            yield _failed(argument, str(path), _problem(path, error))
 
     def _piped(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
         """The parts of input that can be read only once; the second part shows that there are several."""
@@ -300,5 +294,9 @@ def _failed(argument: int, place: str, error: ChunkcoreError, name: str = "", *,
     return Piece("text", name or place, place, argument, listed, error=error)
 
 
-def _missing(path: Path) -> DataError:
-    return DataError(f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+def _problem(path: Path, error: OSError) -> DataError:
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
+    if isinstance(error, PermissionError):
+        return UnreadError(path, f"cannot be read: {error.strerror}")
+    return unreadable(path, error)
