@@ -195,5 +195,5 @@ def test_a_service_that_changes_its_dimensions_is_told(framework, service, tmp_p
     embedder.embed_documents(TEXTS)
     monkeypatch.setitem(FAULTS, "ok", lambda handler, count: handler.vectors([[0.5] * 7] * count))
     with pytest.raises(ModelError, match="7 dimensions"):
-        embedder.embed_documents(["One more."])
+        embedder.embed_documents([*TEXTS, "One more."])
     assert len(cache) == len(TEXTS)

@@ -58,15 +58,6 @@ def test_vectors_come_back_to_the_last_bit_after_reopening(path):
     assert not again[-1].any()
 
 
-@pytest.mark.parametrize("where", ["disk", "memory"])
-def test_a_model_whose_dimensions_change_is_told(path, where):
-    cache = EmbeddingCache(path if where == "disk" else None)
-    cache.store("m", keys("a"), rows(1.0, dimensions=3))
-    with pytest.raises(ModelError, match="answered with 4 dimensions, and its cached vectors have 3"):
-        cache.store("m", keys("b", "c"), rows(1.0, 2.0, dimensions=4))
-    assert len(cache) == 1
-
-
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [

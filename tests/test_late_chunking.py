@@ -194,18 +194,9 @@ def test_what_is_known_of_a_document_is_not_asked_for_again() -> None:
     assert not np.allclose(CachedEmbedder(model, cache).embed_documents(["one"]), first[:1])
 
 
-class StaticTokens(FakeTokenEmbedder):
-    """A word has one vector, whatever stands around it."""
-
-    def __init__(self) -> None:
-        super().__init__(context=0.0)
-
-
 def test_models_without_token_context_are_refused() -> None:
     with pytest.raises(OptionError, match=r"'fake' gives vectors of texts only.*choose a model"):
         LateEmbedder(FakeEmbedder())
-    with pytest.raises(OptionError, match=r"the same vector in any context.*choose a model with attention"):
-        LateEmbedder(StaticTokens())
     with pytest.raises(OptionError, match="'fake' gives vectors of texts only"):
         get_token_embedder(CachedEmbedder(FakeEmbedder()))
     model = FakeTokenEmbedder()

@@ -150,14 +150,6 @@ class Cache:
         if not self._on_disk(insert, writes=True):
             self._memory.update(((space, key), value) for key, value in entries)
 
-    def _example(self, model: str) -> bytes:
-        """The value of a sound entry of this model; empty where there is none."""
-        space = f"{self.kind}:{model}"
-        query = "SELECT key FROM entries WHERE space = ? LIMIT 1"
-        keys = self._on_disk(lambda disk: disk.execute(query, (space,)).fetchone())
-        keys = keys or [key for name, key in self._memory if name == space][:1]
-        return next(iter(self._read(model, keys).values()), b"")
-
     def _select(self, disk: sqlite3.Connection, space: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         values: dict[bytes, bytes] = {}
         stale: list[tuple[int, str, bytes]] = []
@@ -330,18 +322,11 @@ class EmbeddingCache(Cache):
     def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
         """Keep one vector a key, shape (len(keys), dimensions). When this returns, all are on disk.
 
-        Raises `ModelError`: not one vector a key; NaN or infinity in one; or the model's vectors had another number of
-        dimensions before.
+        Raises `ModelError`: not one vector a key; NaN or infinity in one.
         """
         if not len(keys):
             return
         vectors = check_vectors(vectors, len(keys), model=model)
-        earlier = _vector(self._example(model))
-        if earlier is not None and len(earlier) != vectors.shape[1]:
-            raise ModelError(
-                f"the model with the fingerprint {model!r} answered with {vectors.shape[1]} dimensions, and its cached "
-                f"vectors have {len(earlier)}: give the changed model another fingerprint, or delete the cache"
-            )
         values = [row.tobytes() for row in np.ascontiguousarray(vectors, dtype="<f4")]
         self._write(model, list(zip(keys, values, strict=True)))
 

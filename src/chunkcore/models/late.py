@@ -16,19 +16,14 @@ from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, behind, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 
-# Three different tokens to any vocabulary of words, of their parts or of bytes.
-_PROBE = "river money bank"
-
 
 def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedder:
     """The model of a name, an `Embedder`, or the one behind a cache, as an embedder with token vectors.
 
-    It embeds two short sequences, to see that a token's vector depends on its neighbours.
+    It embeds a letter.
 
-    Raises:
-        OptionError: the model gives no token vectors, or vectors without context (a static model); or the name is
-            unknown.
-        ModelError: the model failed twice, or gave invalid vectors twice.
+    Raises `OptionError`: the model gives no token vectors of which its own are means; or the name is unknown. Raises
+    `ModelError`: the model failed twice.
     """
     whole = get_embedder(embedder)
     model = tokenizing(whole)
@@ -37,23 +32,8 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
             f"the embedder {whole.name!r} gives vectors of texts only: late chunking needs those of "
             "tokens; choose a model of sentence-transformers, or an object that also has tokenize and embed_tokens"
         )
-    if not _has_context(model):
-        raise OptionError(
-            f"the embedder {model.name!r} gives a token the same vector in any context, so that late chunking "
-            "would change nothing; choose a model with attention"
-        )
+    embed_tokens(model, [model.tokenize("a").ids])  # refused now, not after the documents are cut
     return model
-
-
-def _has_context(model: TokenEmbedder) -> bool:
-    """Whether the last token's vector changes with the token before it."""
-    tokens = model.tokenize(_PROBE)
-    stop = len(tokens.ids) - tokens.after
-    around, words = tokens.ids[: tokens.before], tokens.ids[tokens.before : stop]
-    if len(words) < 3:
-        return False
-    left, right = embed_tokens(model, [np.append(around, words[[0, -1]]), np.append(around, words[[1, -1]])])
-    return not np.allclose(left[-1], right[-1], rtol=1e-3, atol=1e-6)
 
 
 _LONGEST = 8192  # tokens of a window, for a model that states no limit
@@ -84,8 +64,7 @@ class LateEmbedder:
     the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
 
     Raises:
-        OptionError: the model has no token vectors with context (see `get_token_embedder`); or the window is over
-            its limit, or has no room for the overlap.
+        OptionError: the model has no token vectors; or the window is over its limit, or has no room for the overlap.
         ModelError: the model failed twice, or gave invalid vectors twice.
     """
 
