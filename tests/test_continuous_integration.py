@@ -128,7 +128,7 @@ def test_the_hook_runs_the_command_that_it_names(job: Path, monkeypatch: pytest.
     monkeypatch.chdir(job)
     (job / "my questions.jsonl").rename(job / "questions.jsonl")
     command = hook["entry"].split()[1:] + asked["args"]
-    assert main([*command, "--ignore", "overlapping", "--ignore", "leakage"]) == 0
+    assert main([*command, "--ignore", "leakage"]) == 0
     (job / "questions.jsonl").write_text('{"question": "Who?", "evidence": ["nobody"]}\n')
     assert main(command) == 1
 
