@@ -73,7 +73,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
         low, high = low - 0.5, high + 0.5
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
-    step = min((power * factor for factor in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough)))
+    step = min((power * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / rough)))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(index * step, 10) for index in range(first, last + 1)]
 
@@ -206,7 +206,7 @@ def intervals(
 def _bar(row: Row, x: Scale, top: float, step: float, *, narrow: bool, differences: bool) -> str:
     middle = top + step * (0.72 if narrow else 0.5)
     words = top + step * (0.32 if narrow else 0.5)
-    value, low, high = (signed(each) if differences else f"{each:.1f}" for each in (row.mean, row.low, row.high))
+    value, low, high = (signed(end) if differences else f"{end:.1f}" for end in (row.mean, row.low, row.high))
     interval = f" (interval {low} to {high})" if math.isfinite(row.low) else ""
     tip = f"{row.name}: {value}{' points' if differences else ' %'}{interval}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
@@ -248,20 +248,20 @@ class Stretch(NamedTuple):
 
 def stretches(rows: Mapping[str, Sequence[Stretch]], *, width: int, title: str) -> str:
     """A line a document with its stretches, by characters; the axis ends where the last one does."""
-    edges = ticks(0, max((each.end for found in rows.values() for each in found), default=1))
+    edges = ticks(0, max((part.end for parts in rows.values() for part in parts), default=1))
     step, height = 26, 26 * len(rows) + 50
     x, y = Scale(0, edges[-1], 240, width - 40), Scale(0, 1, height - 46, 4)
-    parts = _axes(x, y, edges, [], "characters", "")
-    for row, (name, found) in enumerate(rows.items()):
+    drawn = _axes(x, y, edges, [], "characters", "")
+    for row, (name, parts) in enumerate(rows.items()):
         middle = step * (row + 0.5) + 4
-        parts += [svg_text(4, middle + 4, shorten(name, 30), "name"), svg_line(x.first, middle, x.last, middle, "grid")]
-        parts += [
-            f'<rect class="bars" x="{x(each.start):.1f}" y="{middle - 8:.1f}" height="16" '
-            f'width="{max(2.0, x(each.end) - x(each.start)):.1f}" style="opacity:{0.25 + 0.7 * each.strength:.2f}">'
-            f"<title>{_safe(shorten(each.tip, 300))}</title></rect>"
-            for each in found
+        drawn += [svg_text(4, middle + 4, shorten(name, 30), "name"), svg_line(x.first, middle, x.last, middle, "grid")]
+        drawn += [
+            f'<rect class="bars" x="{x(part.start):.1f}" y="{middle - 8:.1f}" height="16" '
+            f'width="{max(2.0, x(part.end) - x(part.start)):.1f}" style="opacity:{0.25 + 0.7 * part.strength:.2f}">'
+            f"<title>{_safe(shorten(part.tip, 300))}</title></rect>"
+            for part in parts
         ]
-    return figure(width, height, title, parts)
+    return figure(width, height, title, drawn)
 
 
 @dataclass(frozen=True, slots=True)

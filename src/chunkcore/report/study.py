@@ -125,8 +125,8 @@ class StudySettings:
 
     def measures_of(self, run: Run) -> list[Measure]:
         """The measures that a run can have: PrecisionOmega needs its chunks."""
-        known = run.pool is not None
-        return [measure for measure in self.measures if known or measure.k is not None or not measure.needs_pool]
+        pool = run.pool is not None
+        return [measure for measure in self.measures if pool or measure.k is not None or not measure.needs_pool]
 
     def score_runs(
         self,
@@ -138,13 +138,10 @@ class StudySettings:
         """Score and compare what systems retrieved elsewhere; `facts` are shown as settings."""
         scorer = self.scorer(benchmark)
         reports = []
-        for number, run in enumerate(runs):
+        for number, run in enumerate(runs, 1):
+            reports.append(scorer.score(run, self.measures_of(run)))
             if progress is not None:
                 progress("score", number, len(runs))
-            # PrecisionOmega only of a run whose chunks are known.
-            reports.append(scorer.score(run, self.measures_of(run)))
-        if progress is not None:
-            progress("score", len(runs), len(runs))
         return ReportPage(self.compare(reports), benchmark, facts or {}, today())
 
 
