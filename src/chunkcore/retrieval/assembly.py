@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -367,18 +368,14 @@ def join(
     if max_tokens is None:
         return RankedList(joined(len(hits)))
     tokens = get_counter(counter)
-    fits, over, step = 0, len(hits) + 1, 1
-    best: list[Retrieved] = []
-    while over - fits > 1:
-        middle = min(fits + step, over - 1)
-        passages = joined(middle)
-        if sum(tokens.count_many([passage.text for passage in passages])) <= max_tokens:
-            fits, best, step = middle, passages, 2 * step
-        else:
-            over, step = middle, max(1, (middle - fits) // 2)
+
+    def size(count: int) -> int:
+        return int(sum(tokens.count_many([passage.text for passage in joined(count)])))
+
+    fits = bisect_right(range(1, len(hits) + 1), max_tokens, key=size)
     if hits and not fits:
-        best = next(filter(None, (cut_unit(hit, max_tokens, tokens) for hit in hits)), [])
-    return RankedList(best)
+        return RankedList(next(filter(None, (cut_unit(hit, max_tokens, tokens) for hit in hits)), []))
+    return RankedList(joined(fits))
 
 
 def _groups(places: Sequence[tuple[str, Sequence[Span]]], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
