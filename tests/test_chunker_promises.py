@@ -21,119 +21,84 @@ from tests.strategies import hard_text
 
 SEMANTIC = SemanticOverlap(threshold=0.2, embedder=FakeEmbedder())
 
-# Option sets that a property is held for. A strategy that is not named here is held for its defaults.
-EXAMPLES: dict[str, list[dict[str, Any]]] = {
-    "fixed_token": [
-        {"size": 7},
-        {"size": 5, "overlap": 4, "counter": "o200k_base"},
-        {"size": 1, "counter": "words"},
-        {"size": 3, "overlap": 1, "counter": "characters"},
-        {"size": 6, "overlap": 4, "minimum": 6},
-    ],
-    "recursive": [
-        {"size": 8},
-        {"size": 20, "overlap": 9, "keep": "end", "counter": "o200k_base"},
-        {"size": 12, "counter": "characters", "size_of": "text", "strip": False},
-        {"size": 40, "overlap": 15, "size_of": "text"},
-        {"size": 20, "overlap": 5, "minimum": 12},
-        {"size": 40, "minimum": 30, "size_of": "text", "counter": "characters"},
-        {"size": 9, "separators": ["\n\n", "\n", ".", "!", " ", ""], "size_of": "text", "overlap": 9},
-        {"size": 6, "separators": [r"(?<=[.!?])\s+", r"\s"], "regex": True, "counter": "words"},
-        {"size": 30, "overlap": 10, "separators": ["\n", " "], "keep": "drop", "counter": "characters"},
-        {"size": 1, "overlap": 1, "separators": [""], "counter": "words", "strip": False},
-    ],
-    "breakpoint": [
-        {"threshold": "percentile", "minimum": 4, "size": 40},
-        {"threshold": "standard_deviation", "amount": 0.5, "buffer": 0},
-        {"threshold": "interquartile", "amount": 0.5, "size": 30, "counter": "words"},
-        {"threshold": "gradient", "buffer": 3, "empty_end": True},
-        {"threshold": "distance", "amount": 0.4, "minimum": 20, "counter": "characters"},
-        {"threshold": "absolute_gradient", "splitter": r"regex:(?<=[.?!])\s+"},
-    ],
-    "kamradt": [{}, {"amount": 50.0, "size": 40, "counter": "words"}],
-    "kamradt_modified": [{"size": 30, "minimum": 12}, {"size": 40, "goal": "mean", "piece_size": 10, "buffer": 3}],
-    "dual_semantic": [
-        {"k": 0.0, "size": 40},
-        {"k": -1.0, "d": 5, "minimum": 10, "size": 40, "counter": "words"},
-        {"k": -1.0, "minimum": 5, "size": 30, "size_of": "pieces"},
-    ],
-    "hierarchical": [
-        {"segmenter": "texttiling:2:0.0", "k": 0.3, "max_segment": 30, "size": 40},
-        {"segmenter": "texttiling:1:-1.0", "k": -1.0, "max_segment": None, "size": 90, "counter": "words"},
-        {"segmenter": "texttiling", "size": None},
-    ],
-    "single_linkage": [
-        {"position_weight": 0.1, "size": 40},
-        {"size": 30, "chunks": 4, "stop": 0.8, "counter": "words"},
-        {"size": None, "splitter": r"regex:(?<=[.?!])\s+"},
-    ],
-    "dbscan": [
-        {"position_weight": 0.2, "size": 40, "eps": 0.4},
-        {"size": None, "min_samples": 1, "counter": "words"},
-    ],
-    "sentence": [
-        {"size": 12, "overlap": 5},
-        {"size": 40, "overlap": SEMANTIC, "minimum": 20, "counter": "characters"},
-        {"size": 9, "minimum": 4, "maximum": 120, "overlap_sentences": 2, "counter": "words"},
-        {"size": 30, "minimum": 30, "maximum": 120, "overlap_sentences": 1},
-    ],
-    "fixed_sentences": [
-        {"sentences": 2, "overlap": 1},
-        {"sentences": 3, "minimum": 9, "overlap": SEMANTIC},
-        {"chunks": 3, "overlap": 1, "splitter": r"regex:\n"},
-    ],
-    "markdown": [
-        {"size": 12},
-        {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"},
-        {"size": 30, "minimum": 30, "heading_level": 2, "counter": "characters"},
-    ],
-    "llm_semantic": [
-        {"piece_size": 8, "window": 60, "size": 40},
-        {"piece_size": 4, "window": 20, "size": 12, "minimum": 7, "counter": "words", "retries": 0},
-    ],
-    "lumber": [
-        {"window": 30, "size": 40, "minimum": 40},
-        {"window": 9, "size": 12, "paragraph_end": r"\n", "counter": "words"},
-    ],
-    "html": [
-        {"size": 12},
-        {"size": 9, "minimum": 4, "maximum": 120, "heading_level": 2, "counter": "words"},
-        {"size": 30, "minimum": 30, "counter": "characters"},
-    ],
-    "code": [
-        {"size": 12},
-        {"size": 9, "minimum": 4, "maximum": 120, "language": "python", "counter": "words"},
-        {"size": 30, "minimum": 30, "language": "cpp", "counter": "characters"},
-    ],
-    "auto": [{"size": 12}, {"size": 9, "minimum": 4, "maximum": 120, "counter": "words"}],
-    "agentic": [
-        {"piece_size": 8, "window": 60, "size": 40},
-        {"piece_size": 4, "window": 20, "size": 12, "minimum": 5, "counter": "words", "retries": 1},
-    ],
-    "propositions": [
-        {"passage_size": 20, "size": 30},
-        {"passage_size": 5, "passage_minimum": 4, "size": 8, "counter": "words", "retries": 0},
-    ],
-    "contextual": [
-        {"chunker": "recursive:size=8", "document_size": 40},
-        {"chunker": "fixed_sentences:sentences=2,overlap=1,counter=words", "context_size": 9, "counter": "words"},
-        {"chunker": "sentence:size=30,overlap=9", "retries": 0},
-    ],
-    "cluster_semantic": [
-        {"size": 40, "piece_size": 10, "minimum": 9},
-        {"size": 6, "piece_size": 2, "counter": "words", "mean": 0.3},
-    ],
-}
+# What a property is held for. "semantic" is `SEMANTIC`.
+EXAMPLES = r"""
+fixed_token:size=7
+fixed_token:size=5,overlap=4,counter=o200k_base
+fixed_token:size=1,counter=words
+fixed_token:size=3,overlap=1,counter=characters
+fixed_token:size=6,overlap=4,minimum=6
+recursive:size=8
+recursive:size=20,overlap=9,keep=end,counter=o200k_base
+recursive:size=12,counter=characters,size_of=text,strip=false
+recursive:size=40,overlap=15,size_of=text
+recursive:size=20,overlap=5,minimum=12
+recursive:size=40,minimum=30,size_of=text,counter=characters
+recursive:size=9,separators=["\n\n", "\n", ".", "!", " ", ""],size_of=text,overlap=9
+recursive:size=6,separators=["(?<=[.!?])\\s+", "\\s"],regex=true,counter=words
+recursive:size=30,overlap=10,separators=["\n", " "],keep=drop,counter=characters
+recursive:size=1,overlap=1,separators=[""],counter=words,strip=false
+breakpoint:threshold=percentile,minimum=4,size=40
+breakpoint:threshold=standard_deviation,amount=0.5,buffer=0
+breakpoint:threshold=interquartile,amount=0.5,size=30,counter=words
+breakpoint:threshold=gradient,buffer=3,empty_end=true
+breakpoint:threshold=distance,amount=0.4,minimum=20,counter=characters
+breakpoint:threshold=absolute_gradient,splitter="regex:(?<=[.?!])\\s+"
+kamradt
+kamradt:amount=50.0,size=40,counter=words
+kamradt_modified:size=30,minimum=12
+kamradt_modified:size=40,goal=mean,piece_size=10,buffer=3
+dual_semantic:k=0.0,size=40
+dual_semantic:k=-1.0,d=5,minimum=10,size=40,counter=words
+dual_semantic:k=-1.0,minimum=5,size=30,size_of=pieces
+hierarchical:segmenter=texttiling:2:0.0,k=0.3,max_segment=30,size=40
+hierarchical:segmenter=texttiling:1:-1.0,k=-1.0,max_segment=null,size=90,counter=words
+hierarchical:segmenter=texttiling,size=null
+single_linkage:position_weight=0.1,size=40
+single_linkage:size=30,chunks=4,stop=0.8,counter=words
+single_linkage:size=null,splitter="regex:(?<=[.?!])\\s+"
+dbscan:position_weight=0.2,size=40,eps=0.4
+dbscan:size=null,min_samples=1,counter=words
+sentence:size=12,overlap=5
+sentence:size=40,overlap=semantic,minimum=20,counter=characters
+sentence:size=9,minimum=4,maximum=120,overlap_sentences=2,counter=words
+sentence:size=30,minimum=30,maximum=120,overlap_sentences=1
+fixed_sentences:sentences=2,overlap=1
+fixed_sentences:sentences=3,minimum=9,overlap=semantic
+fixed_sentences:chunks=3,overlap=1,splitter=regex:\n
+markdown:size=12
+markdown:size=9,minimum=4,maximum=120,counter=words
+markdown:size=30,minimum=30,heading_level=2,counter=characters
+llm_semantic:piece_size=8,window=60,size=40
+llm_semantic:piece_size=4,window=20,size=12,minimum=7,counter=words,retries=0
+lumber:window=30,size=40,minimum=40
+lumber:window=9,size=12,paragraph_end=\n,counter=words
+html:size=12
+html:size=9,minimum=4,maximum=120,heading_level=2,counter=words
+html:size=30,minimum=30,counter=characters
+code:size=12
+code:size=9,minimum=4,maximum=120,language=python,counter=words
+code:size=30,minimum=30,language=cpp,counter=characters
+auto:size=12
+auto:size=9,minimum=4,maximum=120,counter=words
+agentic:piece_size=8,window=60,size=40
+agentic:piece_size=4,window=20,size=12,minimum=5,counter=words,retries=1
+propositions:passage_size=20,size=30
+propositions:passage_size=5,passage_minimum=4,size=8,counter=words,retries=0
+contextual:chunker=recursive:size=8,document_size=40
+contextual:chunker="fixed_sentences:sentences=2,overlap=1,counter=words",context_size=9,counter=words
+contextual:chunker="sentence:size=30,overlap=9",retries=0
+cluster_semantic:size=40,piece_size=10,minimum=9
+cluster_semantic:size=6,piece_size=2,counter=words,mean=0.3
+"""
 
 
 def chunkers() -> Iterator[Chunker]:
-    for name, cls in strategies.items():
-        if not cls.__module__.startswith("chunkcore."):  # another test's
-            continue
-        for options in EXAMPLES.get(name, [{}]):
-            models = {"embedder": FakeEmbedder(), "llm": FakeLLM()}
-            needed = {option: model for option, model in models.items() if option in cls.option_names()}
-            yield get_chunker(name, **{**options, **needed})
+    for spec in EXAMPLES.split("\n")[1:-1]:
+        models = {"embedder": FakeEmbedder(), "llm": FakeLLM(), "overlap": SEMANTIC}
+        names = {"overlap"} if "overlap=semantic" in spec else {"embedder", "llm"}
+        names &= {*strategies[spec.partition(":")[0]].option_names()}
+        yield get_chunker(spec.replace(",overlap=semantic", ""), **{name: models[name] for name in names})
 
 
 def describe(chunker: Chunker) -> str:
@@ -178,6 +143,11 @@ def test_spans_are_exact_nothing_is_lost_and_the_maximum_holds(chunker: Chunker,
 def test_hard_texts_neither_crash_nor_lose(chunker: Chunker) -> None:
     for text in HARD_TEXTS.values():
         check_promises(chunker, text)
+
+
+def test_every_strategy_is_held_to_the_promises() -> None:
+    ours = {name for name, cls in strategies.items() if cls.__module__.startswith("chunkcore.")}
+    assert {chunker.name for chunker in chunkers()} == ours
 
 
 SMALLEST: dict[str, Any] = {

@@ -200,29 +200,6 @@ def test_parts_of_a_term_and_its_description_stay_together() -> None:
     assert words(page, 3, content="text") == ["tea one two", "coffee three four"]
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        "<div>",
-        "<p><b>",
-        "<h1>a",
-        "<div><h1>",
-        "<table><tr><td>",
-        "<!--",
-        '<a b="',
-        "<script>",
-        "<svg>",
-        "&",
-        "<",
-        "</p>",
-    ],
-)
-def test_tags_inside_tags_by_the_thousand_neither_crash_nor_lose(mark: str) -> None:
-    text = mark * 1000
-    check_promises(Html(size=200, minimum=20), text)
-    chunks_of(Html(size=200, minimum=20, content="text"), text)
-
-
 @pytest.mark.parametrize("text", ["&#①", "<p>&#①;</p>", "&#x1①2; tea", "&#٣;"])
 def test_numbers_of_characters_in_other_digits_are_text(text: str) -> None:
     """The parser raised. Found by fuzzing."""

@@ -246,24 +246,6 @@ def test_fences_and_rows_are_never_cut_while_they_fit(shape: list[tuple[int, int
             assert any(f"{title}\n\n{text.split()[0]}" in chunk for chunk in found)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        ">" * 5000,
-        "- " * 5000,
-        "> " * 60 + "a\n" + "b\n" * 200,
-        "".join("  " * depth + "- a\n" for depth in range(60)) + "\n# After\n",
-        "|" * 5000 + "\n" + "|-" * 5000,
-        "#" * 5000,
-        "```\n" * 1001,
-        "[a]: b\n" * 1000,
-    ],
-    ids=["quotes", "dashes", "lazy lines", "nested lists", "a table", "hashes", "fences", "links"],
-)
-def test_marks_inside_marks_by_the_thousand_neither_crash_nor_lose(text: str) -> None:
-    check_promises(Markdown(size=50, minimum=10, maximum=70), text)
-
-
 @pytest.mark.parametrize("name", ["state_of_the_union.md", "wikitexts.md"])
 def test_real_documents_are_cut_at_their_structure(name: str) -> None:
     text = shared(f"data/chroma/corpora/{name}").read_text(encoding="utf-8")[:100_000]
