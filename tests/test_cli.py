@@ -483,16 +483,22 @@ def test_a_file_of_the_users_is_refused_as_cache_and_left_alone(docs, questions,
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
-@pytest.mark.parametrize("command", [["compare", "-s", "sentence:size=50", "-r", "bm25"], ["questions", "generate"]])
+@pytest.mark.parametrize(
+    "command",
+    [["compare", "-s", "sentence:size=50", "-r", "bm25"], ["questions", "generate"], ["questions", "check"]],
+    ids=" ".join,
+)
 def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs, questions, tmp_path, capfd):
     (tmp_path / "secret.txt").write_text("The key is 9173. " * 50)
     (docs / "link.txt").symlink_to(tmp_path / "secret.txt")
     arguments = ["--questions", str(questions), "-o", str(tmp_path / "out"), "--resamples", "100"]
-    if command[0] == "questions":
+    if "check" in command:
+        arguments = ["--questions", str(questions), "--embedder", "none", "--ignore", "short"]
+    if "generate" in command:
         arguments = ["--llm", "openai:m@http://127.0.0.1:1/v1", "-o", str(tmp_path / "q.jsonl"), "--dry-run"]
     outputs = []
     for allowed in (False, True):
-        assert main([*command, str(docs), *arguments, *["--follow-links"] * allowed]) == 0
+        assert main([*command, str(docs), *arguments, *["--follow-links"] * allowed]) == (command[-1] == "check")
         out, err = capfd.readouterr()
         assert ("is a link out of the folder" in err) is not allowed
         outputs.append(out)

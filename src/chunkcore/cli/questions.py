@@ -257,7 +257,8 @@ def check(
         model = None if embedder == "none" else options.cached_embedder(embedder)
     except MissingExtraError as error:
         running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
-    findings = validate_benchmark(source.place, questions, options=ValidationOptions(size=size), embedder=model)
+    checks = ValidationOptions(size=size, follow_links=source.follow_links)
+    findings = validate_benchmark(source.place, questions, options=checks, embedder=model)
     findings = [finding for finding in findings if finding.kind not in (ignore or ())]
     if as_json:
         lines = [re.search(r"line (\d+)$", finding.place) if finding.query_id else None for finding in findings]

@@ -53,12 +53,14 @@ class ValidationOptions:
         size: of the chunks to compare, in tokens.
         least: the fewest tokens of evidence.
         similarity: cosine over which two questions are nearly the same.
+        follow_links: whether links out of a folder are read.
     """
 
     size: int = 200
     least: int = 3
     similarity: float = 0.9
     counter: str | TokenCounter = "cl100k_base"
+    follow_links: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("size", self.size), ("least", self.least)):
@@ -142,12 +144,15 @@ class _Read:
             held, rows = list(documents), question_rows(questions)
         elif questions is None:
             layout = chosen_layout(Path(documents))
-            held, rows, unread = layout.read(Path(documents))
+            if isinstance(layout, ChunkcoreLayout):
+                held, rows, unread = read_own(Path(documents), None, follow_links=options.follow_links)
+            else:
+                held, rows, unread = layout.read(Path(documents))
             questions = Path(documents) / "questions.jsonl" if isinstance(layout, ChunkcoreLayout) else []
         else:
             if isinstance(questions, str | Path) and not Path(questions).is_file():
                 raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
-            held, rows, unread = read_own(Path(documents), questions)
+            held, rows, unread = read_own(Path(documents), questions, follow_links=options.follow_links)
         if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
             rows = _lines(Path(questions))
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
