@@ -270,14 +270,11 @@ class WindowIndex(PassageIndex):
         document has changed since it was indexed, which is warned of once, and its old text is not used.
 
         Args:
-            question: the question that the hits answer.
             hits: best first, with document ids and spans, of any chunk size.
             max_tokens: of all passages.
             k: the most passages.
-            words: "hits" for passages of the hits' documents alone, so that nothing appears that the retriever and its
-                filters did not let through; "text" for the hits' own text alone, where a filter lets through some
-                chunks of a document and not others; "all" for all documents of the index; or the names of those of
-                the hits' documents that may be shown whole, where of the others only the hits' own text is.
+            words: what passages may show: "hits", the text of the hits' documents; "text", the hits' own text; "all",
+                the text of all documents; or names, the hits' documents that are shown whole, the others as by "text".
             balance: the hits' share of the score, 0 to 1; None: 0.3.
             counter: of `max_tokens`; None: the index's.
 
