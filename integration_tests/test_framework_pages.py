@@ -28,6 +28,9 @@ def page_of(framework: str) -> str:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
     """Runs a page's Python blocks as one program, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    for framework in ("langchain", "llamaindex"):  # else what they register on a page is lost after it
+        if find_spec(PACKAGES[framework]) is not None:
+            importlib.import_module(f"chunkadapters.exact.{framework}")
     monkeypatch.setattr(strategies, "_known", dict(strategies.items()))
 
     def runs(page: str) -> object:
