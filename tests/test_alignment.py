@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
-from chunkcore.evaluation import alignment
-from chunkcore.evaluation.alignment import Aligner, choose_in_order
+from chunkcore.evaluation.alignment import Aligner
 from chunkcore.run import Retrieved
-from chunkcore.spans import Ranges, as_ranges
 from tests.strategies import text_with_spans
 
 FOX = Document("fox", "The quick brown fox\njumps over the lazy dog.  The end of the story.")
@@ -267,53 +262,6 @@ def test_whatever_is_sought_the_answer_is_in_bounds_and_sure_by_a_share(
             assert 0 <= found.certainty <= 1
             assert bool(found.spans) == (found.match != "unlocated") == (found.certainty > 0)
             assert all(each.end <= len(text if found.document_id == "a" else DOG.text) for each in found.spans)
-
-
-def _costs(before: Ranges, after: Ranges, jump: int) -> Ranges:
-    uneven = np.abs(after[None, :, 0] - before[:, None, 1] - jump)
-    return uneven + np.where(after[None, :, 0] > before[:, None, 0], 0, alignment._BACKWARDS)
-
-
-def plain_choices(places: list[list[Span]], lengths: list[int]) -> list[tuple[int, int] | None]:
-    """`choose_in_order` by every pair of neighbouring places."""
-    known = [number for number, each in enumerate(places) if each]
-    ranges = [as_ranges(places[number]) for number in known]
-    gaps = [b[0].start - a[0].end for a, b in pairwise(places) if len(a) == len(b) == 1]
-    gap = int(np.median(gaps)) if gaps else 0
-    jumps = [gap + sum(lengths[lost] + gap for lost in range(a + 1, b)) for a, b in pairwise(known)]
-    until = [np.zeros(len(each), dtype=np.int64) for each in ranges]
-    after = [np.zeros(len(each), dtype=np.int64) for each in ranges]
-    origin = []
-    for step, jump in enumerate(jumps):
-        costs = until[step][:, None] + _costs(ranges[step], ranges[step + 1], jump)
-        origin.append(costs.argmin(axis=0))
-        until[step + 1] = costs.min(axis=0)
-    for step, jump in reversed(list(enumerate(jumps))):
-        costs = _costs(ranges[step], ranges[step + 1], jump) + after[step + 1][None, :]
-        after[step] = costs.min(axis=1)
-    chosen: list[tuple[int, int] | None] = [None] * len(places)
-    place = int(until[-1].argmin()) if known else 0
-    for step in reversed(range(len(known))):
-        total = until[step] + after[step]
-        chosen[known[step]] = place, int(np.count_nonzero(total == total.min()))
-        if step:
-            place = int(origin[step - 1][place])
-    return chosen
-
-
-SPANS = st.builds(lambda start, size: Span(start, start + size), st.integers(0, 40), st.integers(1, 4))
-
-
-@given(st.lists(st.lists(SPANS, max_size=12, unique=True), max_size=8), st.booleans(), st.data())
-def test_the_choice_is_that_of_every_pair_of_places(
-    places: list[list[Span]], in_order: bool, data: st.DataObject
-) -> None:
-    places = [sorted(each) if in_order else each for each in places]
-    lengths = data.draw(st.lists(st.integers(1, 9), min_size=len(places), max_size=len(places)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alignment, "_FEW", 0)
-        found = choose_in_order(places, lengths)
-    assert found == plain_choices(places, lengths)
 
 
 def test_repeated_letters_take_their_places_in_order_however_many() -> None:

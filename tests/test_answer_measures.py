@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore.answers import answer_cosines, bert_scores, bleu, exact_match, meteor, rouge_l, squad_f1
-from chunkcore.errors import MissingExtraError
 from chunkcore.evaluation.answer_measures import squad_normalised, words
 from chunkcore.models.base import TextTokens, Vectors
 from tests.fakes import FakeEmbedder
@@ -62,9 +60,6 @@ def test_nothing_is_right_where_no_reference_says_anything():
     for measure in (squad_f1, exact_match):
         assert measure("", [""]) == measure("the", [""]) == measure("", ["the"]) == 1
         assert measure("Paris", [""]) == measure("", ["Paris"]) == measure("", ["the", "Paris"]) == 0
-
-
-VOCABULARY = st.lists(st.sampled_from(["the", "cat", "sat", "Mat.", "on", "犬", "a"]), max_size=8).map(" ".join)
 
 
 # --- ROUGE-L, BLEU, METEOR --------------------------------------------------------------------------------------
@@ -147,21 +142,6 @@ def test_any_texts_score_from_0_to_1_and_the_references_order_is_nothing(measure
     found = measure(answer, references)
     assert 0 <= found <= 1 + 1e-9
     assert measure(answer, references[::-1]) == pytest.approx(found)
-
-
-@pytest.mark.parametrize(
-    ("measure", "module", "package"),
-    [(rouge_l, "rouge_score", "rouge-score"), (bleu, "sacrebleu", "sacrebleu"), (meteor, "nltk", "nltk")],
-)
-def test_a_missing_package_names_the_extra(measure, module, package, monkeypatch):
-    from chunkcore.evaluation import answer_measures as overlap
-
-    overlap._rouge.cache_clear()
-    overlap._bleu.cache_clear()
-    for name in [module, *(each for each in sys.modules if each.startswith(f"{module}."))]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=rf"{package} is needed .*chunkadapters\[answers\]"):
-        measure("a cat", ["a cat"])
 
 
 # --- BERTScore and the question's cosine ------------------------------------------------------------------------

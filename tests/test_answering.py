@@ -313,14 +313,3 @@ def test_what_cannot_be_is_one_sentence_before_anything_is_asked(files, capsys, 
     told = capsys.readouterr().err
     assert message in told
     assert "Traceback" not in told
-
-
-PROGRAM = """
-import sys
-import chunkcore.models.loading
-from chunkcore.cli import main
-from tests.fakes import FakeEmbedder
-
-chunkcore.models.get_embedder = chunkcore.models.loading.get_embedder = lambda name: FakeEmbedder()
-sys.exit(main(sys.argv[1:]))
-"""

@@ -177,27 +177,7 @@ def test_broken_files_are_named_in_one_sentence(tmp_path: Path, name: str, conte
     assert "\n" not in str(caught.value)
 
 
-def test_a_text_of_an_unknown_encoding_is_left_out_of_a_folder_and_named(tmp_path: Path) -> None:
-    (tmp_path / "cat.txt").write_text("A cat", encoding="utf-8")
-    (tmp_path / "latin.txt").write_bytes("é".encode() + b"caf\xe9")
-    with pytest.warns(UserWarning, match=r"latin.txt: is not UTF-8 text \(byte 5 is 0xe9\) on line 1: convert it"):
-        assert [document.id for document in load_documents(tmp_path)] == ["cat.txt"]
-    with pytest.raises(DataError, match="is not UTF-8 text"):
-        load_documents(tmp_path / "latin.txt")
-
-
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
-
-
-def test_files_without_text_are_left_out_of_a_folder_and_named(tmp_path: Path) -> None:
-    (tmp_path / "cat.txt").write_text("A cat\x00 and a NUL", encoding="utf-8")
-    for name, content in {"image.png": PNG, "paper.pdf": b"%PDF-1.7\n\xe2\xe3\xcf", "empty.md": b""}.items():
-        (tmp_path / name).write_bytes(content)
-    with pytest.warns(UserWarning, match=r"image\.png") as caught:
-        documents = load_documents(tmp_path)
-    assert [document.id for document in documents] == ["cat.txt"]
-    told = " ".join(str(warning.message) for warning in caught)
-    assert all(name in told for name in ("empty.md", "image.png", "paper.pdf"))
 
 
 def test_nothing_there(tmp_path: Path) -> None:

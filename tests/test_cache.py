@@ -23,7 +23,7 @@ from chunkcore.cli import main
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models import CachedEmbedder, CacheWarning, EmbeddingCache
 from chunkcore.models import cache as cache_module
-from chunkcore.models.cache import Cache, LLMCache, text_key
+from chunkcore.models.cache import LLMCache, text_key
 from tests.fakes import BROKEN, ChangingEmbedder, FakeEmbedder, RaisingEmbedder
 from tests.processes import started
 from tests.strategies import hard_text
@@ -56,22 +56,6 @@ def test_vectors_come_back_to_the_last_bit_after_reopening(path):
     assert found.tolist() == [True] * 1200 + [False]
     assert again[:-1].tobytes() == vectors[::-1].tobytes()
     assert not again[-1].any()
-
-
-@pytest.mark.parametrize(
-    ("vectors", "message"),
-    [
-        (rows(1.0, np.nan), "NaN or infinity in 1 of 2"),
-        (rows(1.0), "2 texts and answered with 1 vectors"),
-        (rows(1.0, 2.0, 3.0), "2 texts and answered with 3 vectors"),
-        (np.zeros(2, dtype=np.float32), r"shape \(2,\)"),
-    ],
-)
-def test_what_is_no_vector_is_not_kept(path, vectors, message):
-    cache = EmbeddingCache(path)
-    with pytest.raises(ModelError, match=message):
-        cache.store("m", keys("a", "b"), vectors)
-    assert len(cache) == 0
 
 
 def test_a_pickled_cache_opens_the_same_file(path):
@@ -199,20 +183,6 @@ def test_past_its_limit_a_cache_removes_what_was_not_used_for_the_longest_time(p
         assert cache.fetch("m", keys(*(f"0 {number}" for number in range(20))))[0].all()  # used every hour
     assert path.stat().st_size < 300_000
     assert cache.fetch("m", keys("29 0", "1 0"))[0].tolist() == [True, False]
-
-
-def test_a_cache_is_measured_pruned_and_cleared(path):
-    EmbeddingCache(path).store("m", keys(*map(str, range(400))), rows(*range(400), dimensions=100))
-    LLMCache(path).store("m", b"question", "an answer")
-    cache = Cache(path)
-    before = cache.size()
-    assert (before.vectors, before.answers) == (400, 1)
-    assert before.bytes == path.stat().st_size > 160_000
-    assert 150 < cache.prune(before.bytes // 2) < 300
-    assert cache.size().bytes < before.bytes * 0.6
-    assert LLMCache(path).fetch("m", b"question") == "an answer"  # the youngest
-    cache.clear()
-    assert cache.size()[1:] == (0, 0)
 
 
 # --- processes and threads ------------------------------------------------------------------------------------

@@ -17,12 +17,10 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import Meter, run_experiment
+from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
 from chunkcore.evaluation.results import ModelPrices, Report
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.models import CachedEmbedder
-from chunkcore.models.base import Vectors
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
 from chunkcore.run import Retrieved, Run
@@ -145,21 +143,6 @@ def test_what_the_embedder_cuts_off_is_counted_once_a_distinct_text(benchmark: B
     (unlimited,) = run_experiment(benchmark, [chunker], FakeEmbedder())
     assert unlimited.chunks is not None
     assert (unlimited.chunks.truncated, unlimited.chunks.tokens_lost) == (0, 0)
-
-
-def test_progress_and_seconds_are_told_for_every_step(benchmark: Benchmark) -> None:
-    told: list[tuple[str, int, int]] = []
-    reports = run_experiment(
-        benchmark, chunkers(), FakeEmbedder(), progress=lambda step, done, total: told.append((step, done, total))
-    )
-    for step in ("chunk", "embed", "queries", "search"):
-        mine = [(done, total) for each, done, total in told if each == step]
-        assert mine[-1][0] == mine[-1][1] > 0
-        assert mine == sorted(mine)
-    assert ("chunk", 5, 12) in told
-    for report in reports:
-        assert set(report.seconds) == {"chunk", "embed", "search", "score"}
-        assert all(value > 0 for value in report.seconds.values())
 
 
 def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
@@ -398,33 +381,3 @@ def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
 
 
 # --- what a text costs -------------------------------------------------------------------------------
-
-
-class Clock:
-    """A model that takes a second a character, by a clock of its own."""
-
-    name = fingerprint = "clock"
-    max_tokens = None
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        self.now += sum(map(len, texts))
-        return np.ones((len(texts), 2), dtype=np.float32)
-
-    embed_queries = embed_documents
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setitem(Meter._timed.__globals__, "time", type("", (), {"perf_counter": lambda: found.now}))
-    return found
-
-
-def test_a_calls_time_is_split_by_length(clock: Clock) -> None:
-    meter = Meter(CachedEmbedder(clock))
-    meter.embed_documents(["a" * 10, "b" * 30])
-    assert meter.seconds_of(["a" * 10]) == 10
-    assert meter.seconds_of(["b" * 30, "b" * 30, "never asked"]) == 30

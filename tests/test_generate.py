@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkcore.models
-from chunkcore import DataError, Document, Evidence, ModelError, OptionError, Span, load_benchmark
+from chunkcore import DataError, Document, Evidence, ModelError, Span, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache, Prices, Reply
@@ -34,10 +34,9 @@ from chunkcore.questions.prompts import (
     draw_sample,
     locate_excerpts,
     prompt_version,
-    question_about,
 )
 from chunkcore.questions.validate import filter_questions
-from tests.fake_writers import SENTENCES, earlier, honest, mixed, passage, reply
+from tests.fake_writers import SENTENCES, honest, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM
 from tests.strategies import hard_text
 
@@ -93,19 +92,6 @@ def test_every_document_has_its_turn_before_one_has_two_and_long_ones_get_more()
 
 
 # ---- prompts
-
-
-@pytest.mark.parametrize("mode", ["factual", "realistic"])
-def test_the_prompt_shows_the_oath_the_passage_and_the_earlier_questions(mode):
-    question = question_about("The fox naps.", ["Who sings?", "Who runs?"], mode, 5, 1)
-    system, user = (each["content"] for each in question.messages)
-    assert f'"oath": "{question.assumed["oath"]}"' in system
-    assert "1 to 5" in system
-    assert passage(question.messages) == "The fox naps."
-    assert earlier(question.messages) == ["Who sings?", "Who runs?"]
-    assert question.schema["required"] == ["oath", "question", "excerpts"]
-    assert question.read(json.dumps(question.assumed)).excerpts == ("The fox naps.",)
-    assert user.count("Who runs?") == 1
 
 
 @pytest.mark.parametrize(
@@ -449,12 +435,6 @@ def test_proposed_thresholds_follow_their_stated_rules():
     errors = [np.mean(own < t) + np.mean(np.array(others) >= t) for t in np.sort(own)]
     assert done.relevance == pytest.approx(np.sort(own)[int(np.argmin(errors))], abs=1e-6)
     assert 1 in {each.index for each in done.dropped}
-
-
-@pytest.mark.parametrize("wrong", [1.5, float("nan"), "guess", True])
-def test_thresholds_are_cosines(wrong):
-    with pytest.raises(OptionError, match="relevance threshold"):
-        FilterThresholds(relevance=wrong)
 
 
 # ---- the command line

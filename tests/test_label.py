@@ -102,25 +102,6 @@ def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(
     assert len(covered) == sum(end - start for _, start, end in spans)
 
 
-@pytest.mark.parametrize(
-    ("number", "spans", "without", "message"),
-    [
-        (5, [], False, "no number 5"),
-        (0, [(9, 0, 1)], False, "2 documents"),
-        (0, [(0, 0, 10_000)], False, "evidence lies within"),
-        (0, [(0, 0, 3)], True, "expected one of them"),
-    ],
-)
-def test_a_wrong_mark_changes_nothing(
-    tmp_path: Path, number: int, spans: list[tuple[int, int, int]], without: bool, message: str
-) -> None:
-    kept = opened(tmp_path, "Who naps?")
-    before = kept.mark(0, [(0, 0, 13)])
-    with pytest.raises(DataError, match=message):
-        kept.mark(number, spans, without_evidence=without)
-    assert kept.state(0) == before
-
-
 def test_who_is_behind_another_tab_is_told_and_loses_nothing(server: LabelServer) -> None:
     shown = ask(server, "all")[1]["questions"][0]
     body = {"number": 0, "version": shown["version"], "evidence": [{"document": 0, "start": 0, "end": 13}]}
@@ -291,14 +272,6 @@ def test_places_are_code_points_and_odd_characters_keep_their_number(server: Lab
     found = ask(server, "text?document=1&at=0")[1]
     assert len("".join(part for _, part in found["units"])) == len(DOCUMENTS[1].text)
     assert not set("\x00\ud800") & set("".join(part for _, part in found["units"]))
-
-
-def test_search_gives_places_of_the_documents(server: LabelServer) -> None:
-    found = ask(server, "search?words=crow")[1]["candidates"]
-    assert DOCUMENTS[1].text[found[0]["start"] : found[0]["end"]].endswith("crow steals.")
-    assert found[0]["text"].endswith("crow steals.")
-    assert found[0]["pages"] == []
-    assert ask(server, "search?words=")[1] == {"candidates": []}
 
 
 def test_candidates_are_whole_sentences_each_once_the_best_part_first(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
@@ -223,49 +223,6 @@ def test_chunks_of_other_documents_are_an_error() -> None:
         late.embed_chunks([Document("other", "one")], [chunk("one", (0, 3))])
     with pytest.raises(DataError, match="end after the text, at 3"):
         late.embed_chunks([Document("d", "one")], [chunk("one", (0, 4))])
-
-
-class Sometimes(FakeTokenEmbedder):
-    """Answers by `spoil` instead of rightly, the first `times` times."""
-
-    def __init__(self, spoil: object, times: int) -> None:
-        super().__init__()
-        self.spoil, self.left = spoil, times
-        self.ready = False
-
-    def embed_tokens(self, windows: Sequence[Ids]) -> list[Vectors]:
-        right = super().embed_tokens(windows)
-        if not self.ready or not self.left:
-            return right
-        self.left -= 1
-        return self.spoil(right)  # type: ignore[no-any-return, operator]
-
-
-def hang_up(_: object) -> None:
-    raise ConnectionError("the model's server hung up")
-
-
-SPOILS = {
-    "failed on 1 sequences of tokens: ConnectionError": hang_up,
-    "NaN or infinity": lambda rows: [row * np.nan for row in rows],
-    "was given 5 tokens and answered with 4": lambda rows: [row[:-1] for row in rows],
-    "given 1 sequences of tokens and answered with 0": lambda _: [],
-    "expected floating-point numbers": lambda rows: [[["no", "idea"]] for _ in rows],
-}
-
-
-@pytest.mark.parametrize(("said", "spoil"), SPOILS.items(), ids=list(SPOILS))
-def test_a_model_that_answers_garbage_is_asked_once_more(said: str, spoil: object) -> None:
-    for times in (1, 2):
-        model = Sometimes(spoil, times)
-        late = LateEmbedder(model)
-        model.ready = True
-        if times == 1:
-            right = LateEmbedder(FakeTokenEmbedder()).embed_spans("one two three", [(Span(0, 3),)])
-            np.testing.assert_allclose(late.embed_spans("one two three", [(Span(0, 3),)]), right, rtol=1e-6)
-        else:
-            with pytest.raises(ModelError, match=said):
-                late.embed_spans("one two three", [(Span(0, 3),)])
 
 
 def test_tokens_stand_at_places_of_the_document_not_of_the_prompt() -> None:

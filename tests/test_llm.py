@@ -6,14 +6,11 @@ import asyncio
 import json
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +21,6 @@ from chunkcore.models.llm import (
     BadAnswerError,
     CachedLLM,
     CallableLLM,
-    Estimator,
     LLMCache,
     OpenAILLM,
     Question,
@@ -36,8 +32,7 @@ from chunkcore.models.llm import (
     llms,
 )
 from chunkcore.models.llm.base import found_json, member, whole_number
-from tests.fake_llm_server import running
-from tests.fakes import FakeLLM, ScriptedLLM
+from tests.fakes import ScriptedLLM
 from tests.strategies import hard_text
 
 needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
@@ -213,15 +208,6 @@ def test_the_endpoints_own_numbers_are_counted_else_tiktokens():
     assert silent.usage == Usage(calls=1, input_tokens=2 + 1 + 2 * 4, output_tokens=3)
 
 
-def test_an_estimator_takes_what_is_assumed_and_counts_it():
-    estimator = Estimator()
-    assert ask(estimator, question("a \ud800")) == 2
-    assert estimator.usage.calls == 1
-    assert estimator.usage.output_tokens == 6  # {"number": 2}
-    with pytest.raises(NoAnswerError):
-        estimator.complete([])
-
-
 # --- the cache ------------------------------------------------------------------------------------------------
 
 
@@ -256,14 +242,6 @@ def test_any_answer_comes_back_the_same(path, answer):
     cache = LLMCache(path)
     assert cache.fetch("m", b"k") == answer
     assert cache.fetch("m", b"other") is cache.fetch("other", b"k") is None
-
-
-def test_threads_share_a_cache_and_a_pickle_opens_the_same_file(path):
-    llm = CachedLLM(FakeLLM(broken=0.0), LLMCache(path))
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: ask(llm, question(str(number % 10))), range(40)))
-    again = pickle.loads(pickle.dumps(llm))
-    assert (again.name, again.fingerprint, again.concurrency, len(again.cache)) == ("fake", "fake-0.0", 2, 10)
 
 
 # --- names of models ------------------------------------------------------------------------------------------
@@ -442,15 +420,6 @@ def test_what_no_question_can_get_past_ends_the_work(server, fault, message):
 
 
 @needs_openai
-def test_a_busy_endpoint_is_left_alone_for_as_long_as_it_asks():
-    with running() as fresh:
-        assert ask(endpoint(fresh, "http_429*2"), question()) in (1, 2, 3)
-        times = [each["time"] for each in fresh.log]
-    assert len(times) == 3
-    assert all(after - before >= 0.1 for before, after in pairwise(times))
-
-
-@needs_openai
 def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_else(server, monkeypatch, path):
     secret = "sk-very-secret-0123456789"
     monkeypatch.setenv("FAKE_API_KEY", secret)
@@ -468,14 +437,3 @@ def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_
     monkeypatch.delenv("FAKE_API_KEY")
     with pytest.raises(ModelError, match="the environment variable FAKE_API_KEY is to hold the key"):
         ask(OpenAILLM("ok", server.url, key="FAKE_API_KEY"), question())
-
-
-@needs_openai
-def test_naming_a_model_imports_no_client_and_opens_no_connection():
-    program = (
-        "import sys; from chunkcore.models.llm import get_llm\n"
-        "llm = get_llm('openai:m@http://127.0.0.1:1/v1')\n"
-        "print(sorted({'openai', 'httpx', 'asyncio'} & set(sys.modules)), llm.usage.calls)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[] 0"

@@ -312,16 +312,6 @@ def test_a_folders_fingerprint_follows_its_content(tmp_path):
     assert folder_fingerprint(tmp_path / "b") != first
 
 
-def test_importing_the_models_imports_no_framework():
-    script = (
-        "import sys, chunkcore.models.loading, chunkcore.chunkers.cluster_semantic\n"
-        "heavy = {'torch', 'transformers', 'sentence_transformers', 'openvino', 'tokenizers'} & set(sys.modules)\n"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_openvino_is_imported_without_its_telemetry():
     """In a process of its own, with everything that it would send or write caught."""
     pytest.importorskip("openvino", reason="needs openvino")

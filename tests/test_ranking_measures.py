@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.document import Document, Span
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.counting import first_cover
 from chunkcore.evaluation.measures import Measure, Unit, budget_of, get_measure
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
@@ -267,18 +266,3 @@ def test_scores_are_what_sets_of_units_give(
         np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))
         if measure.is_share:
             assert np.nanmax(report.values(measure), initial=0) <= 1 + 1e-12
-
-
-_owned = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 30), st.integers(0, 5)), max_size=15)
-
-
-@given(_owned)
-def test_a_position_belongs_to_the_first_that_covers_it(rows: list[tuple[int, int, int]]) -> None:
-    first: dict[int, int] = {}
-    for start, length, owner in rows:
-        for position in range(start, start + length):
-            first[position] = min(owner, first.get(position, owner))
-    expected = [sum(owner == each for each in first.values()) for owner in range(6)]
-    ranges = np.array([(start, start + length) for start, length, _ in rows], dtype=np.int64).reshape(-1, 2)
-    owners = np.array([owner for *_, owner in rows], dtype=np.int64)
-    assert first_cover(ranges, owners, 6).tolist() == expected

@@ -60,9 +60,6 @@ def test_what_has_no_boundaries_at_all():
     assert boundary_scores([], [], 0) == (1, 1, 1)
 
 
-STARTS = st.sets(st.integers(1, 29), max_size=7)
-
-
 @pytest.mark.parametrize("wrong", [0, 40, -1])
 def test_a_boundary_outside_the_text_is_told(wrong):
     with pytest.raises(DataError, match=f"begin at 1 to 39 .*got {wrong}"):
@@ -199,11 +196,6 @@ def test_the_command_scores_strategies_and_blind_cuts(labelled, tmp_path, capsys
     assert names == ["fixed_sentences:sentences=2", "breakpoint", "every 3 sentences", "no boundary"]
     first = rows[0]
     assert (first["text"], first["segments"], first["F1"]) == ("a", 3, 1)
-
-
-def test_a_dry_run_of_the_command_scores_nothing(labelled, capsys):
-    assert main(["segments", "score", "--texts", str(labelled), "-s", "recursive:size=9", "--dry-run"]) == 0
-    assert "0 calls" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

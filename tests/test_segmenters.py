@@ -21,7 +21,6 @@ from chunkcore.segmenters.tagger import (
     TaggerSettings,
     boundary_probabilities,
     load_tagger,
-    sentence_features,
     sentence_rows,
 )
 from chunkcore.training import (
@@ -32,10 +31,8 @@ from chunkcore.training import (
     compare_on,
     embed_texts,
     save_tagger,
-    score,
     split_texts,
     train_tagger,
-    whole_texts,
 )
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import AngleEmbedder
@@ -139,42 +136,6 @@ def small_tagger(dimensions: int = 16, *, threshold: float = 0.5, members: int =
         tensors[f"{member}.out.weight"] = random.standard_normal((1, 6)).astype(np.float16)
         tensors[f"{member}.out.bias"] = random.standard_normal(1).astype(np.float16)
     return Tagger(tensors, TaggerSettings(embedder="fake", windows=(1, 2), threshold=threshold, members=members))
-
-
-def test_features_tell_the_vector_and_what_lies_on_both_sides():
-    vectors = np.eye(2, dtype=np.float32)[[0, 0, 1, 1]] * 3
-    rows = sentence_features(rows_of(vectors), (1,))
-    assert rows.shape == (4, 2 + 8 + 4)
-    assert rows[:, :2].tolist() == (4 * np.eye(2)[[0, 0, 1, 1]]).tolist()
-    assert rows[:, 9].tolist() == pytest.approx([-1, -1 / 3, 1 / 3, 1])  # the place in the text
-    assert rows[:, 10].argmin() == 2
-    assert rows[:, 11].argmax() == 2
-    assert rows[0, 10:].tolist() == [0.0] * 4
-    assert np.isfinite(sentence_features(rows_of(vectors[:1]), (1,))).all()
-
-
-def test_words_that_a_text_repeats_tell_where_its_topic_changes():
-    sentences = ["Otters swim.", "The otters dive.", "Wheat is ground.", "Bread needs wheat."]
-    words = sentence_features(sentence_rows(sentences, np.ones((4, 2), dtype=np.float32)), (1,))[:, 12:]
-    assert words[:, 0].argmin() == 2
-    assert words[:, 1].argmax() == 2
-
-
-@pytest.mark.parametrize(
-    ("sentence", "cues"),
-    [
-        ("However, it rains.", [1, 0, 0, 0, 0]),
-        ("In May 1975 it rained.", [0, 1, 1, 0, 0]),
-        ("The pump of 1990 leaks.", [0, 0, 1, 0, 1]),
-        ("“Yes,” he said.", [0, 0, 0, 1, 0]),
-        ("Otters swim.", [0, 0, 0, 0, 0]),
-        ("\ud800", [0, 0, 0, 0, 0]),
-    ],
-)
-def test_cues_tell_how_a_sentence_opens(sentence, cues):
-    row = sentence_rows([sentence], np.ones((1, 2), dtype=np.float32))[0, -6:]
-    assert np.delete(row, 3).tolist() == cues
-    assert row[3] == pytest.approx(np.log(len(sentence) + 1) - 4.5)
 
 
 def test_the_forward_pass_is_pytorchs():
@@ -352,12 +313,6 @@ def test_varied_texts_have_their_labels_where_segments_begin(seed, shuffle, spli
             assert (labelled == changes).all()
 
 
-def test_texts_to_choose_by_are_left_as_they_are():
-    (batch,) = whole_texts(TOYS[:1], Training(windows=(1,)))
-    assert np.flatnonzero(batch.labels[0]).tolist() == TOYS[0].starts.tolist()
-    assert batch.counted[0].tolist() == [0.0] + [1.0] * (len(TOYS[0].rows) - 1)
-
-
 # --- training ---------------------------------------------------------------------------------------------------
 
 QUICK = Training(hidden=6, layers=1, members=2, epochs=3, windows=(1, 3), piece=40, rate=0.02, dropout=0.1)
@@ -380,25 +335,6 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others():
     assert other.fingerprint != first.fingerprint
 
 
-def test_training_stops_when_it_gets_no_better():
-    pytest.importorskip("torch")
-    seen = []
-    still = Training(**{**QUICK.__dict__, "members": 1, "epochs": 50, "patience": 2, "rate": 10.0})
-    train_tagger(TOYS[:3], TOYS[3:5], still, embedder="fake", progress=lambda *row: seen.append(row))
-    losses = [row[3] for row in seen]
-    assert len(seen) < 50
-    assert len(seen) == int(np.argmin(losses)) + 1 + 2
-
-
-def test_pytorchs_own_state_is_left_as_it_was():
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    train_tagger(TOYS[:3], TOYS[3:5], Training(**{**QUICK.__dict__, "epochs": 1}), embedder="fake")
-    assert torch.equal(torch.rand(3), expected)
-
-
 def test_without_texts_to_choose_by_the_error_says_so():
     pytest.importorskip("torch")
     with pytest.raises(DataError, match="no text of more than 10 sentences to choose by"):
@@ -409,13 +345,3 @@ def test_without_pytorch_the_error_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"torch .*chunkadapters\[training\]"):
         train_tagger(TOYS[:3], TOYS[3:5], QUICK, embedder="fake")
-
-
-def test_scores_are_means_over_texts():
-    texts = [
-        Labelled("a", rows_of(np.zeros((10, 1))), np.array([5])),
-        Labelled("b", rows_of(np.zeros((1, 1))), np.array([])),
-    ]
-    found = score(texts, lambda text: np.empty(0, dtype=np.int64))
-    assert found == (0.25, 0.25)
-    assert score([], lambda text: text.starts) == (0.0, 0.0)

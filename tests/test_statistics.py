@@ -184,21 +184,6 @@ def test_the_range_of_the_questions_needed_holds_their_number() -> None:
 small = st.sampled_from([0.0, 1.0, 2.0, 3.0, math.nan, math.inf])
 
 
-def test_the_best_quality_of_each_price_is_on_the_front() -> None:
-    #         tokens, recall: dearer and no better; cheap; the best; dearer and worse than the cheap one
-    assert pareto_front([(900, 0.8), (200, 0.5), (800, 0.8), (300, 0.4)]) == [1, 2]
-
-
-def test_equal_points_are_on_the_front_together() -> None:
-    assert pareto_front([(1, 1), (2, 0), (1, 1)]) == [0, 2]
-
-
-def test_what_is_not_known_is_not_on_the_front_and_beats_nothing() -> None:
-    assert pareto_front([(math.nan, 1.0), (2.0, 0.5), (1.0, math.nan)]) == [1]
-    assert pareto_front([]) == []
-    assert pareto_front([(math.nan, math.nan)]) == []
-
-
 @given(st.lists(st.tuples(small, small), max_size=12))
 def test_it_is_what_brute_force_finds(points: list[tuple[float, float]]) -> None:
     def beats(a: tuple[float, float], b: tuple[float, float]) -> bool:

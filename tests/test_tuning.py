@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.datasets import load_dataset
 from chunkcore.document import Document, Span
@@ -32,7 +31,7 @@ from chunkcore.tuning import (
     tune,
 )
 from integration_tests.benchmarks.tuning_simulation import advises_another
-from tests.fakes import FakeEmbedder, RaisingEmbedder
+from tests.fakes import RaisingEmbedder
 
 ANIMALS = ("fox", "dog", "owl", "cat", "elk", "bee")
 FAST = TuneOptions(resamples=200)
@@ -227,20 +226,6 @@ def test_one_question_cannot_choose() -> None:
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(OptionError):
         TuneOptions(**wrong)  # type: ignore[arg-type]
-
-
-def test_each_chunker_is_prepared_and_the_best_keep_their_runs() -> None:
-    specs: list[str] = []
-
-    def prepare(chunker):  # type: ignore[no-untyped-def]
-        specs.append(chunker.spec)
-        return chunker
-
-    grid = "recursive:size={20,30,40,50,60,70,80,90,100,110,120}"
-    found = tune(make_benchmark(), grid, FakeEmbedder(), retrievers="dense", options=FAST, prepare=prepare)
-    assert specs == [get_chunker(each.chunker).spec for each in found.configurations.values()]
-    assert 8 <= len(found.shown) <= 9
-    assert found.default in {report.name for report in found.shown}
 
 
 # ---- the command
