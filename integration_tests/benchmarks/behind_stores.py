@@ -1,6 +1,6 @@
 """Passages behind the retrievers that apps have: each framework's default splitter, its own store, and others' stores.
 
-    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere] [--characters 300000]
+    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere]
 
 Writes docs/evidence/data/behind.json: for each collection, framework, store and number of hits the recall at four
 budgets, bare and with passages behind, the paired difference with its 95 % interval, and the processor time
@@ -34,6 +34,7 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
 
 from chunkadapters import haystack, langchain, llamaindex
+from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
@@ -246,27 +247,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=COLLECTIONS)
-    parser.add_argument("--store", action="append", help="this store, as its rows name it; may be repeated")
     parser.add_argument("--untitled", action="store_true", help="no title before CUAD's questions")
-    parser.add_argument("--characters", type=int, default=300_000, help="about how many of each collection")
     parser.add_argument("--output", type=Path, default=DATA)
-    parser.add_argument("--cache", type=Path, default=Path("behind.sqlite"), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
-    embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache))
+    embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
     rows = json.loads(options.output.read_text()) if options.output.exists() else []
-    postgres = ""
-    if not options.store or any("pgvector" in store for store in options.store):
-        pgserver: Any = import_module("pgserver")
-        postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
+    pgserver: Any = import_module("pgserver")
+    postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
-        characters = None if name == "lochmere" else options.characters
+        characters = None if name == "lochmere" else 300_000
         whole = benchmark_of(name, options.shared, characters, titled=not options.untitled)
         by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
         queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
         benchmark = Benchmark(name, whole.documents, queries)
         for (store, opened), behind in systems(benchmark, embedder, postgres):
-            if options.store and store not in options.store:
-                continue
             rows = [row for row in rows if (row["collection"], row["store"]) != (name, store)]
             search = opened()
             for k in HITS if store.split()[-1] in ("memory", "LanceDB", "pgvector") else HITS[:1]:

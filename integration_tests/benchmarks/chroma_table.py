@@ -1,9 +1,9 @@
 """The Chroma report's table, "All corpora, all-MiniLM-L6-v2", beside ours.
 
-    python -m integration_tests.benchmarks.chroma_table --shared ../shared [--cache FILE] [--output FILE]
+    python -m integration_tests.benchmarks.chroma_table --shared ../shared
 
-Eight strategies × k = 5, 10, min. The first run embeds about 25,000 texts, which takes some minutes; the cache (the
-command line's, unless another is named) makes the next one quick.
+Eight strategies × k = 5, 10, min. The first run embeds about 25,000 texts, which takes some minutes; the command
+line's cache makes the next one quick.
 """
 
 from __future__ import annotations
@@ -219,21 +219,15 @@ def largest(rows: Iterable[Row], reference: Mapping[tuple[Key, Depth], Mapping[s
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/chroma and reference/")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
-    parser.add_argument("--output", type=Path, help="also write the tables to this file")
-    parser.add_argument("--model", default="all-MiniLM-L6-v2")
     options = parser.parse_args(arguments)
-    text = "\n".join(write(options.shared, options.cache, options.model)) + "\n"
-    print(text)
-    if options.output:
-        options.output.write_text(text, encoding="utf-8")
+    print("\n".join(write(options.shared)))
 
 
-def write(shared: Path, cache: Path, model: str) -> list[str]:
+def write(shared: Path) -> list[str]:
     benchmark = load_benchmark(shared / "data/chroma")
     published = read_reference(shared / "reference/chroma_report_all_corpora.csv")
     rerun = read_reference(shared / "reference/chroma_released_code_rerun.csv")
-    embedder = CachedEmbedder(get_embedder(model), EmbeddingCache(cache))
+    embedder = CachedEmbedder(get_embedder(), EmbeddingCache(default_cache()))
     by_default, by_code = (run(benchmark, embedder, published=published) for published in (False, True))
     rows = our_rows(by_code)
     first = by_first_occurrence(benchmark, embedder)

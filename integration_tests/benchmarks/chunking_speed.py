@@ -1,7 +1,7 @@
 """How fast the strategies cut texts, beside the limits they cannot pass and beside the frameworks' own splitters.
 
     python -m integration_tests.benchmarks.chunking_speed
-    python -m integration_tests.benchmarks.chunking_speed --docs DIR --rounds 5 --only recursive LangChain
+    python -m integration_tests.benchmarks.chunking_speed --docs DIR
 
 The documents are the five corpora of the Chroma report and 226 contracts, papers and articles, or every text file under
 DIR. Whatever is installed of LangChain, chonkie, LlamaIndex and Haystack takes part.
@@ -27,7 +27,7 @@ from chunkcore import Document, get_chunker, get_counter
 from chunkcore.tokens.encodings import encode
 
 ENCODING = "cl100k_base"
-SIZE = 200
+SIZE, ROUNDS = 200, 5
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 OURS = ("recursive", "fixed_token", "sentence", "fixed_sentences", "markdown", "code", "html")
 
@@ -163,25 +163,22 @@ def haystack() -> dict[str, Work]:
 PEERS = (langchain, chonkie, llamaindex, haystack)
 
 
-def contestants(only: Sequence[str]) -> dict[str, Work]:
-    """All that are installed, or those whose names hold a word of `only`; `recursive` always."""
+def contestants() -> dict[str, Work]:
+    """All that are installed."""
     works = {**limits(), **ours()}
     get_counter("o200k_base").encoding  # noqa: B018  # peers then find tiktoken's files without a network
     for peer in PEERS:
-        if only and not any(word in peer.__name__ or peer.__name__ in word.lower() for word in only):
-            continue
         try:
             works |= peer()
         except ImportError as error:
             print(f"left out: {peer.__name__} ({error})")
-    chosen = {name: work for name, work in works.items() if not only or any(word in name for word in only)}
-    return {"recursive": works["recursive"], **chosen}
+    return works
 
 
-def race(works: dict[str, Work], documents: Sequence[Document], rounds: int) -> dict[str, list[float]]:
+def race(works: dict[str, Work], documents: Sequence[Document]) -> dict[str, list[float]]:
     """Processor seconds of each contestant in each round."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
-    for number in range(rounds + 1):
+    for number in range(ROUNDS + 1):
         for name in list(seconds):
             gc.collect()
             began = time.process_time()
@@ -212,8 +209,6 @@ def show(title: str, documents: Sequence[Document], seconds: dict[str, list[floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", type=Path, help="a folder of text files")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", default=[], help="parts of the names of contestants")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -221,10 +216,10 @@ def main() -> None:
         sets = {str(options.docs): read_folder(options.docs)}
     else:
         sets = {"The five corpora": read_corpora(), "Contracts, papers, articles": read_many()}
-    works = contestants(options.only)
+    works = contestants()
     print(f"contestants: {len(works)}", flush=True)
     for title, documents in sets.items():
-        show(title, documents, race(works, documents, options.rounds))
+        show(title, documents, race(works, documents))
 
 
 if __name__ == "__main__":

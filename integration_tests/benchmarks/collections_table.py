@@ -2,8 +2,6 @@
 
     python -m integration_tests.benchmarks.collections_table --shared ../shared [--characters 300000] [--only cuad]
 
-With --less the last column compares with another row than `recursive`, with --strategy only some rows are made.
-
 lochmere ships with the package and is taken whole; of the others as many documents as come to about so many
 characters, in an order drawn with a fixed seed, with all of their questions. Chunks of all documents of a
 collection are searched. Questions of CUAD and Evidence Inference do not name their document: its title stands
@@ -101,10 +99,10 @@ def sampled(documents: Sequence[Document], characters: int) -> Iterator[Document
         yield document
 
 
-def rows(reports: dict[str, Report], reference: str) -> Iterator[str]:
-    yield (f"| strategy | chunks | mean tokens | cut off | Recall@5 | tokens@5 | IoU@5 | {EVEN} | less {reference}'s |")
+def rows(reports: dict[str, Report]) -> Iterator[str]:
+    yield (f"| strategy | chunks | mean tokens | cut off | Recall@5 | tokens@5 | IoU@5 | {EVEN} | less {REFERENCE}'s |")
     yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    base = reports[reference].values(EVEN)
+    base = reports[REFERENCE].values(EVEN)
     for name, report in reports.items():
         even = report.values(EVEN)
         columns = np.column_stack([report.values("Recall@5"), report.values("IoU@5"), even, even - base])
@@ -113,8 +111,8 @@ def rows(reports: dict[str, Report], reference: str) -> Iterator[str]:
         assert report.chunks is not None
         chunks = report.chunks
         cells = [f"{100 * m:.1f} [{100 * a:.1f}, {100 * b:.1f}]" for m, a, b in zip(mean, low, high, strict=True)]
-        difference = "–" if name == reference else f"{100 * mean[3]:+.1f} [{100 * low[3]:+.1f}, {100 * high[3]:+.1f}]"
-        if name != reference and low[3] * high[3] > 0:
+        difference = "–" if name == REFERENCE else f"{100 * mean[3]:+.1f} [{100 * low[3]:+.1f}, {100 * high[3]:+.1f}]"
+        if name != REFERENCE and low[3] * high[3] > 0:
             difference = f"**{difference}**"
         yield (
             f"| {name} | {chunks.count:,} | {chunks.mean:.0f} | {chunks.truncated / max(1, chunks.count):.0%} "
@@ -127,17 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--characters", type=int, default=300_000, help="about how many of each collection")
     parser.add_argument("--only", action="append", choices=COLLECTIONS, help="this collection; may be repeated")
-    parser.add_argument("--strategy", action="append", choices=list(STRATEGIES), help="this row; may be repeated")
-    parser.add_argument(
-        "--less", default=REFERENCE, choices=list(STRATEGIES), help="whose recall the last column has off"
-    )
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
     options = parser.parse_args(arguments)
-    known = strategies
-    rows_wanted = {options.less, *(options.strategy or STRATEGIES)}
-    chosen = {
-        name: spec for name, spec in STRATEGIES.items() if name in rows_wanted and spec.partition(":")[0] in known
-    }
+    chosen = {name: spec for name, spec in STRATEGIES.items() if spec.partition(":")[0] in strategies}
     for collection in options.only or COLLECTIONS:
         benchmark = benchmark_of(collection, options.shared, options.characters)
         began = time.perf_counter()
@@ -149,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             progress=watch,
         )
         print(f"\n### {collection}: {describe(benchmark)}\n")
-        print("\n".join(rows(dict(zip(chosen, reports, strict=True)), options.less)), flush=True)
+        print("\n".join(rows(dict(zip(chosen, reports, strict=True)))), flush=True)
         print(f"{collection}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
 
 

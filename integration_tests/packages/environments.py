@@ -1,4 +1,4 @@
-"""Clean environments: made by Python's own venv, and filled by the pip, or the uv, of whoever runs this."""
+"""Clean environments: made by Python's own venv, and filled by the pip of whoever runs this."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ class Environment:
 
     Args:
         folder: it must not be there yet.
-        uv: whether uv installs, which takes a tenth of the time, and compiles no modules.
     """
 
-    def __init__(self, folder: Path, *, uv: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.uv = uv
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
@@ -30,11 +28,8 @@ class Environment:
         limits = self.folder / "constraints.txt"
         limits.write_text("\n".join(constraints), encoding="utf-8")
         arguments = ["--quiet", "--constraint", str(limits), *options, *requirements]
-        if self.uv:  # NLTK refuses files with two names, which are uv's way otherwise
-            self._run(["uv", "pip", "install", "--link-mode", "copy", "--python", str(self.python), *arguments])
-        else:
-            pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python)]
-            self._run([*pip, "install", *arguments])
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python)]
+        self._run([*pip, "install", *arguments])
 
     def run(self, *arguments: str, cwd: Path) -> str:
         """What this environment's Python prints, with these arguments, in this folder.

@@ -4,7 +4,7 @@
 
 Imports nothing of this project's checkout. Each extra has one promise below. Where the packages of an extra are there,
 its promise must hold; where they are not, it must end in a `MissingExtraError` that names the extra. Warnings are
-errors, but for those of other people's packages that are listed here.
+errors.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ import pkgutil
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-# Warnings that other packages give on being imported: message, category, module, as the filters of Python take them.
-FOREIGN: tuple[tuple[str, type[Warning], str], ...] = ()
 
 TEXT = "The fox naps. The dog naps.\n\nThe fox wakes and runs. The dog sleeps on until noon."
 
@@ -375,8 +371,6 @@ def keeps(extra: str) -> str:
 
 def main() -> None:
     """Check all, and print what each extra came to."""
-    for message, category, module in FOREIGN:
-        warnings.filterwarnings("ignore", message, category, module)
     core()
     command_line()
     results = {extra: keeps(extra) for extra in EXTRAS}

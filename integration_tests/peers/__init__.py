@@ -1,9 +1,6 @@
-"""The frameworks' own tests of their splitters, answered by what `chunkadapters.exact` makes of them.
+"""LangChain's own tests of its splitters, answered by what `chunkadapters.exact` makes of them.
 
-    python -m integration_tests.peers.run
-
-sources.py   the source distributions, fetched by package name, and the tests inside them
-plugin.py    a pytest plugin: it puts the drop-ins in the splitters' place, and writes down what became of each test
-run.py       the runs of one framework's tests, side by side, and the command
-known.py     the tests that our drop-ins fail, each with its reason; their names are in known.json
+test_peers.py   fetches LangChain's source distribution, and runs its tests with the originals and with ours
+plugin.py       a pytest plugin: it puts ours in the splitters' place, and writes down what became of each test
+known.json      the tests that fail by the ids and places that our documents have besides
 """
