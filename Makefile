@@ -108,7 +108,7 @@ LOCKED = $(addprefix --extra ,langchain llamaindex haystack models clustering fi
 COMPILE = $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.10 --generate-hashes --no-header --no-annotate
 lock: $(VENV)/ready
 	$(BIN)/pip install --quiet uv
-	$(COMPILE) pyproject.toml --override .ci/overrides.txt $(LOCKED) --output-file .ci/requirements.lock
+	$(COMPILE) pyproject.toml .ci/langchain_tests.in --override .ci/overrides.txt $(LOCKED) --output-file .ci/requirements.lock
 	$(COMPILE) .ci/language_model.in --output-file .ci/language_model.lock
 
 clean:
