@@ -23,7 +23,6 @@ TOOLS = (
     "hypothesis>=6.100",
     "networkx>=3.0",
     "scipy>=1.11",
-    "segeval>=2.0.11",
     "langchain-classic>=1.0",
 )
 ADAPTERS = (
