@@ -197,12 +197,10 @@ def test_no_more_questions_at_once_than_the_limit(limit):
 
 
 def test_the_endpoints_own_numbers_are_counted_else_tiktokens():
-    told = CallableLLM(
-        lambda messages, schema: Reply("a", input_tokens=100, output_tokens=7, cached_tokens=60), name="told"
-    )
+    told = CallableLLM(lambda messages, schema: Reply("a", input_tokens=100, output_tokens=7), name="told")
     told.complete([{"role": "user", "content": "hello"}])
     told.complete([{"role": "user", "content": "hello"}])
-    assert told.usage == Usage(calls=2, input_tokens=200, cached_tokens=120, output_tokens=14)
+    assert told.usage == Usage(calls=2, input_tokens=200, output_tokens=14)
     silent = CallableLLM(lambda messages, schema: "one two three", name="silent")
     silent.complete([{"role": "user", "content": "hello there"}, {"role": "user", "content": "you"}])
     assert silent.usage == Usage(calls=1, input_tokens=2 + 1 + 2 * 4, output_tokens=3)
@@ -330,7 +328,7 @@ def asked(server, fault: str) -> list[dict]:
 def test_a_question_is_sent_with_its_schema_and_its_answer_counted(server):
     llm = endpoint(server, "ok", max_tokens=50)
     assert ask(llm, question("Où? \u0000 <|endoftext|> \ud800")) in (1, 2, 3)
-    assert llm.usage == Usage(calls=1, input_tokens=100, cached_tokens=64, output_tokens=10)
+    assert llm.usage == Usage(calls=1, input_tokens=100, output_tokens=10)
     body = asked(server, "ok")[-1]["body"]
     assert body["messages"][1] == {"role": "user", "content": "Où? \u0000 <|endoftext|> \ufffd"}
     assert body["response_format"]["type"] == "json_schema"

@@ -29,15 +29,24 @@ def ordered(pool: Executor, work: Callable[[T], R], items: Iterator[T], ahead: i
     ...     list(ordered(pool, str.upper, iter("abc"), ahead=2))
     ['A', 'B', 'C']
     """
-    effort = _Effort(getattr(_thread, "effort", None))
-    begin = effort.of(work) if isinstance(pool, ThreadPoolExecutor) else work
+    stopped = threading.Event()
+    stops = (*getattr(_thread, "stops", ()), stopped)  # also of the threads that wait for these
+
+    def in_thread(item: T) -> R:
+        _thread.stops = stops
+        try:
+            return work(item)
+        finally:
+            _thread.stops = ()
+
+    begin = in_thread if isinstance(pool, ThreadPoolExecutor) else work
     waiting: deque[Future[R]] = deque(pool.submit(begin, item) for item in islice(items, ahead))
     try:
         while waiting:
             yield waiting.popleft().result()
             waiting.extend(pool.submit(begin, item) for item in islice(items, 1))
     finally:
-        effort.wanted = False
+        stopped.set()
         for future in waiting:
             future.cancel()
 
@@ -64,26 +73,5 @@ def batches_of(
 
 def check_wanted() -> None:
     """Call before expensive work in a thread of `ordered`; raises `CancelledError` if its results are not wanted."""
-    effort: _Effort | None = getattr(_thread, "effort", None)
-    while effort is not None:
-        if not effort.wanted:
-            raise CancelledError
-        effort = effort.outer
-
-
-class _Effort:
-    """The threads of one `ordered`; `outer` is the effort of the thread that waits for them."""
-
-    def __init__(self, outer: _Effort | None) -> None:
-        self.outer = outer
-        self.wanted = True
-
-    def of(self, work: Callable[[T], R]) -> Callable[[T], R]:
-        def begun(item: T) -> R:
-            _thread.effort = self
-            try:
-                return work(item)
-            finally:
-                _thread.effort = None
-
-        return begun
+    if any(stop.is_set() for stop in getattr(_thread, "stops", ())):
+        raise CancelledError

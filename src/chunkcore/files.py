@@ -199,10 +199,7 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
         header = next(reader, [])
         missing = [column for column in columns if column not in header]
         if missing:
-            raise DataError(
-                f"{path} lacks the column {' and '.join(missing)}: expected {', '.join(columns)}, "
-                f"got {', '.join(header) or 'none'}"
-            )
+            raise DataError(f"{path} lacks the column {' and '.join(missing)}, got {', '.join(header) or 'none'}")
         for row in reader:
             if not row:
                 continue

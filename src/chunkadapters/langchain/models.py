@@ -139,7 +139,7 @@ def _read(answer: Any) -> Reply:
             text = reply.text or (json_text(calls[0].get("args")) if calls else "")
         else:
             text = json_text(parsed)
-        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
     if isinstance(answer, BaseMessage):
         metadata = getattr(answer, "usage_metadata", None)
         return reply_of(str(answer.text), metadata, answer.response_metadata, answer.additional_kwargs)

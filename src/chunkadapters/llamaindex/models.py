@@ -139,7 +139,7 @@ class _LLM(BridgedLLM):
         reply = _read(response)
         calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
         text = json_text(calls[0].tool_kwargs) if calls else reply.text
-        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens, reply.cached_tokens)
+        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
 
     def _calling(self) -> FunctionCallingLLM:
         if isinstance(self.model, FunctionCallingLLM) and self.model.metadata.is_function_calling_model:

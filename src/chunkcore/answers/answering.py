@@ -151,8 +151,7 @@ def answer_questions(
         answers[benchmark.queries[len(answers)].id] = answer
         if len(answers) == _HOPELESS and all(answer.failure for answer in answers.values()):
             raise ModelError(
-                f"{model.name} gave no valid answer to any of the first {_HOPELESS} questions: is it the right model? "
-                f"The last time: {answer.failure}"
+                f"{model.name} has no valid answer to any of the first {_HOPELESS} questions: {answer.failure}"
             )
         if progress is not None:
             progress("answers", len(answers), len(shown))
@@ -227,10 +226,7 @@ def score_answers(
     scored = check_measures(benchmark, kinds, models, answered.k)
     queries = benchmark.queries
     if answered.answers and not any(query.id in answered.answers for query in queries):
-        raise DataError(
-            f"{answered.name!r} answers none of the benchmark's queries: it has {next(iter(answered.answers))!r}, the "
-            f"benchmark {echo(queries[0].id if queries else 'none')}"
-        )
+        raise DataError(f"{answered.name!r} answers none of the benchmark's queries: expected their ids as keys")
     missing = Answer("", failure="the query is not among the answers")
     answers = [answered.answers.get(query.id, missing) for query in queries]
     cases = [

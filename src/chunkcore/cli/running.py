@@ -219,8 +219,7 @@ def spent(usage: Usage, prices: Prices | None) -> str:
     """Calls, tokens and, with prices, their cost."""
     parts = [
         several(usage.calls, "call"),
-        f"{usage.input_tokens:,} tokens in"
-        + (f" ({usage.cached_tokens:,} of them read before)" if usage.cached_tokens else ""),
+        f"{usage.input_tokens:,} tokens in",
         f"{usage.output_tokens:,} tokens out",
     ]
     if usage.kept_answers:

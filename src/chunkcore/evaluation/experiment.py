@@ -406,7 +406,6 @@ class Meter(CachedEmbedder):
             llm_calls=cutting.usage.calls,
             llm_input_tokens=cutting.usage.input_tokens,
             llm_output_tokens=cutting.usage.output_tokens,
-            llm_cached_tokens=cutting.usage.cached_tokens,
         )
         return cost, {
             "chunk": max(cutting.seconds - cutting.embedding, 0.0) + self._seconds(cutting.texts),

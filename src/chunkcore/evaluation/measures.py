@@ -268,30 +268,22 @@ def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | Non
 
 # The names of trec_eval, ir_measures and ranx.
 _ELSEWHERE = {
-    "r": "Recall",
-    "p": "Precision",
-    "recall": "Recall",
-    "precision": "Precision",
-    "ap": "MAP",
-    "map": "MAP",
-    "rr": "MRR",
-    "mrr": "MRR",
-    "recip_rank": "MRR",
-    "ndcg": "nDCG",
-    "ndcg_cut": "nDCG",
-    "success": "HitRate",
-    "hits": "HitRate",
-    "hit_rate": "HitRate",
-    "f1": "F1",
-    "iou": "IoU",
+    "Recall": ("r", "recall"),
+    "Precision": ("p", "precision"),
+    "MAP": ("ap", "map"),
+    "MRR": ("rr", "mrr", "recip_rank"),
+    "nDCG": ("ndcg", "ndcg_cut"),
+    "HitRate": ("success", "hits", "hit_rate"),
+    "F1": ("f1",),
+    "IoU": ("iou",),
 }
 
 
 def _meant(name: str) -> str:
     """Our names for another program's measure: of documents, as it counts there, and of tokens; "" if unknown."""
     parts = re.fullmatch(r"([a-z_0-9]*?[a-z1])(?:[@_]?([0-9]+))?", name.lower())
-    ours = _ELSEWHERE.get(parts[1]) if parts else None
-    if parts is None or ours is None:
+    ours = next((kind for kind, names in _ELSEWHERE.items() if parts and parts[1] in names), "")
+    if parts is None or not ours:
         return ""
     depth = f"@{parts[2]}" if parts[2] else "" if measures.get(ours).depth == "optional" else "@5"
     return f"{ours}{depth}[document], of whole documents, or {ours}{depth}, of tokens"
@@ -309,10 +301,7 @@ def retrieval_measures(chosen: Iterable[Measure | str] | Measure | str) -> list[
     of_retrieval = []
     for measure in dict.fromkeys(map(get_measure, chosen)):
         if not isinstance(measure, RetrievalMeasure):
-            raise OptionError(
-                f"{measure} is of answers, and only retrieval is scored here: see chunkcore answer --help, or "
-                "chunkcore.answers"
-            )
+            raise OptionError(f"{measure} is of answers, not of retrieval: see chunkcore answer --help")
         of_retrieval.append(measure)
     return of_retrieval
 

@@ -54,7 +54,7 @@ class Cost:
         embedded_texts: distinct chunks (or their segments), and the chunker's own texts for finding boundaries.
         embedded_tokens: what the embedder reads of these texts; None if it does not say.
         llm_calls: of the chunker's language models, retries included; answers from a cache are not counted.
-        llm_input_tokens: of the calls; `llm_cached_tokens` are those in the endpoint's cache.
+        llm_input_tokens: of the calls; `llm_output_tokens` are of their answers.
         money: for the documents, without queries, in the prices' currency; None if a price is unknown.
 
     >>> cost = Cost(source_tokens=2_000_000, embedded_texts=9, embedded_tokens=3_000_000)
@@ -70,7 +70,6 @@ class Cost:
     llm_calls: int = 0
     llm_input_tokens: int = 0
     llm_output_tokens: int = 0
-    llm_cached_tokens: int = 0
     money: float | None = None
 
     def priced(self, prices: ModelPrices) -> Cost:
@@ -85,11 +84,7 @@ class Cost:
         if self.llm_calls:
             if prices.llm is None:
                 return self
-            used = Usage(
-                input_tokens=self.llm_input_tokens,
-                cached_tokens=self.llm_cached_tokens,
-                output_tokens=self.llm_output_tokens,
-            )
+            used = Usage(input_tokens=self.llm_input_tokens, output_tokens=self.llm_output_tokens)
             money += used.cost(prices.llm)
         return replace(self, money=money)
 

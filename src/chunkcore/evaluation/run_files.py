@@ -103,10 +103,7 @@ def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:
         raise DataError(f"{where}: there is no span: expected pairs of offsets such as [[0, 40]]")
     last = max(span.end for span in spans)
     if last > len(document.text):
-        raise DataError(
-            f"{where}: a span ends at {last}, its document {echo(document.id)} at {len(document.text)}: spans are code "
-            "points of the benchmark's own text"
-        )
+        raise DataError(f"{where}: a span ends at {last}, its document {echo(document.id)} at {len(document.text)}")
     return spans
 
 
@@ -284,10 +281,7 @@ class _RunReader:
         place = texts["id"] or (None if is_text else (piece.document_id, piece.spans))
         first = where if place is None else self._seen.setdefault(query, {}).setdefault(place, where)
         if first is not where:
-            raise DataError(
-                f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}: a hit counts "
-                "once, keep the best"
-            )
+            raise DataError(f"{where}: the query {echo(query)} has this hit already, in {first.rpartition(', ')[2]}")
         pieces.append(piece)
 
     def _check_order(self, where: str, query: str, rank: float | None, score: float | None) -> None:
@@ -295,13 +289,11 @@ class _RunReader:
         self._last[query] = rank, score
         if rank is not None and last_rank is not None and rank <= last_rank:
             raise DataError(
-                f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort its hits by rank, "
-                "each rank once"
+                f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort by rank"
             )
         if score is not None and last_score is not None and score > last_score:
             raise DataError(
-                f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower: sort "
-                "its hits, best first, higher scores being better"
+                f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
             )
 
     def _placed(self, where: str, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:

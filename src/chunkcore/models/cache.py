@@ -39,7 +39,6 @@ _VERSION = 3
 _TABLE = """CREATE TABLE IF NOT EXISTS entries (
     space TEXT NOT NULL, key BLOB NOT NULL, checksum INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL,
     PRIMARY KEY (space, key))"""
-_KEYS_AT_ONCE = 500  # old versions of SQLite take 999 parameters
 _KEPT_BY_PRUNING = 0.8  # of the limit, so that not every later write prunes
 
 # One connection a call, under one lock: nothing is open when the process forks, so a child inherits no file locks.
@@ -154,11 +153,9 @@ class Cache:
         values: dict[bytes, bytes] = {}
         stale: list[tuple[int, str, bytes]] = []
         damaged, now = 0, _hours()
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            some = keys[start : start + _KEYS_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = f"SELECT key, value, checksum, used FROM entries WHERE space = ? AND key IN ({marks})"  # noqa: S608
-            for key, value, checksum, used in disk.execute(query, (space, *some)):
+        query = "SELECT value, checksum, used FROM entries WHERE space = ? AND key = ?"
+        for key in keys:
+            for value, checksum, used in disk.execute(query, (space, key)):
                 if not (isinstance(value, bytes) and checksum == _checksum(space, key, value)):
                     damaged += 1
                     continue
@@ -234,10 +231,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     application, version = (int.from_bytes(header[at : at + 4], "big") for at in (68, 60))
     if header and application not in (_APPLICATION, _OLD_APPLICATION):
-        raise OptionError(
-            f"{str(path)!r} is no cache and was left as it is: name another file, or delete this one if it is a "
-            "damaged cache"
-        )
+        raise OptionError(f"{str(path)!r} is no cache and was left as it is: name another file, or delete it")
     if header and version != _VERSION:
         raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
     disk = sqlite3.connect(path, timeout=wait, isolation_level=None)
@@ -309,7 +303,7 @@ class EmbeddingCache(Cache):
 
         Dimensions are 0 where no key is there.
         """
-        rows = {key: row for key, value in self._read(model, keys).items() if (row := _vector(value)) is not None}
+        rows = {key: np.frombuffer(value, dtype="<f4") for key, value in self._read(model, keys).items()}
         dimensions = len(next(iter(rows.values()))) if rows else 0
         is_kept = np.zeros(len(keys), dtype=np.bool_)
         vectors = np.zeros((len(keys), dimensions), dtype=np.float32)
@@ -331,14 +325,6 @@ class EmbeddingCache(Cache):
         self._write(model, list(zip(keys, values, strict=True)))
 
 
-def _vector(value: bytes) -> Vectors | None:
-    """The vector of an entry; None where the bytes are no finite vector."""
-    if not value or len(value) % 4:
-        return None
-    row: Vectors = np.frombuffer(value, dtype="<f4")
-    return row if np.isfinite(row).all() else None
-
-
 class LLMCache(Cache):
     """Language models' answers by model fingerprint and question key; see `Cache`.
 
@@ -355,10 +341,7 @@ class LLMCache(Cache):
     def fetch(self, model: str, key: bytes) -> str | None:
         """The answer; None where there is none or the entry is damaged."""
         value = self._read(model, [key]).get(key)
-        try:
-            return None if value is None else value.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            return None
+        return None if value is None else value.decode("utf-8", "surrogatepass")
 
     def store(self, model: str, key: bytes, answer: str) -> None:
         """Keep an answer. When this returns, it is on disk."""

@@ -193,10 +193,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
         `OptionError`: the model pools by its first token.
         """
         if self._folder.pooling != "mean":
-            raise OptionError(
-                f"{self.name}: its vector of a text is its first token's, not a mean of tokens; choose a model that "
-                "pools by mean"
-            )
+            raise OptionError(f"{self.name}: its vector is its first token's; choose a model that pools by mean")
         return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, lambda some: self._infer(some, self._token_request))
 
     @cached_property

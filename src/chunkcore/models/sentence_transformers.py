@@ -104,10 +104,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         pooling = self._model[1]
         mode = getattr(pooling, "pooling_mode", None) or pooling.get_pooling_mode_str()
         if mode not in _MEANS or not getattr(pooling, "include_prompt", True):
-            raise OptionError(
-                f"{self.name}: its vector of a text is no mean of all token vectors (pooling {mode}); choose a model "
-                "that pools by mean"
-            )
+            raise OptionError(f"{self.name}: its pooling is {mode}; choose a model that pools by mean")
         return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
 
     def _infer(self, windows: list[Numbers]) -> Vectors:

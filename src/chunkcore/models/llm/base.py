@@ -48,14 +48,12 @@ class Reply:
         finish: "stop" for a whole answer, "length" for a truncated one, "refusal" for none.
         input_tokens: of the question, as the endpoint bills them; None where it does not say.
         output_tokens: of the answer, likewise.
-        cached_tokens: input tokens that the endpoint had already read and bills for less.
     """
 
     text: str
     finish: Literal["stop", "length", "refusal"] = "stop"
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cached_tokens: int = 0
 
 
 @runtime_checkable
@@ -119,7 +117,6 @@ class Usage:
     Attributes:
         calls: questions sent, retries included.
         input_tokens: of all questions.
-        cached_tokens: input tokens that the endpoint had already read.
         output_tokens: of all answers.
         kept_answers: questions answered by a cache, without a call.
 
@@ -129,7 +126,6 @@ class Usage:
 
     calls: int = 0
     input_tokens: int = 0
-    cached_tokens: int = 0
     output_tokens: int = 0
     kept_answers: int = 0
 
@@ -144,7 +140,7 @@ class Usage:
         """One call: a question of `tokens` tokens and its answer; the endpoint's own counts where there are any."""
         read = tokens if reply.input_tokens is None else reply.input_tokens
         written = count_text_tokens(reply.text) if reply.output_tokens is None else reply.output_tokens
-        return cls(calls=1, input_tokens=read, cached_tokens=min(reply.cached_tokens, read), output_tokens=written)
+        return cls(calls=1, input_tokens=read, output_tokens=written)
 
     def cost(self, prices: Prices) -> float:
         """In the prices' currency."""

@@ -281,8 +281,6 @@ def _read_endpoint(answer: Any) -> Reply:
 _USAGE = ("usage", "usage_metadata", "token_usage")
 _INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count", "outputTokens")
-_CACHED = ("cached_tokens", "cache_read", "cache_read_input_tokens", "cached_content_token_count")
-_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _FINISH = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 _CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
 _REFUSED = frozenset(
@@ -294,7 +292,7 @@ def reply_of(text: object, *sources: Any) -> Reply:
     """A reply from an answer's text and the framework's mappings and objects about it.
 
     >>> reply_of("Yes.", {"finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
-    Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2, cached_tokens=0)
+    Reply(text='Yes.', finish='stop', input_tokens=9, output_tokens=2)
 
     Raises `BadAnswerError`: `text` is no text.
     """
@@ -302,14 +300,12 @@ def reply_of(text: object, *sources: Any) -> Reply:
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
     holders = [holder for holder in sources if holder is not None]
     counts = [*_values(holders, _USAGE), *holders]
-    details = list(_values(counts, _DETAILS))
     refusal = next((value for value in _values(holders, ("refusal",)) if isinstance(value, str) and value), "")
     return Reply(
         text=str(text) or refusal,
         finish="refusal" if refusal else _finish(holders),
         input_tokens=_first_number(counts, _INPUT),
         output_tokens=_first_number(counts, _OUTPUT),
-        cached_tokens=_first_number([*details, *counts], _CACHED) or 0,
     )
 
 
