@@ -141,7 +141,10 @@ class SpanTable:
             if documents[number] < 0 and name:
                 documents[number] = unknown.setdefault(name, len(axis.numbers) + len(unknown))
             if piece.spans and not piece.text:
-                raise DataError(f"{source}: piece {number} is of no document of it ({name!r}), and has no text")
+                raise DataError(
+                    f"{source}: piece {number} is of the document {name!r}, which the benchmark does not have, and has "
+                    "no text that could be counted: give it one, or the document"
+                )
             texts[number] = piece.text
         more = np.array(spans, dtype=np.int64).reshape(-1, 3)
         order = np.argsort(np.concatenate((owner, more[:, 0])), kind="stable")

@@ -130,7 +130,9 @@ class LateEmbedder:
             if progress is not None:
                 progress(done, len(chunks))
         if rows:
-            raise DataError(f"{len(rows)} documents that chunks were cut from are missing, such as {min(rows)!r}")
+            raise DataError(
+                f"documents of {len(rows)} ids are missing, such as {min(rows)!r}: give the documents of the chunks"
+            )
         return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
     def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:

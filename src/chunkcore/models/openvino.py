@@ -249,11 +249,8 @@ def _compile(folder: BertFolder, precision: Precision, *, pooled: bool) -> Any:
         graph = _Graph(folder, weights, precision).model(pooled=pooled)
         return core.compile_model(graph, "CPU", options).create_infer_request()
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise OptionError(
-            f"the openvino backend cannot build the model in {str(folder.path)!r}: its weights do not fit its "
-            f"config.json ({reason}). Use torch:{folder.path} (sentence-transformers)"
-        ) from error
+        reason = f"its weights do not fit its config.json ({str(error).strip().splitlines()[-1]})"
+        raise _unbuildable(folder.path, reason) from error
 
 
 def _weights(folder: BertFolder) -> Weights:
@@ -266,10 +263,7 @@ def _weights(folder: BertFolder) -> Weights:
     def tensor(name: str) -> NDArray[np.float32]:
         matrix = tensors.get(name, tensors.get(f"bert.{name}"))
         if matrix is None:
-            raise OptionError(
-                f"the openvino backend cannot build the model in {str(folder.path)!r}: its weights have no {name}. "
-                f"Use torch:{folder.path} (sentence-transformers)"
-            )
+            raise _unbuildable(folder.path, f"its weights have no {name}")
         return np.ascontiguousarray(matrix, dtype=np.float32)
 
     return tensor
@@ -332,10 +326,12 @@ def read_bert_folder(path: Path) -> BertFolder:
     try:
         return _settings(path)
     except _UnbuildableError as error:
-        raise OptionError(
-            f"the openvino backend cannot build the model in {str(path)!r}: {error}. Use torch:{path} "
-            "(sentence-transformers), or a model whose encoder is a BERT"
-        ) from error.__cause__
+        raise _unbuildable(path, str(error)) from error.__cause__
+
+
+def _unbuildable(path: Path, reason: str) -> OptionError:
+    backend = f"the openvino backend cannot build the model in {str(path)!r}"
+    return OptionError(f"{backend}: {reason}. Use torch:{path} (sentence-transformers)")
 
 
 class _UnbuildableError(Exception):
