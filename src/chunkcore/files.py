@@ -166,10 +166,7 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise unreadable(path, error) from error
     if size > _WHOLE:
-        raise DataError(
-            f"{path} has {size / 1024**2:,.0f} MB; a JSON file is read whole, and may have {_WHOLE // 1024**2} MB: "
-            "split it, or write JSON lines"
-        )
+        raise DataError(f"{path} has over {_WHOLE // 1024**2} MB: split it, or write JSON lines")
     text = read_text(path)
     try:
         return json.loads(text.removeprefix("\ufeff"))
@@ -328,10 +325,7 @@ def check_unchanged(path: Path) -> None:
     checksums = read_json(place) if place.is_file() else {}
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
     if isinstance(accepted, list) and not (path.is_file() and _checksum(path) in accepted):
-        raise DataError(
-            f"{path} is not what was written, by {place}: it was damaged or edited; write it again, or delete "
-            f"{CHECKSUMS} to accept it"
-        )
+        raise DataError(f"{path} is not what was written: write it again, or delete {CHECKSUMS} to accept it")
 
 
 def _checksum(path: Path) -> str:

@@ -98,7 +98,6 @@ def test_the_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:
         ("scores", {"Recall@2": [1.0]}),
         ("scores", {"Recall@2": [float("inf"), 0.0]}),
         ("retrieved_tokens", {"2": [-1, 3]}),
-        ("certainty", {"exact": 1.5}),
         ("located", {"exact": -3}),
         ("seconds", {"chunk": float("nan")}),
         ("query_ids", "ab"),

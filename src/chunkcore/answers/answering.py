@@ -150,9 +150,7 @@ def answer_questions(
     for answer in ask_all(model, answered, range(len(shown))):
         answers[benchmark.queries[len(answers)].id] = answer
         if len(answers) == _HOPELESS and all(answer.failure for answer in answers.values()):
-            raise ModelError(
-                f"{model.name} has no valid answer to any of the first {_HOPELESS} questions: {answer.failure}"
-            )
+            raise ModelError(f"{model.name} had no answer to any of the first {_HOPELESS} questions: {answer.failure}")
         if progress is not None:
             progress("answers", len(answers), len(shown))
     return AnswerRun(run.name, answers, k, llm=model.name)
@@ -265,10 +263,7 @@ def check_measures(
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
         measure.check()
         if "references" in measure.needs and not any(map(references_of, benchmark.queries)):
-            raise DataError(
-                f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some, or measure '
-                "what needs none (AnswerCosine, Faithfulness or Relevancy)"
-            )
+            raise DataError(f'no question of {echo(benchmark.name)} has right "answers", which {kind} needs: give some')
         if "tokens" in measure.needs:
             _ = models.tokens
         checked.append(measure)
@@ -285,9 +280,7 @@ def references_of(query: Query) -> tuple[str, ...]:
         answers = answer if isinstance(answer, str) else ()
     listed = [answers] if isinstance(answers, str) else answers
     if not isinstance(listed, Sequence) or not all(isinstance(answer, str) for answer in listed):
-        raise DataError(
-            f'query {echo(query.id)}: expected "answers" to be a list of texts, got {echo(str(answers)[:80])}'
-        )
+        raise DataError(f'query {echo(query.id)}: "answers" is a list of texts, got {echo(str(answers)[:80])}')
     return tuple("" if answer.strip().casefold() == "unanswerable" else answer for answer in listed)
 
 

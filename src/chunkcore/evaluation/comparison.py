@@ -299,10 +299,7 @@ def _check_reports(reports: Sequence[Report]) -> None:
         raise DataError(f"two reports have the name {repeated[0]!r}: give each system its own")
     for report in reports[1:]:
         if report.query_ids != reports[0].query_ids:
-            raise DataError(
-                f"{reports[0].name!r} and {report.name!r} were scored on different queries "
-                f"({len(reports[0].query_ids)} and {len(report.query_ids)}): compare reports of one benchmark"
-            )
+            raise DataError(f"{reports[0].name!r} and {report.name!r} were scored on different queries")
     warn_where_they_differ(
         (report.documents_digest for report in reports),
         "the reports are of different documents, or of different versions of them: scores are not of the same texts",

@@ -90,10 +90,7 @@ def run_retriever(
         results[query] = retriever.retrieve(text, *limits)
         wrong = next((piece for piece in results[query] if not isinstance(piece, Retrieved)), None)
         if wrong is not None:
-            raise DataError(
-                f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}: "
-                "expected Retrieved pieces, such as Retrieved(document_id, (Span(0, 40),))"
-            )
+            raise DataError(f"{type(retriever).__name__}.retrieve returned a {type(wrong).__name__}, no Retrieved")
     return Run(name, results)
 
 

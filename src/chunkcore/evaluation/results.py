@@ -123,8 +123,8 @@ class ChunkStatistics:
         tokens_lost: the embedder's tokens cut off of them.
 
     >>> lengths = ChunkStatistics(np.array([2, 4]))
-    >>> lengths.count, lengths.mean, lengths.maximum
-    (2, 3.0, 4)
+    >>> lengths.count, lengths.mean
+    (2, 3.0)
     """
 
     tokens: Numbers
@@ -182,7 +182,6 @@ class Report(Frame):
         chunks: statistics of the pool; None without a pool.
         seconds: of "chunk", "embed", "search", "score", if known.
         min_rule: which chunks k = "min" counts, "holding" or "touching".
-        certainty: the mean of `Retrieved.certainty` by `Retrieved.match`.
         run: the scored run with its pool, most of a report's memory; ``replace(report, run=None)`` frees it. `to_dict`
             leaves it out; `write_run` saves it.
         cost: in models; None if unknown.
@@ -209,7 +208,6 @@ class Report(Frame):
     chunks: ChunkStatistics | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     min_rule: str = "holding"
-    certainty: Mapping[MatchKind, float] = field(default_factory=dict)
     run: Run | None = field(default=None, repr=False)
     cost: Cost | None = None
     documents_digest: str = ""
@@ -320,7 +318,6 @@ class Report(Frame):
                     for k, rows in data["found"].items()
                 },
                 located=_amounts(data["located"]),
-                certainty=_amounts(data.get("certainty", {}), 1),
                 unanswered=_texts(data["unanswered"]),
                 chunks=ChunkStatistics(**data["chunks"]) if data["chunks"] else None,
                 seconds=_amounts(data["seconds"]),
@@ -366,7 +363,7 @@ def _numbers(values: Sequence[float | None], count: int, highest: float = math.i
     return numbers
 
 
-def _amounts(values: Mapping[Any, Any], highest: float = math.inf) -> dict[Any, Any]:
+def _amounts(values: Mapping[Any, Any]) -> dict[Any, Any]:
     amounts = dict(values)
-    _numbers(list(amounts.values()), len(amounts), highest)
+    _numbers(list(amounts.values()), len(amounts))
     return amounts

@@ -130,10 +130,7 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
     def lines() -> Iterator[bytes]:
         for number, piece in enumerate(pool):
             if not piece.id or not piece.spans or piece.document_id not in documents:
-                raise DataError(
-                    f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}: give every "
-                    "`Retrieved` an id, a document of the benchmark and spans"
-                )
+                raise DataError(f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}")
             document = documents[piece.document_id]
             plain: dict[str, Any] = {
                 "document_id": document.id,
@@ -288,9 +285,7 @@ class _RunReader:
         last_rank, last_score = self._last.get(query, (None, None))
         self._last[query] = rank, score
         if rank is not None and last_rank is not None and rank <= last_rank:
-            raise DataError(
-                f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort by rank"
-            )
+            raise DataError(f"{where}: rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort them")
         if score is not None and last_score is not None and score > last_score:
             raise DataError(
                 f"{where}: the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
@@ -316,9 +311,7 @@ class _RunReader:
         if name in self._pool:
             return self._pool[name].with_score(score)
         if document is None and self._pool:
-            raise DataError(
-                f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give the chunks that were searched"
-            )
+            raise DataError(f"{where}: {name!r} is none of the {len(self._pool):,} chunks: give those searched")
         whole = document or self._documents.get(name)
         if whole is None:
             raise DataError(f"{where}: {self._no_document(name)}")

@@ -125,7 +125,6 @@ class Scorer:
         retrieved = RankedSpans.of(spans, ranked.numbers, ranked.counts)
         counts = _RunCounts(self, retrieved, None if pool is None else self._holding(pool))
         tokens = {measure.k: counts.tokens(measure.k) for measure in chosen if measure.k is not None}
-        located, certainty = _located(ranked.pieces, retrieved)
         queries = self.benchmark.queries
         return Report(
             name=run.name,
@@ -135,8 +134,7 @@ class Scorer:
             scores={measure: counts.scores(measure) for measure in chosen},
             retrieved_tokens={k: amounts for k, (amounts, _) in tokens.items()},
             found={k: self.relevance("token").by_query(shares) for k, (_, shares) in tokens.items()},
-            located=located,
-            certainty=certainty,
+            located=_located(ranked.pieces, retrieved),
             unanswered=tuple(query.id for query in queries if query.id not in run.results),
             chunks=None if pool is None else ChunkStatistics(self.relevance("token").count(pool).sizes),
             seconds={**run.seconds, "score": time.perf_counter() - began},
@@ -265,20 +263,15 @@ class _RunCounts:
         return self._scorer.relevance(unit).count(pieces)
 
 
-def _located(
-    pieces: Sequence[Retrieved], retrieved: RankedSpans
-) -> tuple[dict[MatchKind, int], dict[MatchKind, float]]:
-    """The answers of each kind of match, and their mean certainty."""
+def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchKind, int]:
+    """The answers of each kind of match."""
     times = np.bincount(retrieved.piece, minlength=len(pieces))
     is_plain = pieces.document >= 0 if isinstance(pieces, PieceColumns) else np.zeros(len(pieces), dtype=np.bool_)
     is_plain[list(retrieved.pieces.texts)] = False
     counts: dict[MatchKind, int] = {}
-    sums: dict[MatchKind, float] = {}
     if plain := int(times[is_plain].sum()):
-        counts["spans"], sums["spans"] = plain, float(plain)
+        counts["spans"] = plain
     for number in np.flatnonzero((times > 0) & ~is_plain).tolist():
-        piece = pieces[number]
-        kind = "unlocated" if number in retrieved.pieces.texts else piece.match
+        kind: MatchKind = "unlocated" if number in retrieved.pieces.texts else pieces[number].match
         counts[kind] = counts.get(kind, 0) + int(times[number])
-        sums[kind] = sums.get(kind, 0.0) + int(times[number]) * piece.certainty
-    return counts, {kind: sums[kind] / count for kind, count in counts.items() if kind != "unlocated"}
+    return counts

@@ -189,10 +189,7 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
 
     def check(answer: list[Any]) -> list[Vectors]:
         if len(answer) != len(windows):
-            raise ModelError(
-                f"the model {echo(name)} was given {len(windows)} sequences of tokens and answered with "
-                f"{len(answer)}; expected one matrix a sequence"
-            )
+            raise ModelError(f"the model {echo(name)} answered {len(windows)} sequences with {len(answer)} matrices")
         pairs = zip(answer, windows, strict=True)
         checked = [check_vectors(rows, len(ids), model=name, what="tokens") for rows, ids in pairs]
         if len({rows.shape[1] for rows in checked}) > 1:

@@ -425,10 +425,7 @@ class CachedEmbedder:
                 if vectors.shape[1] == 0:
                     vectors = np.zeros((len(keys), answer.shape[1]), dtype=np.float32)
                 if answer.shape[1] != vectors.shape[1]:
-                    raise ModelError(
-                        f"the model {self.name!r} answered with {answer.shape[1]} dimensions, and with "
-                        f"{vectors.shape[1]} before; expected the same for every text"
-                    )
+                    raise ModelError(f"the model {self.name!r} answered with vectors of several lengths")
                 self.cache.store(self.fingerprint, [keys[i] for i in rows], answer)
                 vectors[rows] = answer
                 self.embedded += len(rows)

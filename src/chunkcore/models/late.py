@@ -87,10 +87,7 @@ class LateEmbedder:
         around = self.embedder.tokenize("a")
         room = self.window - around.before - around.after
         if room < 1:
-            raise OptionError(
-                f"window is at least {self.window - room + 1}: the tokens that {self.embedder.name} puts around a "
-                f"text, and one of the text; got {self.window}"
-            )
+            raise OptionError(f"window is at least {self.window - room + 1} with special tokens; got {self.window}")
         self.overlap = room // 2 if overlap is None else overlap
         if not 0 <= self.overlap < room:
             raise OptionError(f"overlap is at least 0 and less than the window's room ({room} tokens), got {overlap}")
@@ -130,9 +127,7 @@ class LateEmbedder:
             if progress is not None:
                 progress(done, len(chunks))
         if rows:
-            raise DataError(
-                f"documents of {len(rows)} ids are missing, such as {min(rows)!r}: give the documents of the chunks"
-            )
+            raise DataError(f"documents of {len(rows)} ids are missing, such as {min(rows)!r}: give the documents")
         return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
     def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
@@ -144,9 +139,7 @@ class LateEmbedder:
         """
         for spans in groups:
             if spans and max(span.end for span in spans) > len(text):
-                raise DataError(
-                    f"the spans {spans} end after the text, at {len(text)}: give the text they were cut from"
-                )
+                raise DataError(f"the spans {spans} end after the text, at {len(text)}: give the text that was cut")
         if not groups:
             return np.empty((0, 0), dtype=np.float32)
         if self.cache is None:

@@ -373,9 +373,7 @@ def _modules(path: Path) -> dict[str, str]:
     except (KeyError, TypeError) as error:
         raise _UnbuildableError("its modules.json is no list of modules with a type and a path") from error
     if len(entries) != len(folders) or list(folders) not in (_MODULES[:2], _MODULES):
-        raise _UnbuildableError(
-            f"its modules are {', '.join(folders)}; expected Transformer, Pooling and maybe Normalize"
-        )
+        raise _UnbuildableError(f"its modules are {', '.join(folders)}; expected Transformer and Pooling")
     if (path / folders["Transformer"]).resolve() != path.resolve():
         raise _UnbuildableError(f"its Transformer is in {echo(folders['Transformer'])}, not in the folder itself")
     return folders

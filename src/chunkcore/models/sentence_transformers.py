@@ -83,9 +83,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         static = _static_tokenizer(self._model)
         tokenizer = static or getattr(self._model.tokenizer, "backend_tokenizer", None)
         if tokenizer is None:
-            raise OptionError(
-                f"{self.name}: its tokenizer gives no offsets of its tokens; choose a model with a fast tokenizer"
-            )
+            raise OptionError(f"{self.name}: its tokenizer gives no offsets; choose a model with a fast tokenizer")
         whole = type(tokenizer).from_str(tokenizer.to_str())
         whole.no_truncation()
         whole.no_padding()
@@ -97,10 +95,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         """
         kinds = [type(module).__name__ for module in self._model]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
-            raise OptionError(
-                f"{self.name}: its modules are {', '.join(kinds)}; token vectors with context need Transformer, "
-                "Pooling and maybe Normalize: choose such a model"
-            )
+            raise OptionError(f"{self.name}: its modules are {', '.join(kinds)}; expected Transformer and Pooling")
         pooling = self._model[1]
         mode = getattr(pooling, "pooling_mode", None) or pooling.get_pooling_mode_str()
         if mode not in _MEANS or not getattr(pooling, "include_prompt", True):

@@ -97,8 +97,7 @@ def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Emb
         ascending = array.ndim == 1 and array.dtype.kind in "iu" and bool((np.diff(array.astype(np.int64)) > 0).all())
         if not ascending or not 0 < array[0] <= array[-1] < count:
             raise ModelError(
-                f"the segmenter {echo(name)} was given {count} sentences and answered with {str(answer)[:80]}; "
-                f"expected ascending whole numbers from 1 to {count - 1}"
+                f"the segmenter {echo(name)} is to give numbers up to {count - 1}, ascending; got {str(answer)[:80]}"
             )
         return array.astype(np.int64)
 

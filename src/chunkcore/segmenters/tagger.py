@@ -225,9 +225,7 @@ def load_tagger(path: Path) -> Tagger:
     """The tagger in a file that ``chunkcore segments train`` wrote. Raises `DataError` without weights."""
     safetensors = needed("safetensors", "models", "read the segmenter's weights")
     if not path.is_file():
-        raise DataError(
-            f"{path} is no file: expected the weights of a segmenter, as chunkcore segments train writes them"
-        )
+        raise DataError(f"{path} is no file: expected the weights of a segmenter, from segments train")
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

@@ -175,9 +175,7 @@ class Benchmark:
         self._check_ids("queries", [*self.queries, *self.without_evidence], Query)
         for query in self.queries:
             if not query.evidence:
-                raise DataError(
-                    f"query {echo(query.id)} has no evidence, so nothing can be scored: give it some or leave it out"
-                )
+                raise DataError(f"query {echo(query.id)} has no evidence: give it some, or leave it out")
             for evidence in query.evidence:
                 document = self._by_id.get(evidence.document_id)
                 place = f"query {echo(query.id)} has evidence in document {echo(evidence.document_id)}"

@@ -207,9 +207,7 @@ class OpenAILLM(MeteredLLM):
             if self._client is None or self._client_of != os.getpid():
                 key = os.environ.get(self._key_name, "")
                 if self._key_name and not key:
-                    raise ModelError(
-                        f"the environment variable {self._key_name} is to hold the key of {self._where}; set it"
-                    )
+                    raise ModelError(f"the environment variable {self._key_name} is to hold the key of {self._where}")
                 self._client = openai.OpenAI(
                     api_key=key or "none",
                     base_url=self.base_url,
@@ -401,10 +399,7 @@ def get_llm(spec: str | LLM) -> LLM:
     if not isinstance(spec, str):
         if isinstance(spec, LLM):
             return spec
-        raise OptionError(
-            f"a language model is {_FORM}, or an object with name, fingerprint and complete (a function becomes "
-            f"one as CallableLLM(function, name=...)); got {type(spec).__name__}"
-        )
+        raise OptionError(f"a language model is {_FORM}, or an LLM such as CallableLLM; got {type(spec).__name__}")
     with _lock:
         if spec not in _loaded:
             _loaded[spec] = _kind(spec)(spec.partition(":")[2])
