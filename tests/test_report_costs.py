@@ -1,4 +1,4 @@
-"""What a report says of cost, chunkers beside retrievers, collections and a sweep is what was measured."""
+"""What a report says of cost, collections and a sweep is what was measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from chunkcore.datasets import load_dataset
 from chunkcore.report import ReportPage, html_report, markdown_report
 from chunkcore.report.html import WIDTHS, option_plot
-from chunkcore.report.tables import Table, cost_axis, cost_table, cross_table, score_table
+from chunkcore.report.tables import Table, cost_axis, cost_table, score_table
 from chunkcore.tuning import TuneOptions, tune
 from tests.fakes import FakeEmbedder
 from tests.report_data import study
@@ -50,35 +50,6 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     assert cost_axis(bare) is None
     assert cost_table(without(bare, seconds={})) is None
     assert 'id="costs"' not in html_report(without(bare, seconds={}))
-
-
-# ---- chunkers and retrievers
-
-
-def test_chunkers_and_retrievers_stand_side_by_side():
-    names = ("recursive:size=200", "recursive:size=200 · bm25", "sentence:size=100", "sentence:size=100 · bm25")
-    made = study(names=names)
-    table = cross_table(made)
-    assert [column.title for column in table.columns] == ["Chunker", "(not named)", "bm25"]
-    shown = {row[0].text: row[1:] for row in table.rows}
-    for name in names:
-        strategy, _, way = name.partition(" · ")
-        cell = shown[strategy][1 if way else 0]
-        report = next(report for report in made.reports if report.name == name)
-        low, high = made.comparison.intervals[name]
-        assert cell.text == f"{100 * report.mean('Recall@5'):.1f}"
-        assert cell.details == (f"{100 * low:.1f} to {100 * high:.1f}",)
-        assert cell.number == made.reports.index(report) + 1
-        assert cell.strong == (name in made.comparison.tied)
-    assert "side by side" in html_report(made)
-    assert "by chunker and search" in markdown_report(made)
-
-
-@pytest.mark.parametrize(
-    "names", [("a", "b", "c"), ("a · x", "b · y", "c · z"), ("a · x", "a · y", "a · z"), ("a · x", "b · x", "c · x")]
-)
-def test_where_nothing_is_shared_there_is_no_such_table(names):
-    assert cross_table(study(names=names)) is None
 
 
 # ---- intervals

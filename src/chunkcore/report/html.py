@@ -143,7 +143,6 @@ def html_report(page: ReportPage) -> str:
             views=views,
             axis=axis,
             costs=tables.cost_table(page),
-            cross=tables.cross_table(page),
             means=both_widths(lambda width: _means(page, width)),
             forest=both_widths(lambda width: _forest(page, width)),
             differences=tables.difference_table(page),

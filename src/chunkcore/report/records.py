@@ -51,7 +51,6 @@ def markdown_report(page: ReportPage) -> str:
             parts += [title, tables.markdown_table(tables.score_table(page, k, unit))]
             parts += _titled(tables.collection_table(page, k, unit), level=3)
     parts += _titled(tables.cost_table(page), "For one strategy, as if it were alone. Seconds are this run's.")
-    parts += _titled(tables.cross_table(page), "Bold are the highest and those that are statistically tied with it.")
     parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
     for table in tables.tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)

@@ -18,7 +18,7 @@ from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import enumerated
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
-from chunkcore.evaluation.results import Cost, Report, system_name
+from chunkcore.evaluation.results import Cost, Report
 from chunkcore.report.page import ReportPage, System, mean, std
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
@@ -463,39 +463,6 @@ def cost_table(page: ReportPage) -> Table[System] | None:
 
 def _seconds(step: str) -> Column[System]:
     return Column(step, lambda row: duration(row.report.seconds.get(step)), "Seconds", qualified=True)
-
-
-def cross_table(page: ReportPage) -> Table[str] | None:
-    """One row per strategy, one column per retriever or embedder: the mean by the verdict's measure.
-
-    None unless two retrievers or embedders share two strategies (layout: Qu, Tu and Bao 2024, appendix E.2).
-    """
-    several = len({row.report.retriever for row in page.systems}) > 1
-    models = len({row.report.embedder for row in page.systems} - {""}) > 1
-    places = {}
-    for row in page.systems:
-        chunker, retriever, embedder = row.report.system
-        places[chunker, system_name(retriever if several else "", embedder if models else "")] = row
-    strategies = tuple(dict.fromkeys(strategy for strategy, _ in places))
-    ways = tuple(dict.fromkeys(way for _, way in places))
-    fewest, most = sorted((len(strategies), len(ways)))
-    if fewest < 2 or len(places) < 4 or len(places) <= most:
-        return None
-
-    def cell(way: str, strategy: str) -> Cell:
-        if (strategy, way) not in places:
-            return Cell(MISSING)
-        number, report = places[strategy, way]
-        interval = interval_text(*page.comparison.intervals[report.name])
-        details = (interval,) if interval else ()
-        tied = report.name in page.comparison.tied
-        return Cell(percent(mean(report, page.comparison.measure)), details, tied, number)
-
-    columns = (
-        Column[str]("Chunker", lambda strategy: strategy, kind="text"),
-        *(Column[str](way or "(not named)", partial(cell, way), "Searched by", "text") for way in ways),
-    )
-    return Table(f"{page.comparison.measure} by chunker and search", columns, strategies)
 
 
 # ---- a search
