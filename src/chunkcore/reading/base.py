@@ -115,7 +115,7 @@ _lock = threading.Lock()
 
 def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Reading:
     """What the reader makes of a file's bytes. Raises `UnreadError`, with the file's path: it cannot be read."""
-    if not _is_importable(reader):
+    if reader.__module__ == "__main__" or "<locals>" in reader.__qualname__:  # the process cannot import it
         return _read(reader, data, path, name)
     worker = _started()
     timer = threading.Timer(SECONDS, worker.kill)
@@ -155,10 +155,6 @@ def _answers(worker: subprocess.Popen[bytes], reader: type[Reader], data: bytes,
         yield row
         if row.get("ends"):
             return
-
-
-def _is_importable(reader: type[Reader]) -> bool:
-    return reader.__module__ != "__main__" and "<locals>" not in reader.__qualname__
 
 
 def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Reading:
@@ -235,15 +231,11 @@ def serve() -> None:
         except UnreadError as error:
             answer(error=error.reason, ends=True)
         except ChunkcoreError as error:
-            answer(error=_reason(error, row["name"]), ends=True)
+            missing = isinstance(error, MissingExtraError)
+            reason = f"cannot be read: {error}" if missing else str(error).removeprefix(f"{row['name']} ")
+            answer(error=reason, ends=True)
         except MemoryError:  # the process may hold what failed: it ends
             return
-
-
-def _reason(error: ChunkcoreError, name: str) -> str:
-    if isinstance(error, MissingExtraError):
-        return f"cannot be read: {error}"
-    return str(error).removeprefix(f"{name} ")
 
 
 def _limit() -> None:

@@ -43,18 +43,14 @@ def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
             raise DataError(f"a hit of {hit.document_id!r} has no text: give its document and spans, or the text")
         return hit
     if hit.spans[-1].end > document.size:
-        raise _outside(hit, document.size)
+        raise DataError(
+            f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {document.size}: "
+            "give the document as it was indexed"
+        )
     if hit.text and len(hit.spans) > 1:
         return hit
     text = " ".join(span.slice(document.text) for span in hit.spans)
     return hit if hit.text == text else replace(hit, text=text)
-
-
-def _outside(hit: Retrieved, size: int) -> DataError:
-    return DataError(
-        f"a hit ends at {hit.spans[-1].end} in {hit.document_id!r}, the text at {size}: "
-        "give the document as it was indexed"
-    )
 
 
 def without_table_header(piece: Retrieved) -> Retrieved:

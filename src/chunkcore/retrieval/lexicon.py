@@ -183,15 +183,11 @@ class Postings:
             text_keys(_cut(word, letters) if letters else word for word in numbers), return_inverse=True
         )
         sizes = np.array(lengths, dtype=np.int64)
-        return cls.counted(keys, which[np.array(occurrences, dtype=np.int64)], sizes)
-
-    @classmethod
-    def counted(cls, keys: Keys, words: Numbers, lengths: Numbers) -> Postings:
-        """Of the texts' words one after another, as their places in the sorted `keys`; `lengths` words a text."""
-        places = words * len(lengths) + np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+        places = which[np.array(occurrences, dtype=np.int64)] * len(sizes)
+        places += np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
         places.sort()
         first = np.flatnonzero(np.diff(places, prepend=-1))
-        return cls._sorted(keys, places[first], np.diff(first, append=len(places)), lengths)
+        return cls._sorted(keys, places[first], np.diff(first, append=len(places)), sizes)
 
     @classmethod
     def _sorted(cls, keys: Keys, places: Numbers, counts: Numbers, lengths: Numbers) -> Postings:

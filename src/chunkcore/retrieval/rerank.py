@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,6 @@ Reranker = Callable[[Sequence[tuple[str, str]]], ArrayLike]  # a number for each
 _AT_ONCE = 4096  # pairs per reranker call
 _BATCH = 32
 _FILES = ("*.json", "*.txt", "model.safetensors")
-
-_loaded: dict[str, CrossEncoder] = {}
-_lock = threading.Lock()
 
 
 class CrossEncoder:
@@ -80,10 +78,10 @@ def get_reranker(spec: str | Reranker) -> Reranker:
         raise OptionError(
             f"a reranker is a folder, a name on the hub such as {DEFAULT_RERANKER}, or a function; got {spec!r}"
         )
-    with _lock:
-        if spec not in _loaded:
-            _loaded[spec] = CrossEncoder(spec)
-        return _loaded[spec]
+    return _cross_encoder(spec)
+
+
+_cross_encoder = cache(CrossEncoder)
 
 
 def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:

@@ -73,16 +73,10 @@ def top_k(
             f"queries have {left.shape[1]} dimensions and vectors {right.shape[1]}: embed both with the same model"
         )
     k = min(k, len(right))
-    best = Best.none(len(left), k)
+    shape = len(left), k
+    best = Best(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
     if best.indices.size:
-        dimensions = left.shape[1]
-        held = max(1, min(len(left), block_bytes // (16 * dimensions)))
-        step = max(1, min(held, 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
-        width = max(1, min(len(right), block_bytes // (40 * dimensions + 16 * step)))
-        for start in range(0, len(left), held):
-            some = slice(start, start + held)
-            best_of_some = Best(best.indices[some], best.scores[some])
-            _search(left[some], right, lengths, best_of_some, step, width, block_bytes)
+        _search(left, right, lengths, best, block_bytes)
     return best
 
 
@@ -120,10 +114,6 @@ class Best(NamedTuple):
     indices: Numbers
     scores: Vectors
 
-    @classmethod
-    def none(cls, queries: int, k: int) -> Best:
-        return cls(np.full((queries, k), -1, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
-
     def add(self, rows: Numbers, indices: Numbers, scores: Vectors) -> None:
         """Add candidates of the queries `rows`; ties by index."""
         new = np.unique(rows)
@@ -141,24 +131,19 @@ class Best(NamedTuple):
 
 
 def _search(
-    queries: NDArray[np.floating],
-    vectors: Rows,
-    lengths: NDArray[np.float64] | None,
-    best: Best,
-    step: int,
-    width: int,
-    block_bytes: int,
+    queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.float64] | None, best: Best, block_bytes: int
 ) -> None:
-    unit_queries = unit(queries)
-    k = best.indices.shape[1]
-    margin = 4.0 * (vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)  # of rounding
-    pairs_at_once = max(1, block_bytes // (80 * vectors.shape[1]))
+    k, dimensions = best.indices.shape[1], vectors.shape[1]
+    step = max(1, min(len(queries), 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
+    width = max(1, min(len(vectors), block_bytes // (40 * dimensions + 16 * step)))
+    margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
+    pairs_at_once = max(1, block_bytes // (80 * dimensions))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
         scaled = unit(block).T if lengths is None else block.astype(np.float32, copy=False).T
         for first in range(0, len(queries), step):
             some = slice(first, first + step)
-            rough = unit_queries[some] @ scaled
+            rough = unit(queries[some]) @ scaled
             if lengths is not None:
                 rough /= lengths[start : start + width]
             # A query with k hits needs no candidate below its last.
@@ -317,12 +302,9 @@ def top_k_owners(
 
 def first_of_each(rows: Numbers) -> NDArray[np.bool_]:
     """Where a number occurs first in its row."""
-    order = np.argsort(rows, axis=1, kind="stable")
-    ordered = np.take_along_axis(rows, order, axis=1)
-    new = np.ones(rows.shape, dtype=np.bool_)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = np.empty_like(new)
-    np.put_along_axis(first, order, new, axis=1)
+    first = np.zeros(rows.shape, dtype=np.bool_)
+    for is_first, row in zip(first, rows, strict=True):
+        is_first[np.unique(row, return_index=True)[1]] = True
     return first
 
 

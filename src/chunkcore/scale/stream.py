@@ -11,6 +11,7 @@ import time
 import zlib
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import FileIO
@@ -273,14 +274,11 @@ def total_bytes(paths: Sequence[Path]) -> int | None:
     """
     if any(path == STANDARD_INPUT or not (path.is_file() or path.is_dir()) for path in paths):
         return None
-    return sum(_size(file) for path in paths for file in input_files(path))
-
-
-def _size(path: Path) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return 0
+    size = 0
+    for file in (file for path in paths for file in input_files(path)):
+        with suppress(OSError):
+            size += os.stat(file).st_size  # noqa: PTH116
+    return size
 
 
 _BEGINS = b'{"started": '
