@@ -23,7 +23,8 @@ from chunkcore.cli import app, main, running
 from chunkcore.cli.options import default_cache
 from chunkcore.cli.running import reporting
 from chunkcore.document import Chunk, Document, Span
-from chunkcore.report import REPORT_NAMES, read_reports
+from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
+from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 

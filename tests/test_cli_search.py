@@ -17,7 +17,8 @@ from chunkcore.cli import main
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks import documents
 from chunkcore.reading import read_file
-from chunkcore.retrieval import load_index, read_manifest
+from chunkcore.retrieval import load_index
+from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale.folder_index import index_files
 from chunkcore.tokens import get_counter
 from tests.files import lines_of, pdf_bytes

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkcore.retrieval import Postings, word_keys
+from chunkcore.retrieval.lexicon import Postings, word_keys
 
 some = st.lists(st.lists(st.sampled_from(["fox", "foxes", "a", "b", "東京"]), max_size=6).map(" ".join), max_size=6)
 

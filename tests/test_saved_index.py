@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from chunkcore import DataError, Document, Index, OptionError, Retrieved, chunk_corpus, get_chunker, get_retriever
 from chunkcore.document import Chunk, Mark, Span
-from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index, read_manifest
+from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index
+from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale.folder_index import index_files, open_index
 from tests.fakes import FakeEmbedder
 

@@ -24,9 +24,10 @@ from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import FolderWalk
-from chunkcore.scale import ResumableOutput, Stream, StreamOptions, total_bytes
+from chunkcore.scale import ResumableOutput, Stream, StreamOptions
 from chunkcore.scale import workers as pool
 from chunkcore.scale.sources import cut_place, parts
+from chunkcore.scale.stream import total_bytes
 from tests.processes import started, wait_for
 from tests.strategies import hard_text
 

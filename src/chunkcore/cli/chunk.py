@@ -15,7 +15,7 @@ from chunkcore.cli import options, running
 from chunkcore.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from chunkcore.scale import Stream, StreamOptions, Tally
+    from chunkcore.scale.stream import Stream, StreamOptions, Tally
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Streaming:
     follow_links: options.FollowLinks = False
 
     def settings(self) -> StreamOptions:
-        from chunkcore.scale import StreamOptions
+        from chunkcore.scale.stream import StreamOptions
 
         return StreamOptions(**{**vars(self), "part_size": round(self.part_size * 1_000_000)})
 
@@ -59,7 +59,7 @@ def chunk(
     Example: cat manual.md | chunkcore chunk -
     """
     from chunkcore.chunkers import get_chunker
-    from chunkcore.scale import Stream, stream_documents
+    from chunkcore.scale.stream import Stream, stream_documents
 
     _keep_inputs(files, output)
     prices, settings, kept = costs.prices(), streaming.settings(), running.KeptAnswers(costs.kept)
@@ -83,7 +83,7 @@ _SHOWN = 10_000_000  # bytes; less is cut too fast to show progress
 
 def _write(stream: Stream, output: Path, *, fresh: bool) -> None:
     from chunkcore.files import write_parts
-    from chunkcore.scale import total_bytes
+    from chunkcore.scale.stream import total_bytes
 
     total = total_bytes(stream.sources.paths) or 0
     with running.reporting(sys.stderr) as progress:
@@ -112,7 +112,7 @@ def _lines(stream: Stream, show: Callable[[Tally], None]) -> Iterator[bytes]:
 
 def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, fresh: bool) -> None:
     from chunkcore.files import installed_version
-    from chunkcore.scale import ChangedDocumentError, ResumableOutput
+    from chunkcore.scale.stream import ChangedDocumentError, ResumableOutput
 
     # What the lines follow from: a run resumes only the output of an equal identity.
     identity = {
@@ -151,8 +151,8 @@ def _resumable(stream: Stream, output: Path, show: Callable[[Tally], None], *, f
 
 
 def _keep_inputs(files: Iterable[Path], output: Path) -> None:
-    from chunkcore.scale import beside
     from chunkcore.scale.sources import input_files
+    from chunkcore.scale.stream import beside
 
     if str(output) == "-":
         return

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES as REPORT_NAMES
     from chunkcore.report.html import html_report as html_report
     from chunkcore.report.html import plot as plot
     from chunkcore.report.page import ReportPage as ReportPage

@@ -13,9 +13,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.base import retrievers as retrievers
     from chunkcore.retrieval.corpus import ChunkedCorpus as ChunkedCorpus
     from chunkcore.retrieval.corpus import chunk_corpus as chunk_corpus
-    from chunkcore.retrieval.lexicon import Postings as Postings
-    from chunkcore.retrieval.lexicon import word_keys as word_keys
-    from chunkcore.retrieval.lexicon import words as words
     from chunkcore.retrieval.methods import BM25 as BM25
     from chunkcore.retrieval.methods import Dense as Dense
     from chunkcore.retrieval.methods import Hybrid as Hybrid
@@ -24,7 +21,6 @@ if TYPE_CHECKING or on_first_use(__name__):
     from chunkcore.retrieval.passages import WindowIndex as WindowIndex
     from chunkcore.retrieval.rerank import Reranked as Reranked
     from chunkcore.retrieval.rerank import get_reranker as get_reranker
-    from chunkcore.retrieval.saved import read_manifest as read_manifest
     from chunkcore.retrieval.stage import Merge as Merge
     from chunkcore.retrieval.stage import PassageStage as PassageStage
     from chunkcore.retrieval.stage import Stage as Stage

@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING
 from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING or on_first_use(__name__):
-    from chunkcore.scale.stream import ChangedDocumentError as ChangedDocumentError
     from chunkcore.scale.stream import ResumableOutput as ResumableOutput
     from chunkcore.scale.stream import Stream as Stream
     from chunkcore.scale.stream import StreamOptions as StreamOptions
-    from chunkcore.scale.stream import Tally as Tally
-    from chunkcore.scale.stream import beside as beside
-    from chunkcore.scale.stream import stream_documents as stream_documents
-    from chunkcore.scale.stream import total_bytes as total_bytes
