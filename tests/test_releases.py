@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -54,17 +55,34 @@ def test_what_is_needed_states_the_lowest_version_that_is_tested() -> None:
     assert {each.split("==")[0] for each in stated} >= {"numpy", "tiktoken", "langchain-core", "haystack-ai"}
 
 
-def test_the_lock_file_has_hashes_and_versions_within_the_bounds() -> None:
+def locked() -> dict[str, str]:
+    """The version of each package that the lock file has for this Python."""
     entries = re.split(r"\n(?=\S)", (ROOT / ".ci" / "requirements.lock").read_text(encoding="utf-8"))
     assert all("--hash=sha256:" in entry for entry in entries)
     pins = [Requirement(entry.split(" \\")[0]) for entry in entries]
-    locked = {pin.name: pin.specifier for pin in pins if not pin.marker or pin.marker.evaluate()}
+    kept = [pin for pin in pins if not pin.marker or pin.marker.evaluate()]
+    return {pin.name: str(pin.specifier).removeprefix("==") for pin in kept}
+
+
+def test_the_lock_file_has_hashes_and_versions_within_the_bounds() -> None:
     (names,) = re.findall(r"^LOCKED = .*?,(.*)\)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for requirement in map(Requirement, requires("chunkadapters") or []):
         needed = any(not requirement.marker or requirement.marker.evaluate({"extra": e}) for e in names.split())
         if needed and requirement.name not in {"torch", "chunkadapters"}:
-            (pin,) = locked[canonicalize_name(requirement.name)]
-            assert pin.version in requirement.specifier, requirement
+            assert locked()[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the page has the versions of Python 3.11")
+def test_the_page_of_versions_has_what_is_tested() -> None:
+    page = (ROOT / "docs" / "reference" / "install.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 8
+    lowest_bounds = {
+        requirement.name: requirement.specifier for requirement in map(Requirement, requires("chunkadapters") or [])
+    }
+    for name, lowest_version, version in rows:
+        assert f">={lowest_version}" in map(str, lowest_bounds[name]), name
+        assert version == locked()[name], name
 
 
 def test_a_requirement_without_a_lowest_version_is_told() -> None:
