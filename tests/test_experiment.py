@@ -99,23 +99,6 @@ def test_a_strategy_keeps_an_embedder_that_is_another_model(benchmark: Benchmark
     assert pieces <= set(model.texts)
 
 
-def test_min_goes_as_deep_as_the_evidence_of_a_query_is_spread(benchmark: Benchmark) -> None:
-    text = benchmark.document("a.txt").text
-    wide = load_benchmark(
-        benchmark.documents, [{"question": "?", "evidence": [{"document": "a.txt", "start": 0, "end": len(text)}]}]
-    )
-    (report,) = run_experiment(
-        Scorer(wide, counter="words"),
-        chunkers("fixed_token:size=3,counter=words"),
-        FakeEmbedder(),
-        measures=measures_at(["min"]),
-    )
-    assert report.chunks is not None
-    held = -(-len(text.split()) // 3)
-    assert held > 30
-    assert report.retrieved_tokens["min"].tolist() == [pytest.approx(3 * held, abs=2)]
-
-
 @pytest.mark.parametrize("method", [Dense(), Dense(cluster_only=True)])
 def test_chunks_with_segments_are_searched_by_each_of_them(benchmark: Benchmark, method: Dense) -> None:
     embedder = FakeEmbedder()
@@ -156,13 +139,16 @@ def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
         ([], {}, "there is no strategy to run"),
         (SPECS[:1] * 2, {}, "the strategy fixed_token:counter=words,size=12 is given twice"),
         (SPECS[:1], {"measures": ["Recall@0"]}, "got k=0"),
+        (SPECS[:1], {"retrievers": []}, "there is no retriever to run"),
+        (SPECS[:1], {"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
+        (SPECS[:1], {"embedder": []}, "there is no embedder to run"),
     ],
 )
 def test_what_can_not_be_run_is_refused(
-    benchmark: Benchmark, specs: list[str], options: dict[str, object], message: str
+    benchmark: Benchmark, specs: list[str], options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        run_experiment(benchmark, [get_chunker(spec) for spec in specs], FakeEmbedder(), **options)  # type: ignore[arg-type]
+        run_experiment(benchmark, chunkers(*specs) if specs else [], **{"embedder": FakeEmbedder(), **options})
     assert message in str(caught.value)
 
 
@@ -282,24 +268,6 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"retrievers": []}, "there is no retriever to run"),
-        ({"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
-        ({"retrievers": ["bm52"]}, "unknown retriever 'bm52'"),
-    ],
-)
-def test_retrievers_and_names_that_can_not_be_run_are_refused(
-    benchmark: Benchmark, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(OptionError) as caught:
-        run_experiment(benchmark, chunkers(SPECS[0]), FakeEmbedder(), **options)
-    assert message in str(caught.value)
-    with pytest.raises(OptionError, match="there is no embedder to run"):
-        run_experiment(benchmark, chunkers(SPECS[0]), [])
-
-
-@pytest.mark.parametrize(
     ("retriever", "message"),
     [
         ("late", "late chunking needs those of tokens"),
@@ -378,6 +346,3 @@ def test_a_report_with_its_cost_is_read_back(benchmark: Benchmark) -> None:
         Report.from_dict(plain)
     del plain["cost"]
     assert Report.from_dict(plain).cost is None
-
-
-# --- what a text costs -------------------------------------------------------------------------------

@@ -16,12 +16,9 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
-from chunkcore.evaluation.scoring import score
 from chunkcore.models import CachedEmbedder, EmbeddingCache, LateEmbedder, get_token_embedder
 from chunkcore.models.base import TextTokens, Vectors, text_tokens
-from chunkcore.retrieval import Late
-from chunkcore.run import Run
-from tests.fakes import _WORD, FakeEmbedder, _word_vector, index_of
+from tests.fakes import _WORD, FakeEmbedder, _word_vector
 from tests.strategies import text_with_spans
 
 Ids = np.ndarray
@@ -245,35 +242,6 @@ def benchmark() -> Benchmark:
         {"question": "where Oslo lies", "evidence": [{"document": "b", "text": "It lies on a fjord."}]},
     ]
     return load_benchmark(documents, rows, name="cities")
-
-
-def test_strategies_are_compared_with_vectors_in_context(benchmark: Benchmark) -> None:
-    model = FakeTokenEmbedder(64, max_tokens=None)
-    specs = ["fixed_sentences:sentences=1", "recursive:counter=words,size=14"]
-    chunkers = [get_chunker(spec) for spec in specs]
-    told: list[tuple[str, int, int]] = []
-    model.windows.clear()
-    reports = run_experiment(
-        benchmark,
-        chunkers,
-        model,
-        measures=measures_at([1, 2]),
-        retrievers=["late"],
-        progress=lambda *step: told.append(step),
-    )
-    assert [report.name for report in reports] == specs
-    # Once each, for both strategies; the other calls are the probe's and the questions'.
-    assert sum("Berlin" in words and "canals" in words and "Spree" in words for words in model.windows) == 1
-    assert ("embed", 8, 8) in told
-    for report, chunker in zip(reports, chunkers, strict=True):
-        chunks = list(chunker.chunk_many(benchmark.documents))
-        index = index_of(chunks, model, Late(), benchmark.documents)
-        results = {query.id: index.retrieve(query.text, 2) for query in benchmark.queries}
-        alone = score(Run(report.name, results, index.retrieve("", 100)), benchmark, report.scores)
-        for measure in alone.scores:
-            np.testing.assert_array_equal(report.values(measure), alone.values(measure), err_msg=str(measure))
-        assert report.chunks is not None
-        assert report.seconds["embed"] > 0
 
 
 def test_late_vectors_are_cut_off_nowhere(benchmark: Benchmark) -> None:

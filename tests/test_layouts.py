@@ -67,13 +67,6 @@ def test_what_a_layout_lacks_is_told_where_the_folder_has_a_part_of_it(tmp_path:
     assert "\n" not in told
 
 
-def test_an_unknown_layout_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(
-        OptionError, match=r"unknown layout 'bier': expected one of beir, chroma, .*; did you mean 'beir'"
-    ):
-        load_benchmark(tmp_path, layout="bier")
-
-
 def test_questions_from_elsewhere_make_the_files_plain_documents(tmp_path: Path) -> None:
     """A folder of somebody's own texts stays that, though one of them looks like a public collection's file."""
     layouts.squad(tmp_path)
@@ -81,11 +74,6 @@ def test_questions_from_elsewhere_make_the_files_plain_documents(tmp_path: Path)
     assert [document.id for document in loaded.documents] == ["dev-v2.0.json"]
     with pytest.raises(OptionError, match="the layout squad has its own questions"):
         load_benchmark(tmp_path, [{"question": "?"}], layout="squad")
-
-
-def test_documents_at_hand_have_no_layout() -> None:
-    with pytest.raises(OptionError, match="layout"):
-        load_benchmark([], [], layout="beir")
 
 
 # --- each layout -------------------------------------------------------------------------------------
@@ -185,19 +173,6 @@ def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
     assert "'It helps.' occurs 2 times" in found["r5"]
     alone = load_benchmark(tmp_path / "covidqa" / "test.parquet")
     assert (alone.queries, reasons(alone)) == (loaded.queries, found)
-
-
-def test_parquet_without_its_reader_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chunkcore.errors import MissingExtraError
-
-    for name in ("pyarrow", "pyarrow.parquet"):
-        monkeypatch.setitem(__import__("sys").modules, name, None)
-    write(tmp_path / "test.parquet", "PAR1")
-    with pytest.raises(MissingExtraError, match=r"chunkadapters\[parquet\]"):
-        load_benchmark(tmp_path, layout="ragbench")
-
-
-# --- texts whose sections are known -------------------------------------------------------------------
 
 
 # --- from a shell -------------------------------------------------------------------------------------

@@ -83,13 +83,10 @@ def test_the_last_json_object_is_found_wherever_it_stands(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a JSON object, got ''"),
         ("I'd say two.", 'expected a JSON object, got "I\'d say two."'),
         ('{"number": 2', "expected a JSON object"),
-        ("[1, 2]", "expected a JSON object"),
         ('{"answer": 2}', "expected a JSON object with 'number', got one with 'answer'"),
         ('{"number": "2"}', "a whole number from 1 to 3, got '2'"),
-        ('{"number": true}', "got True"),
         ('{"number": NaN}', "got nan"),
         ('{"number": 4}', "got 4"),
         ('{"number": 1e999}', "got inf"),
@@ -233,15 +230,6 @@ def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
     assert ask(CachedLLM(ScriptedLLM(AssertionError()), llm.cache), question()) == 1
 
 
-@pytest.mark.parametrize("answer", ["", "é 👩‍👩‍👧‍👦 \ud800 a\x00b"])
-def test_any_answer_comes_back_the_same(path, answer):
-    cache = LLMCache(path)
-    cache.store("m", b"k", answer)
-    cache = LLMCache(path)
-    assert cache.fetch("m", b"k") == answer
-    assert cache.fetch("m", b"other") is cache.fetch("other", b"k") is None
-
-
 # --- names of models ------------------------------------------------------------------------------------------
 
 
@@ -282,16 +270,13 @@ def test_a_string_names_a_model_and_an_endpoint(spec, model, url):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "openai:MODEL@URL"),
         ("gpt-5", "a language model is openai:MODEL@URL"),
-        ("openai:gpt-5", "openai:MODEL@URL"),
         ("openai:@http://localhost/v1", "an endpoint's model has a name"),
         ("openai:m@localhost:8080/v1", "begins with http:// or https://"),
         ("openai:m@http://localhost:99999/v1", "base_url is no URL"),
         ("openai:m@http://localhost/v1?a=b", "neither \\? nor #"),
         ("openai:m@http://localhost/v1#temprature=1", "no option 'temprature': expected some of key, temperature"),
         ("openai:m@http://localhost/v1#temperature", "expected option=value"),
-        ("openai:m@http://localhost/v1#temperature=hot", "temperature of a language model is a number, got 'hot'"),
         ("openai:m@http://localhost/v1#temperature=nan", "temperature is a number, got nan"),
         ("openai:m@http://localhost/v1#tries=1&tries=2", "given twice"),
         ("openai:m@http://localhost/v1#concurrency=0", "concurrency is at least 1"),
@@ -349,20 +334,14 @@ def test_an_endpoint_that_knows_no_schema_is_asked_without_from_then_on(server):
     "fault",
     [
         "refusal*1",
-        "filtered*1",
         "prose*2",
         "out_of_range*1",
-        "null*1",
         "truncated*1",
         "latin1*1",
-        "no_choices*1",
         "fenced",
-        "no_usage",
         "http_429*2",
         "http_500*2",
-        "http_503*1",
         "close*1",
-        "truncated_body*1",
     ],
 )
 def test_what_fails_for_a_while_is_answered_in_the_end(server, fault):
@@ -378,11 +357,9 @@ def test_what_fails_for_a_while_is_answered_in_the_end(server, fault):
         ("out_of_range", "a whole number from 1 to 3, got 10000"),
         ("truncated", "cut off"),
         ("latin1", "cannot be read"),
-        ("no_json", "cannot be read"),
         ("html", "expected a chat completion, got str without one"),
         ("no_choices", "expected a chat completion"),
         ("http_429", "HTTP 429, 2 times: .*slow down"),
-        ("http_500", "HTTP 500, 2 times: .*oops"),
         ("filter_400", "this was filtered"),
     ],
 )

@@ -45,16 +45,12 @@ from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
     [
         ([[1.0, 2.0]], r"given 2 texts and answered with 1 vectors; expected one vector a text"),
         ([1.0, 2.0], r"shape \(2,\); expected \(2, dimensions\)"),
-        (np.zeros((2, 0)), r"shape \(2, 0\)"),
         (np.zeros((2, 3, 1)), r"shape \(2, 3, 1\)"),
         ([[1.0, 2.0], [1.0]], "vectors of different lengths"),
         ([["a"], ["b"]], "answered with list of <U1; expected floating-point numbers"),
         ([[1, 2], [3, 4]], "int64; expected floating-point numbers"),
-        ([[True], [False]], "bool; expected floating-point numbers"),
-        (None, "NoneType of object"),
         ([], r"shape \(0,\)"),
         ([[1.0, 2.0], [np.nan, 0.0]], "NaN or infinity in 1 of 2 vectors, first for text 1"),
-        ([[np.inf], [-np.inf]], "in 2 of 2 vectors, first for text 0"),
         ([[1e300], [0.0]], "NaN or infinity in 1 of 2"),  # too large for float32
     ],
 )
@@ -109,14 +105,10 @@ def test_a_string_that_names_no_model_is_told(spec):
     "model",
     [
         "./none",
-        "/none/here",
-        "~/none",
         "~nobody-of-that-name/x",
         "C:\\none",
         "a/b/c",
-        "file:///x",
         "a\0b",
-        " x",
         "y" * 5000,
     ],
 )
@@ -259,13 +251,9 @@ def test_limits_prompts_and_pooling_are_read(tmp_path):
     [
         ({"model_type": "roberta"}, "its model_type is 'roberta'; expected bert"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
-        ({"hidden_act": "silu"}, "its hidden_act is 'silu'"),
-        ({"num_hidden_layers": None}, "its num_hidden_layers is None; expected a whole number of at least 1"),
         ({"max_position_embeddings": float("inf")}, "its max_position_embeddings is inf; expected a whole number"),
         ({"num_attention_heads": 3}, "its hidden_size 8 cannot be shared by 3 heads"),
-        ({"layer_norm_eps": "tiny"}, "its layer_norm_eps is 'tiny'; expected a small number"),
         ({"hidden_act": ["gelu"]}, r"its hidden_act is \['gelu'\]; expected gelu or"),
-        ({"pooling": {"pooling_mode": 3}}, "its pooling is 3; expected mean or cls"),
         ({"modules": ["Transformer", "Pooling", "Dense"]}, "its modules are Transformer, Pooling, Dense"),
         (
             {"pooling": {"pooling_mode_max_tokens": True}},
@@ -287,13 +275,10 @@ def test_a_model_that_openvino_cannot_build_says_why_and_what_to_do(tmp_path, ch
     ("name", "content", "message"),
     [
         ("modules.json", {}, r"modules\.json holds a dict; expected a list"),
-        ("config.json", [1], r"config\.json holds a list; expected a dict"),
         ("1_Pooling/config.json", "mean", r"1_Pooling/config\.json holds a str; expected a dict"),
-        ("sentence_bert_config.json", None, r"sentence_bert_config\.json holds a NoneType"),
         ("sentence_bert_config.json", {"do_lower_case": True}, "its texts are lowercased"),
         ("sentence_bert_config.json", {"max_seq_length": -5}, "its max_seq_length is -5; expected a whole number"),
         ("config_sentence_transformers.json", {"prompts": ["q: "]}, "its prompts are not strings by name"),
-        ("config_sentence_transformers.json", {"prompts": {"query": 1}}, "its prompts are not strings by name"),
     ],
 )
 def test_a_file_of_another_shape_is_told(tmp_path, name, content, message):

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.counting import meeting_pairs
-from chunkcore.evaluation.measures import Measure, get_measure, measures_at
+from chunkcore.evaluation.measures import Measure, measures_at
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models.loading import get_counter
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
@@ -269,14 +268,6 @@ def test_scores_are_what_sets_of_tokens_give(case: tuple[Benchmark, Run], counte
 
 
 @given(cases())
-def test_characters_are_scored_as_tokens_of_one_character(case: tuple[Benchmark, Run]) -> None:
-    report = score(case[1], case[0], counter="characters")
-    for measure in (each for each in report.scores if each.unit == "token"):
-        character = get_measure(measure.kind, measure.k, "character")
-        np.testing.assert_array_equal(report.values(measure), report.values(character))
-
-
-@given(cases())
 def test_columns_are_scored_as_objects_are(case: tuple[Benchmark, Run]) -> None:
     benchmark, run = case
     pool = run.pool or ()
@@ -297,23 +288,6 @@ def test_columns_are_scored_as_objects_are(case: tuple[Benchmark, Run]) -> None:
     expected = scorer.score(run)
     found = scorer.score(Run(run.name, ranked, run.pool))
     assert found.to_dict() | {"seconds": 0} == expected.to_dict() | {"seconds": 0}
-
-
-_ranges = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 40)), max_size=12).map(
-    lambda rows: np.array([(start, start + length) for start, length in rows], dtype=np.int64).reshape(-1, 2)
-)
-
-
-@given(_ranges, _ranges)
-def test_pairs_that_meet_are_all_found(spans: np.ndarray, windows: np.ndarray) -> None:
-    window, span = meeting_pairs(spans, windows)
-    expected = [
-        (i, j)
-        for i, (low, high) in enumerate(windows.tolist())
-        for j, (start, end) in enumerate(spans.tolist())
-        if start < high and low < end
-    ]
-    assert sorted(zip(window.tolist(), span.tolist(), strict=True)) == expected
 
 
 def test_an_unknown_document_is_irrelevant_and_takes_its_rank() -> None:

@@ -142,9 +142,6 @@ def test_equivalence_is_two_one_sided_tests_by_student_where_scores_are_normal()
     assert agreed >= 38
 
 
-# --- documents ---
-
-
 # --- simulated comparisons: three standard errors around what is promised ---
 
 

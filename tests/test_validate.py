@@ -45,12 +45,9 @@ def test_a_good_question_has_no_finding():
     [
         (row("The cat naps."), "not-found", "the excerpt 'The cat naps.' is not found in 'story.txt'"),
         (row({"start": 0, "end": 3, "text": "Fox"}), "not-found", "at 0-3 of 'story.txt' stands 'The', not 'Fox'"),
-        (row({"document": "story.txt", "start": 0, "end": 9_000}), "not-found", "evidence ends at 9000"),
         (row("The fox", document_id="other.txt"), "not-found", "its document 'other.txt' is not among the 1"),
         (row({"text": "The fox", "occurrence": 2}), "not-found", "occurs once in 'story.txt', not 2 times"),
-        (row({"text": "dog", "occurrence": 3}), "not-found", "occurs 2 times in 'story.txt', not 3 times"),
         (row("dog"), "ambiguous", "the excerpt 'dog' occurs 2 times ('story.txt' at 27, 'story.txt' at 61)"),
-        (row(" "), "malformed", "an excerpt is blank"),
         (row(), "malformed", "it has no evidence"),
         (row({"start": 3, "end": 3}), "malformed", "a span needs 0 <= start < end"),
         (row("The fox", question=" "), "malformed", "the question is a text that is not blank"),

@@ -4,7 +4,7 @@
     python -m integration_tests.benchmarks.chunking_speed --docs DIR
 
 The documents are the five corpora of the Chroma report and 226 contracts, papers and articles, or every text file under
-DIR. Whatever is installed of LangChain, chonkie, LlamaIndex and Haystack takes part.
+DIR. Whatever is installed of LangChain, LlamaIndex and Haystack takes part.
 All contestants take turns in every round; on one core, it is the processor's time that counts. Printed: megabytes a
 second of the best round, and the median of each round's ratio to `recursive`, with the lowest and highest.
 Ours go from Document to Chunk, with spans and token counts; theirs to their own objects or strings.
@@ -93,74 +93,48 @@ def ours() -> dict[str, Work]:
 
 
 def langchain() -> dict[str, Work]:
-    from langchain_text_splitters import RecursiveCharacterTextSplitter, TokenTextSplitter
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     recursive = RecursiveCharacterTextSplitter.from_tiktoken_encoder(
         ENCODING, chunk_size=SIZE, chunk_overlap=0, disallowed_special=()
     )
-    token = TokenTextSplitter(ENCODING, chunk_size=SIZE, chunk_overlap=0, disallowed_special=())
-    return {
-        "LangChain recursive": lambda documents: [recursive.split_text(document.text) for document in documents],
-        "LangChain token": lambda documents: [token.split_text(document.text) for document in documents],
-    }
-
-
-def chonkie() -> dict[str, Work]:
-    import tiktoken
-    from chonkie import RecursiveChunker, SentenceChunker, TokenChunker
-
-    encoding = tiktoken.get_encoding(ENCODING)
-    works: dict[str, Work] = {}
-    for cls in (RecursiveChunker, TokenChunker, SentenceChunker):
-        chunker = cls(tokenizer=encoding, chunk_size=SIZE)
-
-        def work(documents: Sequence[Document], chunker: Any = chunker) -> None:
-            forget = getattr(getattr(chunker, "_estimate_token_count", None), "cache_clear", None)
-            if forget:
-                forget()
-            consume(chunker.chunk(document.text) for document in documents)
-
-        works[f"chonkie {cls.__name__}"] = work
-    return works
+    return {"LangChain recursive": lambda documents: [recursive.split_text(document.text) for document in documents]}
 
 
 def llamaindex() -> dict[str, Work]:
     import tiktoken
     from llama_index.core import Document as TheirDocument
-    from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
+    from llama_index.core.node_parser import SentenceSplitter
 
     encoding = tiktoken.get_encoding(ENCODING)
 
     def tokenizer(text: str) -> list[int]:
         return encoding.encode(text, disallowed_special=())
 
-    works: dict[str, Work] = {}
-    for cls in (SentenceSplitter, TokenTextSplitter):
-        parser = cls(chunk_size=SIZE, chunk_overlap=0, tokenizer=tokenizer, include_metadata=False)
-        works[f"LlamaIndex {cls.__name__}"] = lambda documents, parser=parser: [
+    parser = SentenceSplitter(chunk_size=SIZE, chunk_overlap=0, tokenizer=tokenizer, include_metadata=False)
+    return {
+        "LlamaIndex sentence": lambda documents: [
             parser.get_nodes_from_documents([TheirDocument(text=document.text)]) for document in documents
         ]
-    return works
+    }
 
 
 def haystack() -> dict[str, Work]:
     from haystack import Document as TheirDocument
-    from haystack.components.preprocessors import DocumentSplitter, RecursiveDocumentSplitter
+    from haystack.components.preprocessors import RecursiveDocumentSplitter
 
-    works: dict[str, Work] = {}
-    word = DocumentSplitter(split_by="word", split_length=150, split_overlap=0)
     recursive = RecursiveDocumentSplitter(
         split_length=SIZE, split_overlap=0, split_unit="token", separators=["\n\n", "\n", " "]
     )
-    for name, splitter in (("word", word), ("recursive by tokens", recursive)):
-        splitter.warm_up()
-        works[f"Haystack {name}"] = lambda documents, splitter=splitter: [
-            splitter.run([TheirDocument(content=document.text)]) for document in documents
+    recursive.warm_up()
+    return {
+        "Haystack recursive by tokens": lambda documents: [
+            recursive.run([TheirDocument(content=document.text)]) for document in documents
         ]
-    return works
+    }
 
 
-PEERS = (langchain, chonkie, llamaindex, haystack)
+PEERS = (langchain, llamaindex, haystack)
 
 
 def contestants() -> dict[str, Work]:
@@ -179,18 +153,10 @@ def race(works: dict[str, Work], documents: Sequence[Document]) -> dict[str, lis
     """Processor seconds of each contestant in each round."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for number in range(ROUNDS + 1):
-        for name in list(seconds):
+        for name in works:
             gc.collect()
             began = time.process_time()
-            try:
-                works[name](documents)
-            except Exception as error:
-                if name in OURS or name.startswith("limit"):
-                    raise
-                # chonkie, for one, refuses a text that names a special token.
-                print(f"left out: {name} ({str(error).splitlines()[0]})", flush=True)
-                del seconds[name]
-                continue
+            works[name](documents)
             if number:  # the first loads what is loaded on first use
                 seconds[name].append(time.process_time() - began)
     return seconds

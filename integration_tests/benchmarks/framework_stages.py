@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from chunkcore.errors import OptionError
-from chunkcore.options import check_ranges
 from chunkcore.retrieval.stage import PassageStage, UnitLayout, stages
 from chunkcore.spans import Numbers, Scores
 
@@ -26,7 +24,7 @@ class RelevantSegments(PassageStage):
     Attributes:
         hits: how many hits have a value.
         documents: only the documents of the first so many hits are read.
-        relevance: of a hit: a number for all, or "score" for its score within 0 to 1, such as a cosine.
+        relevance: of a hit.
         decay: how slowly relevance falls with the rank.
         penalty: what a chunk costs.
         minimum: the least value of a segment.
@@ -38,27 +36,19 @@ class RelevantSegments(PassageStage):
 
     hits: int = 200
     documents: int = 10
-    relevance: float | Literal["score"] = 0.8
+    relevance: float = 0.8
     decay: float = 30.0
     penalty: float = 0.18
     minimum: float = 0.5
     longest: int = 15
     total: int = 30
 
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, hits=1, documents=1, penalty=0, minimum=0, longest=1, total=1)
-        if not 0 < self.decay < float("inf"):
-            raise OptionError(f"rse: decay is over 0, got {self.decay}")
-        if not isinstance(self.relevance, str) and not 0 < self.relevance <= 1:
-            raise OptionError(f"rse: relevance is over 0 to 1, or score; got {self.relevance}")
-
     @property
     def least_hits(self) -> int:
         return self.hits
 
     def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
-        value = self._values(layout, hits[: self.hits], scores)
+        value = self._values(layout, hits[: self.hits])
         left = self.total
         while (best := self._best(layout, value, min(self.longest, left))) is not None:
             worth, begin, end = best
@@ -70,13 +60,12 @@ class RelevantSegments(PassageStage):
             left -= end - begin
         yield from ((hit, 0.0) for hit in hits.tolist())
 
-    def _values(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> dict[int, float]:
+    def _values(self, layout: UnitLayout, hits: Numbers) -> dict[int, float]:
         read = set(layout.first[hits[: self.documents]].tolist())
         values = {}
         for rank, hit in enumerate(hits.tolist()):
             if int(layout.first[hit]) in read:
-                score = scores[rank] if isinstance(self.relevance, str) else self.relevance
-                values[hit] = float(np.exp(-rank / self.decay) * np.clip(score, 0, 1) - self.penalty)
+                values[hit] = float(np.exp(-rank / self.decay) * self.relevance - self.penalty)
         return values
 
     def _best(self, layout: UnitLayout, value: Mapping[int, float], longest: int) -> tuple[float, int, int] | None:
@@ -108,16 +97,6 @@ class AutoMerge(PassageStage):
 
     share: float = 0.5
     sizes: tuple[int, ...] = (512, 2048)
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, share=(0, 1))
-        if (
-            not self.sizes
-            or min(self.sizes) < 1
-            or any(a >= b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
-        ):
-            raise OptionError(f"automerge: sizes are one or more, rising from at least 1, got {list(self.sizes)}")
 
     def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         trees = {first: self._levels(layout, first) for first in dict.fromkeys(layout.first[hits].tolist())}

@@ -84,17 +84,6 @@ def test_reports_of_different_texts_are_compared_with_a_warning() -> None:
         check_baseline(report("a", TEXT), report("a", LONGER), get_measure("Recall", 5), resamples=100)
 
 
-def test_a_report_knows_its_texts_when_it_is_read_again() -> None:
-    again = Report.from_dict(report("a", TEXT).to_dict())
-    assert again.documents_digest == benchmark(TEXT).documents_digest != benchmark(LONGER).documents_digest
-    old = report("a", TEXT).to_dict()
-    del old["documents_digest"]
-    assert Report.from_dict(old).documents_digest == ""
-    for name in ("name", "benchmark", "documents_digest"):
-        with pytest.raises(DataError, match="expected a string, got"):
-            Report.from_dict(old | {name: ["a"]})
-
-
 # ---- the commands
 
 

@@ -97,19 +97,8 @@ def test_a_command_without_room_for_its_report_is_one_sentence_and_the_earlier_r
     disk: Disk, tmp_path: Path, capfd: pytest.CaptureFixture[str], fake: FakeEmbedder
 ) -> None:
     output, cache = disk.path / "out", tmp_path / "cache.sqlite"
-    arguments = [
-        "compare",
-        "-r",
-        "dense",
-        "-s",
-        "recursive:size=200",
-        "-k",
-        "3",
-        "--resamples",
-        "100",
-        "--cache",
-        str(cache),
-    ]
+    chosen = ["-r", "dense", "-s", "recursive:size=200", "-k", "3", "--resamples", "100"]
+    arguments = ["compare", *chosen, "--cache", str(cache)]
     write_text(output / "report.json", json.dumps("the report of yesterday"))
     write_text(output / "report.md", "the report of yesterday")
     disk.fill(leave=20_000)

@@ -232,20 +232,8 @@ def test_strategies_that_ask_a_model_ask_no_more_once_stopped_and_pay_nothing_tw
     program: Program, server: FakeServer, tmp_path: Path, comparing: list[object]
 ) -> None:
     strategy = f"contextual:llm=openai:gated@{server.url}#concurrency=2"
-    arguments = [
-        "compare",
-        "-r",
-        "dense",
-        *comparing[:4],
-        "-s",
-        strategy,
-        "-k",
-        "3",
-        "--resamples",
-        "100",
-        "-o",
-        tmp_path / "out",
-    ]
+    chosen = ["-r", "dense", "-s", strategy, "-k", "3", "--resamples", "100"]
+    arguments = ["compare", *comparing[:4], *chosen, "-o", tmp_path / "out"]
     server.gate.most = 6
     code, _, err = program.stopped(lambda: len(server.log) > 6, *arguments, gate=server.gate)
     assert code == 130

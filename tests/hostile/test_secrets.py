@@ -75,6 +75,7 @@ def test_a_strategy_that_asks_with_a_key_tells_its_name_alone(monkeypatch: pytes
 
 # Every command that speaks to a model; and `validate`, which asks none, with the key there to be told.
 LLM = '"{llm}"'
+NO_MODEL = ["--embedder", "none"]
 REPORT = ["--resamples", "100", "-o", "{out}/report"]
 JUDGED = ["--measure", "SquadF1", "--measure", "Faithfulness", "--measure", "Relevancy"]
 TOLD = {
@@ -82,21 +83,9 @@ TOLD = {
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
     "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
     "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--draws", "2", "--folds", "2", "-r", "dense", *REPORT],
-    "tune grids": ["{given}", "-s", f"propositions:llm={LLM},passage_size={{{{50,90}}}}", "-r", "dense", *REPORT],
     "segments score": ["--texts", "{texts}", "-s", f"agentic:llm={LLM}", "-o", "{out}/scores.jsonl"],
-    "questions generate": [
-        "--docs",
-        "{docs}",
-        "--llm",
-        "{llm}",
-        "-n",
-        "2",
-        "--embedder",
-        "none",
-        "-o",
-        "{out}/q.jsonl",
-    ],
-    "questions check": ["{given}", "--embedder", "none", "--json"],
+    "questions generate": ["--docs", "{docs}", "--llm", "{llm}", "-n", "2", *NO_MODEL, "-o", "{out}/q.jsonl"],
+    "questions check": ["{given}", *NO_MODEL, "--json"],
 }
 # No question that the server writes can be kept, and one chunk cannot be compared.
 CODES = {"questions generate": 1, "questions check": 1}
@@ -155,7 +144,7 @@ def test_no_command_tells_the_key(
     values = {**files, "llm": f"openai:{model}@{server.url}#key=SENTINEL_API_KEY&tries=1"}
     given = ["--docs", str(files["docs"]), "--questions", str(files["questions"])]
     arguments = [part for each in TOLD[command] for part in (given if each == "{given}" else [each.format(**values)])]
-    code = main([*command.removesuffix(" grids").split(), *arguments])
+    code = main([*command.split(), *arguments])
     told = capfd.readouterr()
 
     asks = command != "questions check"

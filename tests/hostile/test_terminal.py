@@ -65,26 +65,22 @@ def spec(option: str) -> str:
 OUT = ["-o", "{out}/report"]
 COMMANDS = {
     "chunk": ["chunk", "{docs}", "-o", "{out}/chunks.jsonl"],
-    "chunk dry": ["chunk", "{docs}", "--dry-run"],
     "no such option": ["chunk", "{docs}", "--strategy", f"recursive:{STEER}=1"],
     "a pattern": ["chunk", "{docs}", "--strategy", f'recursive:regex=true,separators=["({STEER}"]'.replace("\\", "")],
     "no such command": [STEER],
-    "no such flag": ["chunk", f"--{STEER}"],
     "a number": ["compare", "--seed", STEER],
     "compare": ["compare", "-r", "dense", "{given}", "-s", spec("overlap=0"), "-s", spec("overlap=9"), *OUT],
-    "compare dry": ["compare", "-r", "dense", "{given}", "-s", spec("overlap=0"), "--dry-run"],
     "save runs": ["compare", "{given}", "-s", spec("overlap=0"), "--save-runs", "{out}/runs", *OUT],
     "grids": ["tune", "{given}", "-s", f"recursive:size={{20,50}},separators=[{json.dumps(STEER)}]", "-o", "{out}/s"],
     "validate": ["questions", "check", "{given}", "--embedder", "none"],
-    "validate json": ["questions", "check", "{given}", "--embedder", "none", "--json"],
     "stitch": ["datasets", "stitch", "{given}", "-o", "{out}/stitched"],
     "score": ["score", "{given}", "{docs}/none.jsonl", "-o", "{out}/scored"],
     "a model": ["compare", "-r", "dense", "{given}", "--embedder", STEER, "-o", "{out}/report"],
     "no model": ["questions", "generate", "--docs", "{docs}", "--llm", f"openai:{STEER}@http://{STEER}"],
 }
 
-DONE = ("chunk", "chunk dry", "compare", "compare dry", "save runs", "grids", "stitch")
-CODES = {**dict.fromkeys(DONE, 0), **dict.fromkeys(("validate", "validate json"), 1)}
+DONE = ("chunk", "compare", "save runs", "grids", "stitch")
+CODES = {**dict.fromkeys(DONE, 0), "validate": 1}
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
