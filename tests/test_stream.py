@@ -453,8 +453,7 @@ class Held(stream.ResumableOutput):
 
 if __name__ == "__main__":
     import signal
-    import chunkcore.scale
-    chunkcore.scale.ResumableOutput = Held
+    stream.ResumableOutput = Held
     signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup it is ignored
     from chunkcore.cli import main
     sys.exit(main(sys.argv[1:]))
