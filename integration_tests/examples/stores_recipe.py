@@ -1,15 +1,19 @@
-"""Vector stores: passages behind Qdrant, Chroma, LanceDB or pgvector. Only the line that opens the store differs."""
+"""Vector stores: hybrid search over Qdrant, Chroma, LanceDB or pgvector, and passages behind it.
+
+Only the lines that open the store differ.
+"""
 
 import os
 import sys
 import tempfile
 
+from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import VectorStore
 
-from chunkadapters.langchain import ChunkcoreTextSplitter, PassageRetriever
-from chunkcore import load_dataset
+from chunkadapters.langchain import ChunkcoreTextSplitter, IndexRetriever, PassageRetriever
+from chunkcore import chunk_corpus, get_retriever, load_dataset
 
 EMBEDDINGS = DeterministicFakeEmbedding(size=64)  # in place of yours: its hits are random
 
@@ -44,7 +48,11 @@ def main(name: str, folder: str) -> None:
     splitter = ChunkcoreTextSplitter("recursive:size=200", with_ids=False)  # Qdrant and LanceDB refuse these ids
     store = open_store(name, folder)
     store.add_documents(splitter.split_documents(documents))
-    retriever = PassageRetriever(store.as_retriever(search_kwargs={"k": 10}), documents=documents, max_tokens=1000)
+    words = get_retriever("bm25").index(chunk_corpus(load_dataset("lochmere").documents, "recursive:size=200"))
+    words.save(f"{folder}/words")  # once; later the folder is enough
+    dense = store.as_retriever(search_kwargs={"k": 10})
+    hybrid = EnsembleRetriever(retrievers=[dense, IndexRetriever(f"{folder}/words", k=10, max_tokens=100_000)])
+    retriever = PassageRetriever(hybrid, documents=documents, max_tokens=1000)  # or dense in place of hybrid
     texts = {document.metadata["source"]: document.page_content for document in documents}
     for passage in retriever.invoke("How many days of samples does the buoy keep in its memory?"):
         source, start = passage.metadata["source"], passage.metadata["start_index"]
