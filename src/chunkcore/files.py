@@ -313,8 +313,8 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
     except (DataError, TypeError, ValueError):  # there is none, or it is damaged
         checksums = {}
     for path, data in contents.items():
-        fresh = blake2b(data, digest_size=16).hexdigest()
-        checksums[path.name] = [fresh, _checksum(path)] if path.is_file() else [fresh]
+        accepted = [data, path.read_bytes()] if path.is_file() else [data]
+        checksums[path.name] = list(map(_checksum, accepted))
     write_text(place, json.dumps(checksums) + "\n")
     write_files({path: [data] for path, data in contents.items()})
 
@@ -324,16 +324,12 @@ def check_unchanged(path: Path) -> None:
     place = path.with_name(CHECKSUMS)
     checksums = read_json(place) if place.is_file() else {}
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
-    if isinstance(accepted, list) and not (path.is_file() and _checksum(path) in accepted):
+    if isinstance(accepted, list) and not (path.is_file() and _checksum(path.read_bytes()) in accepted):
         raise DataError(f"{path} is not what was written: write it again, or delete {CHECKSUMS} to accept it")
 
 
-def _checksum(path: Path) -> str:
-    digest = blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+def _checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _make_folder(folder: Path) -> None:

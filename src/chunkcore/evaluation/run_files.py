@@ -88,10 +88,7 @@ def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]
 
 
 def _checksum(lines: Sequence[bytes]) -> str:
-    digest = blake2b(digest_size=16)
-    for line in lines:
-        digest.update(line)
-    return digest.hexdigest()
+    return blake2b(b"".join(lines), digest_size=16).hexdigest()
 
 
 def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:

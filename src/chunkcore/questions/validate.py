@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from chunkcore.document import Document
 from chunkcore.errors import DataError, OptionError, echo, quote
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
-from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions, question_rows, read_own
-from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout
+from chunkcore.evaluation.benchmarks.layout import ChunkcoreLayout, Questions
+from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layout, contents_of
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder, embed
@@ -137,31 +137,18 @@ class _Read:
         self.counter = get_counter(options.counter)
         self.questions: list[_Located] = []
         self.problems: list[Finding] = []
-        unread: Mapping[str, str] = {}
-        if not isinstance(documents, str | Path):
-            if questions is None:
-                raise DataError("there are no questions: give the path of a questions.jsonl, or its lines")
-            held, rows = list(documents), question_rows(questions)
-        elif questions is None:
-            layout = chosen_layout(Path(documents))
-            if isinstance(layout, ChunkcoreLayout):
-                held, rows, unread = read_own(Path(documents), None, follow_links=options.follow_links)
-            else:
-                held, rows, unread = layout.read(Path(documents))
-            questions = Path(documents) / "questions.jsonl" if isinstance(layout, ChunkcoreLayout) else []
-        else:
-            if isinstance(questions, str | Path) and not Path(questions).is_file():
-                raise DataError(f"{questions} is no file: expected a questions.jsonl or a questions_df.csv")
-            held, rows, unread = read_own(Path(documents), questions, follow_links=options.follow_links)
+        (self.documents, rows, unread), _ = contents_of(documents, questions, follow_links=options.follow_links)
+        if questions is None and isinstance(documents, str | Path):
+            is_own = isinstance(chosen_layout(Path(documents)), ChunkcoreLayout)
+            questions = Path(documents) / "questions.jsonl" if is_own else []
         if isinstance(questions, str | Path) and Path(questions).suffix.lower() != ".csv":
             rows = _lines(Path(questions))
         file = f"{questions}, " if isinstance(questions, str | Path) else ""
         listed = list(rows)
         if not listed:
             raise DataError(f'{file}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}')
-        self.documents = held
-        self._texts = {document.id: document.text for document in held}
-        reader = QuestionReader(held, [str(row.get("id")) for _, row in listed], unread)
+        self._texts = {document.id: document.text for document in self.documents}
+        reader = QuestionReader(self.documents, [str(row.get("id")) for _, row in listed], unread)
         for place, row in listed:
             reader.add(place, row)
             self.questions += [_Located(f"{file}{place}", query) for query in reader.queries]

@@ -139,7 +139,9 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     if Path(questions).suffix.lower() == ".csv":
         return _table_rows(Path(questions))
     if Path(questions).suffix.lower() == ".txt" and next(iter(text_lines(Path(questions))), (0, "{"))[1][:1] != "{":
-        raise DataError(f"{questions} has questions without evidence: mark it with chunkcore questions label")
+        raise DataError(
+            f"{questions} is without evidence: mark it with chunkcore questions label DOCS --questions {questions}"
+        )
     check_unchanged(Path(questions))
     return ((f"line {number}", row) for number, row in json_lines(Path(questions)))
 

@@ -374,7 +374,7 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    contents, is_own = _contents(documents, questions, layout, leave_out, follow_links=follow_links)
+    contents, is_own = contents_of(documents, questions, layout, leave_out, follow_links=follow_links)
     if not name:
         place = Path(documents) if isinstance(documents, str | Path) else Path("benchmark")
         name = place.resolve().name if place.is_dir() else place.stem
@@ -398,13 +398,13 @@ def load_benchmark(
     return Benchmark(name, contents.documents, reader.queries, problems, tuple(reader.without_evidence))
 
 
-def _contents(
+def contents_of(
     documents: str | Path | Sequence[Document],
     questions: Questions | None,
-    layout: str,
-    leave_out: Collection[Path],
+    layout: str = "auto",
+    leave_out: Collection[Path] = (),
     *,
-    follow_links: bool,
+    follow_links: bool = False,
 ) -> tuple[Contents, bool]:
     """What is read, and whether the questions are the user's own, whose ids must be unique."""
     check_type("documents", documents, str | Path | Sequence, "a path, or a list of Documents")
