@@ -233,6 +233,32 @@ def test_a_damaged_index_is_said_and_made_anew(docs, cache, capfd):
         assert asked(docs, capfd) == expected
 
 
+def test_files_that_go_move_or_cannot_be_read_between_searches(docs, cache, capfd, monkeypatch):
+    """What is left out is named with its reason at every search, warm ones too; the rest is answered."""
+    (docs / "sheet.xyz").write_bytes(b"\x89\x00\xff")
+    (docs / "mill.txt").write_text("The ferry stops at the mill.")
+    for _ in range(2):
+        assert {row["document_id"] for row in asked(docs, capfd)} == {"deep/ferry.md", "mill.txt"}
+        main(["search", str(docs), "ferry"])
+        assert "there is no reader for .xyz" in " ".join(capfd.readouterr().err.split())
+    (docs / "mill.txt").rename(docs / "moved.txt")
+    (docs / "crows.txt").unlink()
+    assert {row["document_id"] for row in asked(docs, capfd)} == {"deep/ferry.md", "moved.txt"}
+    scandir = os.scandir
+
+    def refusing(path, *arguments):
+        if not isinstance(path, int) and Path(path).name == "deep":
+            raise PermissionError(13, "Permission denied", str(path))  # root may read everything
+        return scandir(path, *arguments)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    for _ in range(2):
+        assert main(["search", str(docs), "ferry", "--json"]) == 0
+        shown = capfd.readouterr()
+        assert {json.loads(line)["document_id"] for line in shown.out.splitlines()} == {"moved.txt"}
+        assert "deep: cannot be read: Permission denied" in " ".join(shown.err.split())
+
+
 texts = st.lists(st.text(alphabet="ab fox. \n\né東", max_size=80), min_size=1, max_size=4)
 
 
