@@ -1,8 +1,8 @@
 """A server of OpenAI's chat protocol that fails in the way that the model's name asks for.
 
 The model "refusal" always refuses, "refusal*2" twice before it answers, "ok" never; what follows a second star only
-tells models apart. Every valid answer is JSON of
-the schema that was sent. What was asked is told at /log. As a process of its own, it prints its address:
+tells models apart. Every valid answer is JSON of the schema that was sent. As a process of its own, it prints its
+address:
 
     python -m tests.fake_llm_server
 """
@@ -35,9 +35,6 @@ _ANY_ANSWER = {
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: FakeServer
-
-    def do_GET(self) -> None:
-        self.send(json.dumps(self.server.log).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -69,20 +69,6 @@ class FakeEmbedder:
         return _text_vector(text, self.dimensions, self.max_tokens)
 
 
-class GivenVectors(TextVectors):
-    """Vectors that are there: of any corpus, and of questions that are numbers in words."""
-
-    def __init__(self, vectors: np.ndarray, owners: np.ndarray | None = None) -> None:
-        super().__init__()
-        self._given = vectors, np.arange(len(vectors)) if owners is None else owners
-
-    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        return self._given
-
-    def queries(self, texts: Sequence[str]) -> Vectors:
-        return np.array([[float(number) for number in text.split()] for text in texts], dtype=np.float32)
-
-
 def index_of(
     chunks: Sequence[Chunk], model: Embedder, method: RetrievalMethod | None = None, documents: Sequence[Document] = ()
 ) -> Index:
@@ -141,13 +127,6 @@ class EmptyEmbedder(FakeEmbedder):
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         super().embed_documents(texts)
         return np.empty((0, 0), dtype=np.float32)
-
-
-class ListEmbedder(FakeEmbedder):
-    """Answers with lists of numbers, as servers do: right but for the type."""
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        return super().embed_documents(texts).tolist()  # type: ignore[return-value]
 
 
 class WordsEmbedder(FakeEmbedder):

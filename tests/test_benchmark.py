@@ -41,10 +41,7 @@ def why(*entries: Any, **row: Any) -> str:
     [
         ("chroma", 5, 472, 790, 1_444_328),
         ("cuad", 64, 611, 1070, None),
-        ("evidence_inference", 94, 260, 394, None),
         ("covid_qa", 46, 597, 597, None),
-        ("qmsum", 44, 304, 332, None),
-        ("fairytaleqa", 57, 2273, 2538, None),
     ],
 )
 def test_shared_collections_load_with_every_span_verified(

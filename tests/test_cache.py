@@ -225,10 +225,10 @@ def stored(cache: EmbeddingCache, name: str, batches: int) -> bool:
 
 def test_processes_that_write_at_once_lose_nothing(path):
     """Both begin the file, too."""
-    written_at_once(writer(path), 60)
+    written_at_once(writer(path), 20)
     cache = EmbeddingCache(path)
-    assert len(cache) == 3 * 60 * 20
-    assert all(stored(cache, name, 60) for name in ("a", "b", "c"))
+    assert len(cache) == 3 * 20 * 20
+    assert all(stored(cache, name, 20) for name in ("a", "b", "c"))
 
 
 def test_what_was_stored_before_a_kill_is_there(path):
@@ -331,7 +331,7 @@ def test_what_is_no_answer_is_told_and_not_kept(broken):
 
 
 def test_a_model_that_changes_its_mind_about_dimensions_is_told():
-    with pytest.raises(ModelError, match="33 dimensions"):
+    with pytest.raises(ModelError, match="vectors of several lengths"):
         CachedEmbedder(ChangingEmbedder(), batch_size=1).embed_documents(["a", "b"])
 
 

@@ -404,37 +404,24 @@ def test_a_question_that_was_dropped_takes_no_other_with_it():
 
 
 def test_proposed_thresholds_follow_their_stated_rules():
-    chance = np.random.default_rng(0)
-    count = 40
-    vectors = chance.standard_normal((2 * count, 8))
+    """The 95th percentile of the likest other question, and what parts own excerpts from others' with least error.
 
-    class Random:
-        name, fingerprint, max_tokens = "random", "random", None
-
-        def embed_documents(self, texts):
-            return np.array([vectors[int(text)] for text in texts], dtype=np.float32)
-
-        embed_queries = embed_documents
-
-    vectors[count:] = vectors[:count] + 0.8 * chance.standard_normal((count, 8))
-    evidence = places(count)
-    evidence[1] = evidence[0]  # these two share their evidence, so they say nothing of different questions
-    vectors[1] = vectors[0]
-    questions, excerpts = [str(each) for each in range(count)], [[str(count + each)] for each in range(count)]
-    done = filter_questions(questions, evidence, excerpts, Random(), FilterThresholds())
-    unit = vectors.astype(np.float32).astype(float)
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    pairs = unit[:count] @ unit[:count].T
-    shared = done.similarities.elsewhere[:3, :3].tolist()
-    assert shared == [[False, False, True], [False, False, True], [True, True, False]]
-    likest = [max(pairs[i, j] for j in range(count) if j != i and {i, j} != {0, 1}) for i in range(count)]
-    assert done.duplicate == pytest.approx(np.percentile(likest, 95), abs=1e-6)
-    cross = unit[:count] @ unit[count:].T
-    own = np.diag(cross)
-    others = [cross[i, j] for i in range(count) for j in range(count) if i != j and {i, j} != {0, 1}]
-    errors = [np.mean(own < t) + np.mean(np.array(others) >= t) for t in np.sort(own)]
-    assert done.relevance == pytest.approx(np.sort(own)[int(np.argmin(errors))], abs=1e-6)
-    assert 1 in {each.index for each in done.dropped}
+    The likest is 12° away; q30 asks of the same evidence as q0, and says nothing of different questions. Own excerpts
+    are 4° away, one 5°, and others' 7° at least.
+    """
+    angles = {f"q{number}": 12 * number for number in range(31)}
+    angles |= {f"e{number}": 12 * number + (5 if number == 29 else 4) for number in range(30)}
+    evidence, excerpts = places(30), [[f"e{number}"] for number in range(30)]
+    done = filter_questions(
+        [f"q{number}" for number in range(31)],
+        [*evidence, evidence[0]],
+        [*excerpts, excerpts[0]],
+        Fixed(angles),
+        FilterThresholds(),
+    )
+    assert done.duplicate == pytest.approx(np.cos(np.radians(12)), abs=1e-6)
+    assert done.relevance == pytest.approx(np.cos(np.radians(5)), abs=1e-6)
+    assert 30 in {each.index for each in done.dropped}
 
 
 # ---- the command line

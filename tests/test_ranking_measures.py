@@ -266,3 +266,8 @@ def test_scores_are_what_sets_of_units_give(
         np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))
         if measure.is_share:
             assert np.nanmax(report.values(measure), initial=0) <= 1 + 1e-12
+        if measure.k in (1, 3):
+            tokens = BySets(benchmark, run, counter, "token", min_rule)
+            pieces = [list(run.results.get(query.id, []))[: measure.k] for query in benchmark.queries]
+            sizes = [sum(len(tokens.units(piece)) for piece in ranking) for ranking in pieces]
+            assert report.retrieved_tokens[measure.k].tolist() == sizes

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.evaluation.measures import Measure, measures_at
+from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer, score
-from chunkcore.models.loading import get_counter
 from chunkcore.run import PieceColumns, RankedPieces, Retrieved, Run
 from tests.strategies import hard_text
 
@@ -180,91 +179,6 @@ def cases(draw: st.DrawFn) -> tuple[Benchmark, Run]:
         query.id: draw(st.lists(st.sampled_from(candidates), max_size=7)) for query in queries if draw(st.booleans())
     }
     return Benchmark("b", documents, queries), Run("r", results, pool)
-
-
-Unit = tuple[str, int]
-
-
-def _units(document: Document, span: Span, begins: list[int]) -> set[Unit]:
-    inside = {i for i, begin in enumerate(begins) if span.start <= begin < span.end}
-    before = [i for i, begin in enumerate(begins) if begin < span.start]
-    return {(document.id, i) for i in inside or before[-1:]}
-
-
-class ByHand:
-    """The definitions, word for word, with Python sets."""
-
-    def __init__(self, benchmark: Benchmark, run: Run, counter: str, min_rule: str) -> None:
-        self.benchmark, self.run = benchmark, run
-        self.counter, self.min_rule = counter, min_rule
-        self.begins = {d.id: get_counter(counter).boundaries(d.text).tolist() for d in benchmark.documents}
-
-    def units(self, found: Retrieved) -> list[set[Unit]]:
-        document = self.benchmark.document(found.document_id)
-        return [_units(document, span, self.begins[document.id]) for span in found.spans]
-
-    def size(self, found: Retrieved) -> int:
-        if not found.spans:
-            return get_counter(self.counter).count(found.text)
-        return sum(map(len, self.units(found)))
-
-    def holds(self, found: Retrieved, query: Query) -> bool:
-        reach = 1 if self.min_rule == "touching" else 0
-        return any(
-            found.document_id == each.document_id
-            and span.start < each.span.end + reach
-            and each.span.start - reach < span.end
-            for span in found.spans
-            for each in query.evidence
-        )
-
-    def answer(self, query: Query, measure: Measure) -> list[Retrieved] | None:
-        ranking = list(self.run.results.get(query.id, []))
-        if isinstance(measure.k, int):
-            return ranking[: measure.k]
-        if self.run.pool is None:
-            return None
-        holding = [each for each in self.run.pool if self.holds(each, query)]
-        return holding if measure.k is None else ranking[: len(holding)]
-
-    def score(self, query: Query, measure: Measure) -> float:
-        answer = self.answer(query, measure)
-        relevant: set[Unit] = set()
-        for each in query.evidence:
-            relevant |= self.units(Retrieved(each.document_id, (each.span,)))[0]
-        if answer is None or not relevant:
-            return math.nan
-        sets = [units for each in answer if each.spans for units in self.units(each)]
-        union = set().union(*sets)
-        hit = len(relevant & union)
-        retrieved = sum(map(self.size, answer))
-        if measure.kind == "PrecisionOmega":
-            retrieved = len(union)
-        if measure.kind == "Recall":
-            return hit / len(relevant)
-        if measure.kind == "IoU":
-            return hit / (len(relevant) + retrieved - hit)
-        if measure.kind == "F1":
-            return 2 * hit / (len(relevant) + retrieved)
-        return hit / retrieved if retrieved else 0.0
-
-
-@given(
-    cases(),
-    st.sampled_from(["characters", "words", "cl100k_base"]),
-    st.sampled_from(["holding", "touching"]),
-)
-def test_scores_are_what_sets_of_tokens_give(case: tuple[Benchmark, Run], counter: str, min_rule: Any) -> None:
-    benchmark, run = case
-    measures = [measure for measure in measures_at([1, 3, "min"]) if measure.unit == "token"]
-    report = score(run, benchmark, measures, counter=counter, min_rule=min_rule)
-    by_hand = ByHand(benchmark, run, counter, min_rule)
-    for measure in measures:
-        expected = [by_hand.score(query, measure) for query in benchmark.queries]
-        np.testing.assert_allclose(report.values(measure), expected, err_msg=str(measure))
-    for k in (1, 3):
-        retrieved = [sum(map(by_hand.size, run.results.get(query.id, [])[:k])) for query in benchmark.queries]
-        assert report.retrieved_tokens[k].tolist() == retrieved
 
 
 @given(cases())
