@@ -25,7 +25,7 @@ from chunkcore.evaluation.measures import (
     measures_at,
 )
 from chunkcore.evaluation.results import ModelPrices, Report, system_name
-from chunkcore.evaluation.scoring import MinRule, Scorer
+from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
@@ -62,7 +62,6 @@ class StudySettings:
         depths: what is scored: numbers of pieces, token budgets, "min".
         measure: of the verdict; by default Recall at the first depth.
         counter: of the tokens that are scored.
-        min_rule: which chunks k = "min" counts; see `score`.
         margin: the smallest difference that matters, as a share.
         by: what is resampled, "question", "document" or "auto"; see `compare`.
         prices: of the embedder and of the chunkers' language models.
@@ -74,7 +73,6 @@ class StudySettings:
     depths: tuple[Depth, ...] = DEFAULT_DEPTHS
     measure: str = ""
     counter: str | TokenCounter = "cl100k_base"
-    min_rule: str = "holding"
     margin: float = 0.02
     by: str = "auto"
     seed: int = 0
@@ -103,7 +101,7 @@ class StudySettings:
         return list(dict.fromkeys([*measures_at(tuple(dict.fromkeys(depths))), self.verdict_by, *self.gate.measures]))
 
     def scorer(self, benchmark: Benchmark) -> Scorer:
-        return Scorer(benchmark, counter=self.counter, min_rule=cast("MinRule", self.min_rule))
+        return Scorer(benchmark, counter=self.counter)
 
     def check(self, benchmark: Benchmark) -> None:
         """Check before long work that the questions can be resampled so. Raises `OptionError`."""
