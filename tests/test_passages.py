@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -121,7 +122,6 @@ SCALES = [None, (0,), (0, 1, 3, 7, 15, 31, "document"), ("document",), (2, 0), (
 OPTIONS = st.fixed_dictionaries(
     {
         "kinds": st.sampled_from([("dense",), ("lexical",), ("dense", "lexical")]),
-        "scales": st.sampled_from(SCALES),
         "words": st.sampled_from(["whole", "first3"]),
         "k1": st.sampled_from([0.0, 1.2]),
         "b": st.sampled_from([0.0, 0.75, 1.0]),
@@ -131,19 +131,26 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @settings(max_examples=150, deadline=None)
-@given(corpora(), st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5).map(" ".join), OPTIONS, st.integers(0, 9))
-def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, query, options, seed):
+@given(
+    corpora(),
+    st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5).map(" ".join),
+    OPTIONS,
+    st.sampled_from(SCALES),
+    st.integers(0, 9),
+)
+def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, query, options, scales, seed):
     method = Passages(**options)
     model = Table(seed=seed)
-    index = method.index(corpus, TextVectors(model))
+    chosen = passages.SCALES if scales is None else dict.fromkeys(passages.SCALES, scales)
+    with patch.dict(passages.SCALES, chosen):
+        index = method.index(corpus, TextVectors(model))
     expected = np.zeros(len(corpus))
     shares = (
         {"dense": method.balance, "lexical": 1 - method.balance} if len(method.kinds) == 2 else {method.kinds[0]: 1.0}
     )
     for kind in method.kinds if len(corpus) else ():
-        scales = passages.SCALES[kind] if method.scales is None else method.scales
-        share = shares[kind] / len(scales)
-        for scale in scales:
+        share = shares[kind] / len(chosen[kind])
+        for scale in chosen[kind]:
             if kind == "dense":
                 expected += share * standardised(dense(corpus, query, scale, model), 1.0)
                 continue
@@ -221,8 +228,7 @@ def test_passages_are_disjoint_whole_and_within_the_budget(corpus, query, budget
     [
         "passages",
         "passages:lexical",
-        "passages:dense,scales=0/1/3/document",
-        "passages:scales=0",
+        "passages:dense",
         "passages:lexical,words=whole,k1=2.0,b=0.5,counter=words",
     ],
 )
@@ -237,9 +243,7 @@ def test_a_string_describes_it(spec: str) -> None:
     [
         ("passages:sparse", "kinds are dense, lexical or both"),
         ("passages:dense,dense", "each once"),
-        ("passages:scales=0/0", "each once"),
-        ("passages:scales=1/page", "half-widths of 0 or more, or document"),
-        ("passages:scales=-1", "half-widths"),
+        ("passages:scales=0", "has no option"),
         ("passages:k1=-1", "k1 is at least 0"),
         ("passages:b=2", "b is at least 0 and at most 1"),
         ("passages:balance=1.5", "balance is at least 0 and at most 1"),
@@ -365,12 +369,12 @@ def test_in_a_tiny_collection_every_unit_with_a_word_of_the_question_may_be_retu
     assert "2" not in {passage.document_id for passage in index.retrieve("red fox naps", k=2)}
 
 
-def test_scales_beyond_the_longest_document_take_no_more_than_its_length():
+def test_scales_beyond_the_longest_document_take_no_more_than_its_length(monkeypatch):
     documents = [Document(each, f"{each} fox. A crow. Some rain.") for each in "abc"]
     corpus = chunk_corpus(documents, get_chunker("sentence:size=4,counter=words"))
-    found = [
-        Passages(scales=scales).index(corpus, TextVectors(Table())).search(["fox rain"], 3)
-        for scales in ((0, 3, 4), (0, 10**9, 10**12))
-    ]
+    found = []
+    for scales in ((0, 3, 4), (0, 10**9, 10**12)):
+        monkeypatch.setattr(passages, "SCALES", dict.fromkeys(passages.SCALES, scales))
+        found.append(Passages().index(corpus, TextVectors(Table())).search(["fox rain"], 3))
     assert found[0].indices.tolist() == found[1].indices.tolist()
     np.testing.assert_array_equal(found[0].scores, found[1].scores)

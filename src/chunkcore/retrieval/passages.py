@@ -84,7 +84,7 @@ class Passages(RetrievalMethod):
 
     The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. The window of a
     unit at a half-width h is the units within h of it in its document. For a question, each kind scores every unit's
-    window at each scale:
+    window at each scale, which is a half-width (dense: 0, 1 and 3; lexical: 0, 1, 3, 7, 15 and 31) or the document:
 
     - dense: the cosine of the question and the sum of the window's unit-length vectors, each times the square root of
       its chunk's tokens;
@@ -105,8 +105,6 @@ class Passages(RetrievalMethod):
         balance: the dense kind's share of the score, 0 to 1. The default loses least where a kind knows little; see
             the evidence page.
         words: of lexical: "first5", cut to the first 5 characters, or "whole"; see `word_keys`.
-        scales: half-widths, and "document" for the whole document, of all kinds; as a string ``scales=0/1/3/document``.
-            None: of dense 0, 1, 3 and the document, of lexical also 7, 15 and 31.
         k1: see `BM25`.
         b: see `BM25`.
         counter: of the budget's tokens, unless a report asks with its own.
@@ -115,18 +113,17 @@ class Passages(RetrievalMethod):
     vectors, 176 bytes a unit and 5 to 8 a distinct word of a unit.
 
     Raises:
-        OptionError: an unknown kind or counter, a scale that is repeated or negative, or an option out of range.
+        OptionError: an unknown kind or counter, or an option out of range.
         DataError: when indexing, chunks overlap. A table's header before other rows of it is no overlap: passages have
             it once.
 
-    >>> Passages().name, Passages(kinds=("lexical",), scales=(0, 3, "document")).name
-    ('passages', 'passages:lexical,scales=0/3/document')
+    >>> Passages().name, Passages(kinds=("lexical",), words="whole").name
+    ('passages', 'passages:lexical,words=whole')
     """
 
     kinds: tuple[str, ...] = KINDS
     balance: float = 0.7
     words: str = "first5"
-    scales: tuple[Scale, ...] | None = None
     k1: float = 1.2
     b: float = 0.75
     counter: str = "cl100k_base"
@@ -135,31 +132,19 @@ class Passages(RetrievalMethod):
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
             raise OptionError(f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}")
-        scales = (WHOLE,) if self.scales is None else self.scales
-        wrong = [scale for scale in scales if scale != WHOLE and not (isinstance(scale, int) and scale >= 0)]
-        if wrong or not scales or len(set(scales)) < len(scales):
-            shown = "/".join(map(str, scales))
-            raise OptionError(f"passages: scales are half-widths of 0 or more, or document, each once; got {shown!r}")
         check_ranges(self, balance=(0, 1), k1=0, b=(0, 1))
         check_words(self.words)
         get_counter(self.counter)
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
-        options = dict(options)
-        if parts:
-            options["kinds"] = tuple(parts)
-        if isinstance(options.get("scales"), int | str):
-            scales = str(options["scales"]).split("/")
-            options["scales"] = tuple(int(scale) if scale.isdecimal() else scale for scale in scales)
-        return super().read((), options)
+        kinds = {"kinds": tuple(parts)} if parts else {}
+        return super().read((), {**options, **kinds})
 
     @property
     def name(self) -> str:
         changed = self.changed_options()
         parts = changed.pop("kinds", [])
-        if changed.pop("scales", None) and self.scales:
-            parts.append(f"scales={'/'.join(map(str, self.scales))}")
         parts += [format_spec("", {option: value})[1:] for option, value in changed.items()]
         return f"passages:{','.join(parts)}" if parts else "passages"
 
@@ -169,9 +154,6 @@ class Passages(RetrievalMethod):
             return {self.kinds[0]: 1.0}
         shares = {"dense": self.balance, "lexical": 1 - self.balance}
         return {kind: share for kind, share in shares.items() if share}
-
-    def scales_of(self, kind: str) -> tuple[Scale, ...]:
-        return SCALES[kind] if self.scales is None else self.scales
 
     @property
     def makes_passages(self) -> bool:
@@ -209,7 +191,7 @@ class WindowIndex(PassageIndex):
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus).get("windows")
-            self._dense = DenseWindows(self.units, rows, corpus.token_counts, options.scales_of("dense"), measured)
+            self._dense = DenseWindows(self.units, rows, corpus.token_counts, SCALES["dense"], measured)
             self.norms = {"windows": self._dense.measured}
         if "lexical" in self._shares:
             _ = self._lexical
@@ -217,7 +199,7 @@ class WindowIndex(PassageIndex):
     @cached_property
     def _lexical(self) -> LexicalWindows:
         options = self._options
-        postings, scales = self.corpus.postings(options.words), options.scales_of("lexical")
+        postings, scales = self.corpus.postings(options.words), SCALES["lexical"]
         return LexicalWindows(self.units, postings, scales, form=options.words, k1=options.k1, b=options.b)
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:

@@ -29,9 +29,8 @@ from chunkcore.spans import Numbers, Scores
 WHOLE = "document"
 _VECTORS = 2**14  # that are read together, more where a document is longer
 _WORDS = 2**16  # units whose windows are scored together: a block without a word is skipped
-_WIDE = (
-    2**15
-)  # up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6
+# Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
+_WIDE = 2**15
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Scale = int | str  # a half-width, or "document"
