@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.errors import DataError, MissingExtraError, ModelError, OptionError
@@ -27,7 +27,6 @@ from chunkcore.training import (
     Labelled,
     Parts,
     Training,
-    VariedTexts,
     compare_on,
     embed_texts,
     save_tagger,
@@ -272,29 +271,6 @@ def test_each_text_is_in_one_part_whatever_others_there_are():
         assert part
         assert {text.id for text in fewer} <= {text.id for text in part}
     assert [text.id for text in split_texts(TOYS, seed=2).test] != [text.id for text in whole.test]
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.99))
-def test_varied_texts_have_their_labels_where_segments_begin(seed, shuffle, splice, thin):
-    """Each toy segment has a vector of its own, so that a boundary is where the vector changes."""
-    random = np.random.default_rng(3)
-    texts = []
-    for number in range(4):
-        lengths = random.integers(12, 30, 5)
-        vectors = np.repeat(np.eye(20, dtype=np.float32)[5 * number : 5 * number + 5], lengths, axis=0)
-        texts.append(Labelled(str(number), rows_of(vectors), np.cumsum(lengths)[:-1]))
-    training = Training(shuffle=shuffle, splice=splice, thin=thin, windows=(2,), piece=40, batch=3)
-    for batch in VariedTexts(texts, training).batches(np.random.default_rng(seed)):
-        assert batch.inputs.shape[:2] == batch.labels.shape == batch.counted.shape
-        assert batch.inputs.shape[2] == 20 + 8 + 4
-        kinds = batch.inputs[..., :20].argmax(axis=2)
-        real = batch.counted[:, 1:] > 0
-        changes = (kinds[:, 1:] != kinds[:, :-1]) & real
-        labelled = (batch.labels[:, 1:] > 0) & real
-        assert (labelled | ~changes).all()  # two segments of one kind may meet, where one was spliced in
-        if not splice:
-            assert (labelled == changes).all()
 
 
 # --- training ---------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import Report
+from integration_tests.benchmarks.collections_table import watch
 
 MEASURES = ("DCG@5", "IoU@5", "F1@5", "Precision@5", "Recall@5")
 # The table's name and our strategy; a row of ours that the table lacks has its own name.
@@ -72,11 +73,6 @@ def values(report: Report) -> list[str]:
     assert report.chunks is not None
     cells = [f"{report.mean(measure):.3f}" for measure in MEASURES]
     return [*cells, f"{report.seconds['chunk']:.1f}", f"{report.chunks.mean:.1f}"]
-
-
-def watch(step: str, done: int, total: int) -> None:
-    if done == total:
-        print(f"{step}: {total:,}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -50,19 +50,12 @@ def damages(kind: str, folder: Path, most: int) -> int:
     return tried
 
 
+@pytest.mark.parametrize("most", [30, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str) -> None:
+def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, most: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        print(f"{kind}: {damages(kind, tmp_path, 30)} damages")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_damage_at_any_byte_gives_the_same_or_is_refused(tmp_path: Path, kind: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        print(f"{kind}: {damages(kind, tmp_path, 1_000)} damages")
+        print(f"{kind}: {damages(kind, tmp_path, most)} damages")
 
 
 def test_a_file_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_path: Path) -> None:
