@@ -105,10 +105,11 @@ def test_a_piece_without_its_text_is_read_from_the_document():
 
 
 def test_a_bad_answer_is_told_to_the_model():
-    llm = ScriptedLLM("It is the fox.", '{"answer": 5}', '```json\n{"answer": " the fox "}\n```')
+    endless = f'{{"answer": "{"fox " * 6000}"}}'
+    llm = ScriptedLLM(endless, '{"answer": 5}', '```json\n{"answer": " the fox "}\n```')
     found = answer_questions(benchmark(query()), run("one"), llm)
     assert found.answers["q1"].text == "the fox"
-    assert "expected a JSON object" in told(llm, 1)
+    assert "expected an answer of at most 20,000 characters" in told(llm, 1)
     assert "expected 'answer' to be a string" in told(llm, 2)
 
 
