@@ -153,11 +153,8 @@ class SpanTable:
         outside = np.flatnonzero(characters[:, 1] > axis.sizes[documents[owner]])
         if len(outside):
             number, end = int(owner[outside[0]]), characters[outside[0], 1]
-            raise DataError(
-                f"{source}: a span of piece {number} ends at {end}, its document "
-                f"{list(axis.numbers)[documents[number]]!r} at {axis.sizes[documents[number]]}: spans are code points "
-                "of the benchmark's own text"
-            )
+            name, size = list(axis.numbers)[documents[number]], axis.sizes[documents[number]]
+            raise DataError(f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}")
         return cls(len(pieces), owner, characters + axis.bases[documents[owner], None], texts, documents)
 
     def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:

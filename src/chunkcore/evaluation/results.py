@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -98,12 +98,9 @@ class Cost:
         """Embedded tokens per source token; NaN if unknown."""
         return math.nan if self.embedded_tokens is None else self.embedded_tokens / (self.source_tokens or math.nan)
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cost:
-        """The inverse of `to_dict`; unknown keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
+        """From fields by name; other keys are ignored. Raises `TypeError` or `ValueError` for a non-number."""
         values = {column.name: data[column.name] for column in fields(cls) if column.name in data}
         for value in values.values():
             if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
@@ -296,9 +293,9 @@ class Report(Frame):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the run as plain JSON values, NaN as null."""
-        plain: dict[str, Any] = plain_json(replace(self, run=None, cost=None))
+        plain: dict[str, Any] = plain_json(replace(self, run=None))
         del plain["run"]
-        return plain | {"cost": self.cost and self.cost.to_dict()}
+        return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:

@@ -220,9 +220,7 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
         seen = f"{kind} of {array.dtype}" if array.size else f"an empty {kind}"
         raise ModelError(f"the model {echo(model)} answered with {seen}; expected floating-point numbers")
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ModelError(
-            f"the model {echo(model)} answered with an array of shape {array.shape}; expected ({count}, dimensions)"
-        )
+        raise ModelError(f"the model {echo(model)} answered with shape {array.shape}; expected ({count}, dimensions)")
     if len(array) != count:
         raise ModelError(
             f"the model {echo(model)} was given {count} {what} and answered with {len(array)} vectors; "

@@ -28,10 +28,7 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
     whole = get_embedder(embedder)
     model = tokenizing(whole)
     if model is None:
-        raise OptionError(
-            f"the embedder {whole.name!r} gives vectors of texts only: late chunking needs those of "
-            "tokens; choose a model of sentence-transformers, or an object that also has tokenize and embed_tokens"
-        )
+        raise OptionError(f"{whole.name!r} gives vectors of texts only; choose a model with vectors of tokens")
     embed_tokens(model, [model.tokenize("a").ids])  # refused now, not after the documents are cut
     return model
 
@@ -87,7 +84,10 @@ class LateEmbedder:
         around = self.embedder.tokenize("a")
         room = self.window - around.before - around.after
         if room < 1:
-            raise OptionError(f"window is at least {self.window - room + 1} with special tokens; got {self.window}")
+            raise OptionError(
+                f"window is at least {self.window - room + 1}: the tokens that {self.embedder.name} puts around a "
+                f"text, and one of the text; got {self.window}"
+            )
         self.overlap = room // 2 if overlap is None else overlap
         if not 0 <= self.overlap < room:
             raise OptionError(f"overlap is at least 0 and less than the window's room ({room} tokens), got {overlap}")

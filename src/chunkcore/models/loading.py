@@ -232,10 +232,7 @@ class EmbedderCounter(TokenCounter):
         model = get_embedder(self._embedder) if self._embedder else get_embedder()
         tokens_of = tokenizing(model)
         if tokens_of is None:
-            raise OptionError(
-                f"the embedder {echo(model.name)} does not give its tokens, so that sizes cannot be measured in them; "
-                "choose another counter, such as cl100k_base or hf: and the model's tokenizer"
-            )
+            raise OptionError(f"{echo(model.name)} does not give its tokens; choose another counter, as cl100k_base")
         return tokens_of
 
     def boundaries(self, text: str) -> Numbers:

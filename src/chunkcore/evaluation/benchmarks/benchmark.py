@@ -201,9 +201,7 @@ class Benchmark:
         try:
             return self._by_id[document_id]
         except KeyError:
-            raise DataError(
-                f"the benchmark {self.name!r} has no document {document_id!r} among its {len(self.documents)}"
-            ) from None
+            raise DataError(f"the benchmark {self.name!r} has no document {document_id!r}") from None
 
     @cached_property
     def documents_digest(self) -> str:

@@ -90,9 +90,7 @@ def document_of(row: Mapping[str, Any], place: str) -> Document:
     """
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
-        raise DataError(
-            f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row) or 'nothing'}"
-        )
+        raise DataError(f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row)}")
     marks = row.get("marks")
     has_marks = isinstance(marks, list) and all(isinstance(mark, dict) and "kind" in mark for mark in marks)
     fields = ("id", "text", "metadata", "marks" if has_marks else "")

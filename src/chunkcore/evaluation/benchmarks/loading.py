@@ -422,9 +422,7 @@ def contents_of(
     if layout != "auto":
         raise OptionError(f"documents that are at hand have no layout: leave out {echo(layout)}, or give a path")
     if questions is None:
-        raise DataError(
-            f"there are {len(documents)} documents and no questions: give the path of a questions.jsonl, or its lines"
-        )
+        raise DataError(f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines")
     for document in documents:
         check_type("one of the documents", document, Document, "a Document")
     return Contents(list(documents), question_rows(questions)), True

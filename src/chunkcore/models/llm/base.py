@@ -7,29 +7,23 @@ import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
-from chunkcore.errors import ModelError
+from chunkcore.concurrency import check_wanted, ordered
+from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
+from chunkcore.escaping import encodable
 from chunkcore.models.cache import LLMCache
 from chunkcore.options import check_number
 from chunkcore.tokens import get_counter
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-
-
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import pairwise
-from typing import Generic, TypeVar
-
-from chunkcore.concurrency import check_wanted, ordered
-from chunkcore.errors import ChunkcoreError, NoAnswerError
-from chunkcore.escaping import encodable
 
 
 class Message(TypedDict):
