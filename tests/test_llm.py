@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
@@ -158,35 +157,22 @@ def test_an_asynchronous_model_can_be_asked_inside_a_running_loop_and_keeps_to_o
     assert len(loops) == 1
 
 
-class Meeting:
-    """Each who comes waits until `size` are there; `most` is how many were there at once."""
-
-    def __init__(self, size: int) -> None:
-        self.lock, self.now, self.most = threading.Lock(), 0, 0
-        self.together = threading.Barrier(size)
-
-    def attend(self, stay: float = 0.0) -> None:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        self.together.wait(60)
-        time.sleep(stay)
-        with self.lock:
-            self.now -= 1
-
-
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_questions_at_once_than_the_limit(limit):
-    meeting = Meeting(limit)
+    under_way, counts = [], []
+    together = threading.Barrier(limit)
 
     def function(messages, schema):
-        meeting.attend()
+        under_way.append(messages)
+        counts.append(len(under_way))
+        together.wait(60)
+        under_way.pop()
         return '{"number": 1}'
 
     llm = CallableLLM(function, name="f", concurrency=limit)
     with ThreadPoolExecutor(9) as pool:
         list(pool.map(lambda _: ask(llm, question()), range(9)))
-    assert meeting.most == limit
+    assert max(counts) == limit
     assert llm.usage.calls == 9
 
 

@@ -30,7 +30,6 @@ ADAPTERS = (
     "test_*_models.py",
     "test_langchain_parity.py",
     "test_exact.py",
-    "test_named_splitters.py",
     "test_small_to_big.py",
     "test_reindexing.py",
     "test_what_chunks_tell.py",
