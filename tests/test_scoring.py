@@ -129,8 +129,6 @@ def test_a_report_says_what_was_retrieved_and_what_the_chunks_are() -> None:
         (Run("r", {"x": []}), {}, DataError, "answers none of the benchmark's queries: it has 'x', the benchmark 'q'"),
         (Run("r", {"q": [piece((0, 1), document="no")]}), {}, DataError, "the document 'no', which the benchmark does"),
         (Run("r", {}), {"min_rule": "any"}, OptionError, 'min_rule is "holding" or "touching", got \'any\''),
-        (Run("r", {}), {"measures": ["NDCG@5"]}, OptionError, "unknown measure"),
-        (Run("r", {}), {"counter": "nothing"}, OptionError, "unknown token counter"),
     ],
 )
 def test_what_can_not_be_scored_is_refused(run: Run, options: dict[str, Any], error: type, message: str) -> None:

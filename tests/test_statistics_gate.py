@@ -60,9 +60,7 @@ def test_a_requirement_is_read(written: str, measure: Measure, least: float) -> 
     [
         ("HitRate@5", "'HitRate@5' is no requirement: expected something like HitRate@5>=0.70"),
         ("HitRate@5<=0.7", "more is better: expected HitRate@5>=0.7"),
-        ("HitRate@5>=high", "is no requirement"),
         ("HitRate@5>=70", "HitRate@5 is a share from 0 to 1, such as 0.70, got 70"),
-        ("DCG@5>=inf", "DCG@5 is a finite number from 0, got inf"),
         ("Hits@5>=0.7", "unknown measure 'Hits@5': did you mean HitRate@5[document]"),
     ],
 )

@@ -167,13 +167,6 @@ def test_no_question_chooses_its_own_configuration() -> None:
     assert abs(np.mean(held_out) - 0.5) < 0.01
 
 
-def test_undefined_scores_choose_nothing() -> None:
-    scores = np.array([[np.nan, 0.5]] * 4)
-    held, choices = hold_out(scores, np.array([0, 0, 1, 1]))
-    assert choices == [1, 1]
-    assert held.tolist() == [0.5] * 4
-
-
 @pytest.mark.parametrize(("documents", "each"), [(40, 1), (12, 4)])
 def test_where_nothing_is_better_another_than_the_default_is_seldom_advised(documents: int, each: int) -> None:
     draw = np.random.default_rng(1)
