@@ -198,8 +198,6 @@ def write_report(
     folder: Path | str,
     *,
     benchmark: Benchmark | None = None,
-    measure: Measure | str = "",
-    settings: Mapping[str, str] | None = None,
 ) -> ReportFiles:
     """Write ``report.html``, ``report.md``, ``report.json``, ``scores.csv`` and ``questions.csv``, each atomically.
 
@@ -209,7 +207,6 @@ def write_report(
         result: a comparison, reports to compare, or a page with everything to show.
         folder: created if missing; or one file.
         benchmark: shows its questions, documents and chunks on the page.
-        measure: for the verdict on reports; see `compare`.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -224,8 +221,8 @@ def write_report(
     'report.html'
     """
     if not isinstance(result, ReportPage | Comparison):
-        result = compare(result, measure)
-    page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark, settings or {})
+        result = compare(result)
+    page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark)
     place = Path(folder)
     one: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
         ".html": ("html", html_report),

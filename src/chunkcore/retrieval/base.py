@@ -324,14 +324,11 @@ class Index(ABC):
         if not deep:
             return RankedList()
         if max_tokens is None:
-            indices, scores = self.rank([query], deep).row(0)
-        else:
-            sizes = self.corpus.token_counts
-            hits = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes)
-            indices, scores = hits.best(deep).row(0)
-            fitting = np.cumsum(sizes[indices]) <= max_tokens
-            indices, scores = indices[fitting], scores[fitting]
-        return RankedList(self.pieces(Hits(indices[None], scores[None]))[0])
+            return RankedList(self.pieces(self.rank([query], deep))[0])
+        sizes = self.corpus.token_counts
+        hits = self.search_tokens([query], min(deep, _FIRST), max_tokens, sizes).best(deep)
+        fitting = np.cumsum(sizes[hits.row(0)[0]]) <= max_tokens
+        return RankedList(self.pieces(hits.best(int(fitting.sum())))[0])
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0

@@ -194,13 +194,15 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             allowed = [bool(where(data)) for data in metadata]
         elif isinstance(where, Mapping):
             allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
-        elif (chosen := _ids(where)) is not None:
-            allowed = [name in chosen for name in names]
         else:
-            raise OptionError(
-                "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
-                f"metadata; got {where!r:.80}"
-            )
+            ids = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
+            if not all(isinstance(name, str) for name in ids):
+                raise OptionError(
+                    "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
+                    f"metadata; got {where!r:.80}"
+                )
+            chosen = set(ids)
+            allowed = [name in chosen for name in names]
         return np.flatnonzero(np.array(allowed, dtype=np.bool_))
 
     @property
@@ -434,10 +436,3 @@ def segment_texts(chunk: Chunk) -> list[str]:
 
     before = f"{chunk.context}\n" if chunk.context else ""
     return [before + separator.join(map(text_of, parts)) for parts in chunk.segments]
-
-
-def _ids(where: object) -> set[str] | None:
-    """The ids of a filter, which may be an iterator; None if it is none of ids."""
-    names = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
-    ids = [name for name in names if isinstance(name, str)]
-    return set(ids) if len(ids) == len(names) else None

@@ -526,7 +526,8 @@ class UnitPlaces:
                     worth[units] += math.log((count + 1) / rank) * shared
                     covered[units] += shared
             # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
-            total += _divided(worth / (lengths if wider else np.maximum(covered, lengths)))
+            worth /= lengths if wider else np.maximum(covered, lengths)
+            total += worth / (worth.max(initial=0.0) or 1.0)
         return total / 2
 
 
@@ -536,12 +537,6 @@ def word_shares(scores: Scores) -> Scores:
     clear = min(_CLEAR, len(scores) / 4)  # among n units, no deviation is greater than the root of n - 1
     shares: Scores = scores / max(float(scores.max(initial=0.0)), clear, 1e-9)
     return shares
-
-
-def _divided(scores: Scores) -> Scores:
-    """The scores divided by the best one; all 0 where none is above 0."""
-    best = float(scores.max(initial=0.0))
-    return scores / best if best > 0 else np.zeros(len(scores))
 
 
 def check_behind(

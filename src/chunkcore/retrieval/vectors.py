@@ -341,7 +341,7 @@ class TextVectors:
     ) -> None:
         self._embedder = embedder
         self._corpora = corpora
-        self._progress = progress
+        self._progress: Progress = progress or (lambda step, done, total: None)
         self._alone: list[TextVectors] = []  # one per other corpus
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
@@ -385,9 +385,9 @@ class TextVectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
         questions = tuple(texts)
         if self._queries is None or self._queries[0] != questions:
-            self._tell("queries", 0, len(questions))
+            self._progress("queries", 0, len(questions))
             self._queries = questions, self.embed(texts, queries=True)
-            self._tell("queries", len(questions), len(questions))
+            self._progress("queries", len(questions), len(questions))
         return self._queries[1]
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
@@ -412,13 +412,13 @@ class TextVectors:
     def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
         done = dimensions = 0
         for some in blocks(texts):
-            self._tell("embed", done, len(texts))
+            self._progress("embed", done, len(texts))
             vectors = self.embed(list(some))
             if done and vectors.shape[1] != dimensions:
                 raise ModelError(f"vectors of {dimensions} dimensions, then {vectors.shape[1]}: expected the same")
             dimensions = vectors.shape[1]
             done += len(some)
-            self._tell("embed", done, len(texts))
+            self._progress("embed", done, len(texts))
             yield vectors
 
     @cached_property
@@ -432,7 +432,7 @@ class TextVectors:
                 if places_here[-1] == len(distinct):
                     distinct.append(chunk)
         documents = self._corpora[0].documents
-        tell = partial(self._tell, "embed")
+        tell = partial(self._progress, "embed")
         return self.late_embedder.embed_chunks(documents, distinct, progress=tell), rows
 
     def embed(self, texts: Sequence[str], *, queries: bool = False) -> Vectors:
@@ -441,10 +441,6 @@ class TextVectors:
         if isinstance(model, CachedEmbedder):  # it checks and retries by itself
             return model.embed_queries(texts) if queries else model.embed_documents(texts)
         return embed(model, texts, queries=queries)
-
-    def _tell(self, step: str, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress(step, done, total)
 
 
 class SelectedVectors(TextVectors):
