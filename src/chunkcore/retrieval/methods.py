@@ -202,7 +202,8 @@ class Hybrid(RetrievalMethod):
 
     @property
     def name(self) -> str:
-        parts = [] if self.methods == Hybrid.methods else [quoted(method.name) for method in self.methods]
+        names = [] if self.methods == Hybrid.methods else [method.name for method in self.methods]
+        parts = [json.dumps(name) if _SEPARATES.search(name) else name for name in names]
         parts += [f"{option}={value}" for option, value in self.changed_options().items() if option != "methods"]
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
 
@@ -285,8 +286,3 @@ def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
         order = np.lexsort((first, -total))
         rows.append((distinct[order], total[order]))
     return Hits.of(rows)
-
-
-def quoted(name: str) -> str:
-    """A retriever's name as a part of another's."""
-    return json.dumps(name) if _SEPARATES.search(name) else name

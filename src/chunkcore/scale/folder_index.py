@@ -22,7 +22,6 @@ from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest, s
 from chunkcore.run import Retrieved
 
 UNITS = "sentence:size=50"
-RETRIEVER = "passages:lexical"
 _LINES = "documents.jsonl"
 
 Stamp = list[int]  # of a file; see `stamp_of`
@@ -113,7 +112,7 @@ def index_files(
     docs: Path,
     folder: Path | None,
     *,
-    retriever: str = RETRIEVER,
+    retriever: str = "passages:lexical",
     chunker: str = UNITS,
     embedder: Embedder | None = None,
     reread: bool = False,
