@@ -161,11 +161,7 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file. Raises `DataError`: no JSON; over 512 MB; or as `read_text`."""
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise unreadable(path, error) from error
-    if size > _WHOLE:
+    if path.is_file() and path.stat().st_size > _WHOLE:
         raise DataError(f"{path} has over {_WHOLE // 1024**2} MB: split it, or write JSON lines")
     text = read_text(path)
     try:

@@ -324,8 +324,8 @@ class Meter(CachedEmbedder):
     >>> ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)
     >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
     >>> meter = Meter(CachedEmbedder(model))
-    >>> meter.embed_documents(["a", "b"]).shape, meter.seconds_of(["a"]) == meter.seconds_of(["b"]) > 0
-    ((2, 2), True)
+    >>> meter.embed_documents(["a", "b"]).shape, meter.embedded
+    ((2, 2), 2)
     """
 
     def __init__(self, embedder: CachedEmbedder) -> None:
@@ -380,10 +380,6 @@ class Meter(CachedEmbedder):
             yield work
         finally:
             work.waiting += time.perf_counter() - began
-
-    def seconds_of(self, texts: Iterable[str]) -> float:
-        """The seconds of embedding the distinct texts; 0 for one that was not embedded."""
-        return self._seconds({text_key(text) for text in texts})
 
     def cost(
         self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[str], source_tokens: int

@@ -129,12 +129,8 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
             if not piece.id or not piece.spans or piece.document_id not in documents:
                 raise DataError(f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}")
             document = documents[piece.document_id]
-            plain: dict[str, Any] = {
-                "document_id": document.id,
-                "id": piece.id,
-                "spans": _pairs(piece),
-                "text": piece.text,
-            }
+            plain: dict[str, Any] = {"document_id": document.id, "id": piece.id}
+            plain |= {"spans": _pairs(piece), "text": piece.text}
             if not _stands(piece.text, piece.spans, document):
                 plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
             yield utf8_line(plain)

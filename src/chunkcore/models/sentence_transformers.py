@@ -106,11 +106,8 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         import torch
 
         ids, mask = padded(windows, self._model.tokenizer.pad_token_id or 0)
-        place = self._model.device
-        features = {
-            "input_ids": torch.from_numpy(ids).to(place),
-            "attention_mask": torch.from_numpy(mask).to(place),
-        }
+        arrays = {"input_ids": ids, "attention_mask": mask}
+        features = {name: torch.from_numpy(array).to(self._model.device) for name, array in arrays.items()}
         with self._lock, torch.inference_mode():
             answer = self._model[0](features)["token_embeddings"]
         vectors: Vectors = answer.float().cpu().numpy()

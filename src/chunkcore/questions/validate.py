@@ -237,18 +237,13 @@ class _Read:
 def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
     rows: list[tuple[str, dict[str, Any]]] = []
-    damaged: list[tuple[str, dict[str, Any]]] = []
     for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        try:
-            rows.append((f"line {number}", json_object(line)))
-        except DataError as error:
-            damaged.append((f"line {number}", {"left_out": str(error)}))
-            rows.append(damaged[-1])
-    if rows and len(damaged) == len(rows):
-        place, row = damaged[0]
-        raise DataError(f"{path}, {place}: {row['left_out']}")
+        if line.strip():
+            try:
+                row = json_object(line)
+            except DataError as error:
+                row = {"left_out": str(error)}
+            rows.append((f"line {number}", row))
     return rows
 
 

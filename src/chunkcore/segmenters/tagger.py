@@ -94,12 +94,7 @@ def sentence_rows(sentences: Sequence[str], vectors: Vectors) -> Vectors:
 def _cues(sentence: str) -> tuple[float, ...]:
     length = np.log1p(len(sentence)) - 4.5
     opens = _CONTINUES.match(sentence), _DATED.match(sentence), _YEAR.search(sentence)
-    return (
-        *map(bool, opens),
-        length,
-        sentence.startswith(('"', "“", "(")),
-        sentence[:4] == "The ",
-    )
+    return (*map(bool, opens), length, sentence.startswith(('"', "“", "(")), sentence[:4] == "The ")
 
 
 def sentence_features(rows: Vectors, windows: tuple[int, ...]) -> Vectors:

@@ -17,7 +17,6 @@ from chunkcore.reading import FileNotes, read_file
 
 Row = tuple[str, Mapping[str, Any]]
 _NAMED = 5  # files named in a message
-_REASONS = 10_000
 
 
 def load_documents(
@@ -141,13 +140,12 @@ class LeftOut:
     """The files of a folder that are left out, with their reasons, and notes on those that are read."""
 
     def __init__(self) -> None:
-        self.reasons: dict[str, str] = {}  # by name, for the first 10,000 files that were not read
+        self.reasons: dict[str, str] = {}  # by name, of files that were not read
         self.files = FileNotes()
         self.notes = FileNotes()  # on files that were read
 
     def add(self, name: str, error: NoTextError) -> None:
-        if len(self.reasons) < _REASONS:
-            self.reasons[name] = error.reason
+        self.reasons[name] = error.reason
         self.files.add(error.reason, name)
 
     def add_folder(self, folder: Path, error: OSError) -> None:
