@@ -28,7 +28,9 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
     whole = get_embedder(embedder)
     model = tokenizing(whole)
     if model is None:
-        raise OptionError(f"{whole.name!r} gives vectors of texts only; choose a model with vectors of tokens")
+        raise OptionError(
+            f"{whole.name!r} gives vectors of texts only: late chunking needs those of tokens; choose a model with them"
+        )
     embed_tokens(model, [model.tokenize("a").ids])  # refused now, not after the documents are cut
     return model
 
