@@ -22,10 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import lancedb
 import numpy as np
 import pyarrow as pa
-from lancedb.index import FTS, BTree, IvfPq
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
@@ -45,6 +43,9 @@ class Engine:
     """A table of chunks with their ids in reading order, document, place, text and vector."""
 
     def __init__(self, folder: str, batches: Iterator[pa.Table], embed: Callable[[str], Any]) -> None:
+        import lancedb  # here, as the tests read every module's examples
+        from lancedb.index import FTS, BTree
+
         self.table = lancedb.connect(folder).create_table("chunks", next(batches))
         for batch in batches:
             self.table.add(batch)
@@ -131,6 +132,8 @@ def cost(units: int, shared: Path) -> None:
     with TemporaryDirectory() as folder:
         began = time.perf_counter()
         engine = Engine(folder, batches(units, shared), lambda question: rng.standard_normal(DIMENSIONS))
+        from lancedb.index import IvfPq
+
         engine.table.create_index("vector", config=IvfPq())
         print(f"{units:,} units: table and indexes in {time.perf_counter() - began:.0f} s", flush=True)
         retriever = PassageRetriever(RunnableLambda(engine.hits), index=StoreIndex(engine.neighbours))
