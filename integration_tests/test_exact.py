@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
-from itertools import product
 from typing import Any
 
 import pytest
@@ -106,27 +105,6 @@ def cut(splitter: Any, text: str) -> list[Chunk]:
 
 
 # --- LangChain ------------------------------------------------------------------------------------------------
-
-CHARACTER_GRID = [
-    {
-        "separator": separator,
-        "chunk_size": size,
-        "chunk_overlap": overlap,
-        "keep_separator": keep,
-        "strip_whitespace": strip,
-    }
-    for separator, (size, overlap), keep, strip in product(
-        ["\n\n", " ", ", "], [(300, 0), (120, 60)], [False, "start", "end"], [True, False]
-    )
-]
-
-
-@pytest.mark.parametrize("options", CHARACTER_GRID, ids=str)
-def test_langchain_character_on_real_texts(options: dict[str, Any]) -> None:
-    splitter = CharacterTextSplitter(**options)
-    joiner = "" if options["keep_separator"] else options["separator"]
-    for text in real_texts():
-        check(splitter.split_text(text), cut(splitter, text), text, joiner=joiner)
 
 
 @given(
@@ -259,14 +237,6 @@ def test_llamaindex_small_sizes_on_generated_text(text: str, size: int, overlap:
             check(splitter.split_text(text) if text else [], cut(splitter, text), text)
 
 
-def test_a_sentence_splitter_that_loses_white_space_gives_chunks_of_several_spans() -> None:
-    text = "One is here.\n\n\n   Two is a longer one. Three is the longest one of them all."
-    splitter = SentenceSplitter(chunk_size=16, chunk_overlap=0, tokenizer=words)
-    small = SentenceSplitter(chunk_size=13, chunk_overlap=0, tokenizer=words)
-    for each in (splitter, small):
-        check(each.split_text(text), cut(each, text), text)
-
-
 def test_a_function_that_gives_empty_sentences_does_not_hang() -> None:
     splitter = SentenceSplitter(
         chunk_size=3, chunk_overlap=0, tokenizer=words, chunking_tokenizer_fn=lambda text: [text, ""]
@@ -287,24 +257,6 @@ def test_metadata_take_their_room_as_in_the_original(cls: Any) -> None:
     assert [node.text for node in ours] == [node.text for node in theirs]
     for node in ours:
         assert text[node.start_char_idx : node.end_char_idx] == node.text
-
-
-def test_a_subclass_of_the_sentence_splitter_gives_what_it_gave() -> None:
-    """Metadata take their room, and nodes are linked as before."""
-
-    class Sentences(SentenceSplitter):
-        pass
-
-    documents = [
-        LlamaDocument(text=plain(real_texts()[0][:8000]), metadata={"path": "a/long/way/to/the/file.md"}, id_="a")
-    ]
-    parser = Sentences(chunk_size=60, chunk_overlap=20)
-    theirs, placed = (each.get_nodes_from_documents(documents) for each in (parser, exact(parser)))
-    assert [node.text for node in placed] == [node.text for node in theirs]
-    assert [bool(node.next_node) for node in placed] == [bool(node.next_node) for node in theirs]
-    for node in placed:
-        assert node.metadata["path"] == documents[0].metadata["path"]
-        assert documents[0].text[node.start_char_idx : node.end_char_idx] == node.text
 
 
 def test_parents_and_children_stay_and_children_are_placed_in_their_parents() -> None:

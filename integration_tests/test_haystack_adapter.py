@@ -25,7 +25,6 @@ from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers import (
     InMemoryBM25Retriever,
     InMemoryEmbeddingRetriever,
-    SentenceWindowRetriever,
 )
 from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
@@ -46,9 +45,6 @@ from integration_tests.examples import haystack_example
 from integration_tests.toys import evidence as evidence_in
 from integration_tests.toys import lost
 from tests.strategies import hard_text
-
-NAMESPACE = "haystack_integrations.components.preprocessors.chunkadapters"
-META = {"source_id", "split_id", "split_idx_start", "split_idx_end", "page_number"}
 
 
 @strategies.register("haystack-test-windows")
@@ -217,16 +213,6 @@ def test_ids_are_the_same_in_every_run_and_tell_text_place_and_options_apart():
     assert len(ids()[0]) == 64
 
 
-def test_sentence_windows_of_our_chunks_read_as_the_source():
-    text = "".join(f"sentence number {i} of the text. " for i in range(12))
-    store = InMemoryDocumentStore()
-    chunks = split(windows(40, 10), Document(id="root", content=text))
-    store.write_documents(chunks)
-    found = SentenceWindowRetriever(store, window_size=2).run([chunks[5]])
-    first, last = chunks[3].meta["split_idx_start"], chunks[7].meta["split_idx_end"]
-    assert found["context_windows"] == [text[first:last]]
-
-
 # The splitter: Haystack's conventions
 
 
@@ -257,21 +243,6 @@ def test_documents_are_a_list_of_texts_also_asynchronously():
 
 
 # The splitter: configuration
-
-
-def test_a_chunker_object_becomes_strategy_and_options_and_comes_back():
-    splitter = windows(7, 2)
-    data = splitter.to_dict()
-    assert data == {
-        "type": f"{NAMESPACE}.ChunkcoreDocumentSplitter",
-        "init_parameters": {
-            "strategy": "haystack-test-windows",
-            "options": {"counter": "characters", "size": 7, "overlap": 2},
-        },
-    }
-    again = ChunkcoreDocumentSplitter.from_dict(data)
-    assert again.to_dict() == data
-    assert (again.strategy, again.options, again.chunker) == (splitter.strategy, splitter.options, splitter.chunker)
 
 
 INDEXING = """\
@@ -470,17 +441,6 @@ def test_an_inner_retriever_is_reached_by_name(benchmark, embedded):
     alone = run_retriever(InMemoryBM25Retriever(embedded, top_k=2), benchmark)
     later = asyncio.run(arun_retriever(pipeline, benchmark, query_socket=ways_in, documents_socket="bm25.documents"))
     assert inner.results == alone.results == later.results
-
-
-def test_several_ways_out_are_named_in_the_error_and_by_the_user(benchmark, chunks):
-    pipeline = Pipeline()
-    pipeline.add_component("first", Fixed(chunks[:1]))
-    pipeline.add_component("second", InMemoryBM25Retriever(store_of(chunks)))
-    ways_in = ["first.query", "second.query"]
-    with pytest.raises(OptionError, match=r"several outputs give documents: .*first\.documents.*; say which counts"):
-        run_retriever(pipeline, benchmark, query_socket=ways_in)
-    run = run_retriever(pipeline, benchmark, query_socket=ways_in, documents_socket="first.documents")
-    assert [piece.text for piece in run.results["pets"]] == [chunks[0].content]
 
 
 def test_other_inputs_are_passed_on(benchmark, embedded):

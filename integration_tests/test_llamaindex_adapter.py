@@ -15,26 +15,19 @@ from hypothesis import strategies as st
 pytest.importorskip("llama_index.core")
 
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
-from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import (
     BaseNode,
     MetadataMode,
     NodeRelationship,
-    NodeWithScore,
-    QueryBundle,
     TextNode,
 )
 from pydantic import ValidationError
 
 from chunkadapters.llamaindex import (
-    ChunkcoreEmbedding,
     ChunkcoreNodeParser,
-    PlacedNodeParser,
-    as_embedder,
     chunk_id_func,
     evaluate_retriever,
     run_retriever,
@@ -247,24 +240,6 @@ class Unregistered(Windows):
 DOCUMENTS = [document(text, id_=key) for key, text in TEXTS.items()]
 
 
-class Canned(BaseRetriever):
-    """Answers each question with what it was given."""
-
-    def __init__(self, answers: Any) -> None:
-        super().__init__()
-        self.answers = answers
-
-    def _retrieve(self, query_bundle: QueryBundle) -> Any:
-        answer = self.answers(query_bundle.query_str) if callable(self.answers) else self.answers
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-def hits(*nodes: BaseNode) -> list[NodeWithScore]:
-    return [NodeWithScore(node=node, score=1 / (rank + 1)) for rank, node in enumerate(nodes)]
-
-
 def test_a_deployed_index_is_scored_by_its_nodes_places():
     nodes = ChunkcoreNodeParser("recursive:size=45,counter=characters")(DOCUMENTS)
     retriever = VectorStoreIndex(nodes, embed_model=MockEmbedding(4)).as_retriever(similarity_top_k=len(nodes))
@@ -319,19 +294,6 @@ def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
         parser.get_nodes_from_documents([document])
     with pytest.raises(ValueError, match="metadata_aware needs a strategy with a size"):
         ChunkcoreNodeParser(strategy="fixed_sentences", metadata_aware=True)
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: ChunkcoreNodeParser("recursive", sizes=9),
-        lambda: PlacedNodeParser(SentenceSplitter(), unplace="mark"),
-        lambda: ChunkcoreEmbedding(as_embedder(MockEmbedding(embed_dim=2)), batch=3),
-    ],
-)
-def test_a_keyword_that_is_not_known_is_refused(build):
-    with pytest.raises(ValueError, match="no option"):
-        build()
 
 
 def test_a_copy_keeps_its_strategy():

@@ -1,7 +1,4 @@
-"""After an edit in one place only the chunks that it touched are embedded and written again, and stale ones deleted.
-
-Run with ``-s``, it prints the counts.
-"""
+"""After an edit in one place only the chunks that it touched are embedded and written again, and stale ones deleted."""
 
 from __future__ import annotations
 
@@ -27,10 +24,6 @@ EDITED = {
     "b": TEXTS["b"].replace("Sentence 4 of the second tells of tea", "Sentence 4 of the second tells of sea"),
 }
 SHIFTED = {**TEXTS, "b": "This sentence is a new one.\n\n" + TEXTS["b"]}
-
-
-def show(what: str, counts: Any) -> None:
-    print(f"{what}: {counts}")
 
 
 # LangChain
@@ -92,7 +85,6 @@ def test_langchain_an_edit_in_one_place():
     assert collection.index(TEXTS) == counts(added=30, skipped=0, deleted=0, embedded=30)
     assert collection.index(TEXTS) == counts(added=0, skipped=30, deleted=0, embedded=0)
     found = collection.index(EDITED)
-    show("LangChain, one sentence edited", found)
     assert found == counts(added=1, skipped=29, deleted=1, embedded=1)
     assert all(
         EDITED[name][start:].startswith(text) for name, each in collection.held().items() for text, start in each
@@ -103,7 +95,6 @@ def test_langchain_a_sentence_before_all_others_moves_them_and_embeds_only_itsel
     collection = LangChain("sha256")
     collection.index(TEXTS)
     found = collection.index(SHIFTED)
-    show("LangChain, one sentence put before ten, key_encoder='sha256'", found)
     assert found == counts(added=11, skipped=20, deleted=10, embedded=1)
     assert all(
         SHIFTED[name][start:].startswith(text) for name, each in collection.held().items() for text, start in each
@@ -116,7 +107,6 @@ def test_langchain_by_content_what_has_moved_is_left_alone():
     collection = LangChain(content_key)
     collection.index(TEXTS)
     found = collection.index(SHIFTED)
-    show("LangChain, one sentence put before ten, key_encoder=content_key", found)
     assert found == counts(added=1, skipped=30, deleted=0, embedded=1)
     assert {text for text, _ in collection.held()["b"]} == {part for part in SHIFTED["b"].split("\n\n") if part}
     found = collection.index(EDITED)
@@ -166,12 +156,10 @@ def test_llamaindex_update_index():
     assert len(model.texts) == 30
 
     found = update_index(index, llamaindex_documents(EDITED), parser)
-    show("LlamaIndex, one sentence edited", found)
     assert found == IndexUpdate(kept=29, new=1)
     assert len(model.texts) == 31
 
     found = update_index(index, llamaindex_documents({"b": SHIFTED["b"]}), parser)
-    show("LlamaIndex, one sentence put before ten", found)
     assert found == IndexUpdate(moved=9, new=2, deleted=10)  # the sentence that was edited is as it was again
     assert len(model.texts) == 33
 
@@ -277,7 +265,6 @@ def test_haystack_a_pipeline_with_an_updater():
     assert index(TEXTS) == {"embedded": 30, "moved": 0, "unchanged": 0, "deleted": 0}
     assert index(TEXTS) == {"embedded": 0, "moved": 0, "unchanged": 30, "deleted": 0}
     found = index(EDITED)
-    show("Haystack, one sentence edited", found)
     assert found == {"embedded": 1, "moved": 0, "unchanged": 29, "deleted": 1}
     index(TEXTS)
     before = store.filter_documents()
@@ -287,7 +274,6 @@ def test_haystack_a_pipeline_with_an_updater():
     assert store.filter_documents() == before
     down = False
     found = index(SHIFTED)
-    show("Haystack, one sentence put before ten", found)
     assert found == {"embedded": 1, "moved": 10, "unchanged": 20, "deleted": 10}
     for each in store.filter_documents():
         meta = each.meta

@@ -19,7 +19,6 @@ from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
 from integration_tests.browser import Browser
-from integration_tests.report_picture import PICTURE, digest_of, page_digest
 from tests.report_data import NASTY, Prose, large, study
 
 
@@ -281,15 +280,6 @@ def test_everything_of_the_viewer_is_reached_by_tab_in_its_order_and_seen(opened
 # ---- paper
 
 
-def test_on_paper_the_viewer_shows_what_was_retrieved_and_no_controls(opened):
-    opened.media("print")
-    shown = "[...document.querySelectorAll({!r})].filter((each) => each.getClientRects().length).length"
-    assert opened.ask(shown.format("#v-hits .hit")) == 2
-    assert opened.ask(shown.format("#v-rows > li")) == 3
-    assert opened.ask(shown.format("#v-question, #v-next, #search, nav, .switches, #v-map")) == 0
-    opened.media("")
-
-
 # ---- very many questions
 
 
@@ -373,19 +363,6 @@ def test_two_strategies_are_shown_side_by_side(opened):
     assert opened.ask("document.getElementById('v-pane-2').hidden"), "not beside itself"
 
 
-def test_questions_where_strategies_disagree_come_first_and_open_beside_the_list(tab, story, tmp_path):
-    show(tab, html_report(story), tmp_path)
-    tab.size(1440, 900)
-    shares = tab.ask("questionList.first()")
-    assert texts(tab, "#list summary .text")[0] == story.benchmark.queries[shares].text
-    box = "document.getElementById('{}').getBoundingClientRect()"
-    assert tab.ask(f"{box.format('questions')}.right") <= tab.ask(f"{box.format('viewer')}.left"), "side by side"
-    tab.ask("document.querySelectorAll('#list summary')[2].click()")
-    text = texts(tab, "#list summary .text")[2]
-    tab.wait(f"document.getElementById('v-asked').textContent === {text!r}")
-    assert tab.errors == []
-
-
 def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it_holds(tab, tmp_path):
     document = Document("d.md", "The fox naps. The dog runs. The owl reads. The elk waits.")
     parts = (Retrieved("d.md", (Span(0, 13),), 1.0), Retrieved("d.md", (Span(14, 27),), 4.0))
@@ -402,45 +379,3 @@ def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it
     assert texts(tab, "#v-hits .part") == ["1", "4"]
     assert count(tab, "#v-rows .retrieved") == 1, "the second piece is over the budget"
     assert tab.errors == []
-
-
-def test_cards_of_a_phone_show_one_value_until_they_are_opened(tab, tmp_path):
-    names = tuple(f"recursive:size={size}" for size in range(100, 1600, 100))
-    show(tab, html_report(study(names=names, questions=90)), tmp_path)
-    shown = """[...document.querySelectorAll(".view:not([hidden]) .cards tbody tr")].map(
-      (row) => [...row.querySelectorAll("td")].filter((each) => each.getClientRects().length).length)"""
-    whole = set(tab.ask(shown))
-    tab.size(390, 900)
-    first, *rest = tab.ask(shown)
-    assert {first} == whole, "the best is open"
-    assert set(rest) == {1}
-    assert tab.ask("document.documentElement.scrollHeight") < 20_000
-    tab.ask("document.querySelectorAll('.view:not([hidden]) .fold')[2].open = true")
-    assert tab.ask(shown)[2] == first
-    tab.media("print")
-    printed = tab.ask(shown)
-    tab.media()
-    assert set(printed) == whole
-
-
-@pytest.mark.parametrize("width", [360, 390, 1440])
-def test_tables_are_cards_on_a_phone_and_no_text_is_under_13_pixels(tab, tmp_path, width):
-    show(tab, html_report(study(questions=40)), tmp_path)
-    tab.size(width, 900)
-    to_viewer(tab)
-    assert tab.ask("getComputedStyle(document.querySelector('.view:not([hidden]) .cards tr')).display") == (
-        "block" if width < 700 else "table-row"
-    )
-    small = """[...document.querySelectorAll("body *")].filter((each) => {
-      const drawn = each.ownerSVGElement, width = drawn?.viewBox.baseVal.width;
-      const scale = width ? drawn.getBoundingClientRect().width / width : 1;
-      return each.getClientRects().length
-        && [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
-        && parseFloat(getComputedStyle(each).fontSize) * scale < 12.99;
-    }).map((each) => each.outerHTML.slice(0, 80))"""
-    assert tab.ask(small) == []
-    assert tab.ask("document.documentElement.scrollWidth") <= width
-
-
-def test_the_readmes_picture_is_of_todays_page():
-    assert digest_of(PICTURE.read_bytes()) == page_digest(), "take it anew: integration_tests/report_picture.py"

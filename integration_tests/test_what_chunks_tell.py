@@ -128,24 +128,6 @@ def test_a_llamaindex_model_reads_the_context_and_the_llm_the_headings_too():
             assert node.get_content(mode) == f"author: Ada\n\n{node.text}"
 
 
-def test_a_llamaindex_fallback_is_told_and_read_by_no_model():
-    @dataclass(frozen=True, kw_only=True)
-    class Fallen(Telling):
-        name = "fallen"
-
-        def _told(self, i, window, text, document):
-            return (
-                super()
-                ._told(0, window, text, document)
-                ._replace(metadata={"fallback": "by size", "fallback_reason": "the model was silent"})
-            )
-
-    with registered(Fallen):
-        node = llamaindex_chunks("some text", Fallen())[0].own
-    assert node.metadata["fallback_reason"] == "the model was silent"
-    assert node.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.EMBED) == "some text"
-
-
 def test_haystack_counts_no_page_breaks_of_a_models_text():
     @dataclass(frozen=True, kw_only=True)
     class Broken(Telling):
@@ -194,12 +176,6 @@ def test_metadata_are_copied_deeply_and_the_parents_stay_as_they_were(framework)
     first.metadata["tags"].append("b")
     if framework is not FRAMEWORKS["LlamaIndex"]:  # whose own parsers share them, too
         assert (second.metadata["tags"], mine["tags"], second.metadata["nested"]) == (["a"], ["a"], {"deep": [1]})
-
-
-@frameworks
-def test_documents_of_equal_texts_and_ids_have_chunks_of_different_ids(framework):
-    chunks = framework.cut("again and again " * 20, Windows(size=16))
-    assert len({getattr(made.own, "id", None) or made.own.node_id for made in chunks}) == len(chunks) == 20
 
 
 @frameworks

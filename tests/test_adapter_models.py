@@ -275,15 +275,6 @@ def test_an_answer_that_the_framework_cannot_read_is_asked_for_again():
     assert len(llm.asked) == 2
 
 
-def test_a_language_model_can_be_pickled_without_its_counts():
-    llm = ToyLLM("Yes.", concurrency=3)
-    llm.complete(TEA)
-    state = llm.__getstate__()
-    again = ToyLLM.__new__(ToyLLM)
-    again.__setstate__(pickle.loads(pickle.dumps({**state, "model": None})))
-    assert (again.name, again.fingerprint, again.concurrency, again.usage.calls) == ("toy:m", "toy:1", 3, 0)
-
-
 # Replies
 
 

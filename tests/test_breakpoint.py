@@ -15,11 +15,9 @@ from chunkcore.chunkers.semantic import (
     Breakpoint,
     Kamradt,
     KamradtModified,
-    _float32_distances,
     breakpoints,
     group_pieces,
 )
-from chunkcore.chunkers.similarity import neighbour_distances
 from chunkcore.tokens import CharacterCounter
 from tests.fakes import FakeEmbedder
 
@@ -85,14 +83,6 @@ def test_distances_that_are_all_the_same_are_not_cut_by_rounding():
 def test_one_distance_has_no_gradient(threshold):
     assert breakpoints(np.array([0.9]), threshold, 0).tolist() == [False]
     assert angles(threshold=threshold, amount=0).split_text("0. 90.") == ["0. 90."]
-
-
-@given(st.integers(0, 10**6), st.integers(0, 20), st.integers(1, 5))
-def test_distances_are_those_of_neighbours(seed, count, dimensions):
-    vectors = np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32)
-    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    expected = [1 - unit[i] @ unit[i + 1] for i in range(count - 1)]
-    assert neighbour_distances(vectors).tolist() == pytest.approx(expected)
 
 
 def test_a_chunk_ends_where_the_direction_changes():
@@ -262,23 +252,3 @@ def test_pieces_of_a_size_take_the_place_of_sentences():
     KamradtModified(piece_size=4, size=8, buffer=0, counter="words", embedder=model).spans(text)
     separators = ("\n\n", "\n", ".", "?", "!", " ", "")
     assert model.texts == Recursive(size=4, counter="words", separators=separators).split_text(text)
-
-
-def test_distances_as_the_released_code_multiplies_them_are_distances_too():
-    vectors = np.random.default_rng(5).standard_normal((100, 40)).astype(np.float32)
-    vectors[[7, 50]] = 0
-    distances = _float32_distances(vectors)
-    assert distances.tolist() == distances.astype(np.float32).tolist()
-    np.testing.assert_allclose(distances, neighbour_distances(vectors), atol=1e-6)
-    assert len(_float32_distances(vectors[:1])) == len(_float32_distances(vectors[:0])) == 0
-
-
-def test_the_defaults_are_the_papers():
-    assert (Kamradt().threshold, Kamradt().amount, Kamradt().buffer) == ("percentile", None, 1)
-    assert Kamradt().splitter == REGEX
-    text = "Cats sat. Cats ran. Shares fell. Shares rose. Dogs ran. Dogs sat."
-    options = {"embedder": FakeEmbedder(), "splitter": REGEX}
-    assert Kamradt(embedder=FakeEmbedder()).spans(text) == Breakpoint(
-        threshold="percentile", amount=95, **options
-    ).spans(text)
-    assert (KamradtModified().goal, KamradtModified().size, KamradtModified().hard_maximum) == ("maximum", 200, 200)

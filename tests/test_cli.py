@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import typer
@@ -20,8 +19,6 @@ from hypothesis import given, settings
 
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import app, main, running
-from chunkcore.cli.options import default_cache
-from chunkcore.cli.running import reporting
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
 from chunkcore.report import read_reports
@@ -256,29 +253,6 @@ def test_the_module_is_the_command_and_a_reader_that_stops_is_no_error(docs):
     assert done.stderr == b""
 
 
-def test_an_interruption_while_modules_are_imported_is_one_line():
-    code = (
-        "import sys\n"
-        "class Stop:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'typer':\n"
-        "            raise KeyboardInterrupt\n"
-        "sys.meta_path.insert(0, Stop())\n"
-        "from chunkadapters._command import main\n"
-        "sys.exit(main())"
-    )
-    done = _process("-c", code)
-    assert (done.returncode, done.stderr) == (130, b"chunkcore: stopped before it began\n")
-
-
-def test_importing_the_command_line_imports_nothing_heavy():
-    code = (
-        "import sys, chunkcore.cli; "
-        "print([m for m in ('rich', 'jinja2', 'torch', 'openvino', 'transformers') if m in sys.modules])"
-    )
-    assert _process("-c", code).stdout.strip() == b"[]"
-
-
 def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C.UTF-8"}
     done = _process("-m", "chunkcore", "chunk", str(tmp_path / "größe"), env=environment)
@@ -330,13 +304,6 @@ def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
     assert capfd.readouterr().out == f"chunkcore {version('chunkadapters')}\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-def test_a_closed_output_is_no_error():
-    command = f'"{sys.executable}" -m chunkcore list >&-'
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=200)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 def test_what_searches_words_alone_needs_no_model(docs, questions, tmp_path, capfd, monkeypatch):
     def missing(name):
         raise AssertionError("a model was asked for")
@@ -347,12 +314,6 @@ def test_what_searches_words_alone_needs_no_model(docs, questions, tmp_path, cap
     names = {report.chunker for report in read_reports(tmp_path / "out" / "report.json")}
     assert names == {"sentence:size=50", "recursive:size=200"}
     assert "NOT YOUR DOCUMENTS" not in capfd.readouterr().err
-
-
-def test_without_documents_the_first_line_says_what_is_scored(tmp_path, capfd):
-    given = ["-s", "sentence", "-r", "bm25", "--resamples", "100", "-o", str(tmp_path / "out")]
-    assert main(["compare", *given]) == 0
-    assert capfd.readouterr().err.startswith("chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection")
 
 
 def test_what_has_a_name_is_listed_by_kind(capfd):
@@ -399,15 +360,6 @@ def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capf
 # ---- compare
 
 
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="their cache folders have other names")
-def test_the_cache_is_in_the_users_cache_folder(monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert default_cache() == Path("/somewhere/chunkcore/cache.sqlite")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/a")
-    assert default_cache() == Path("/home/a/.cache/chunkcore/cache.sqlite")
-
-
 SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:size=100")
 
 
@@ -451,16 +403,6 @@ def test_documents_are_resampled_and_small_differences_pass_where_asked_for(docs
     assert _compare(docs, questions, tmp_path / "one", "--by", "document") == 2
     assert "by document needs questions about two documents or more" in capfd.readouterr().err
     assert "≈ where it is less than 5 points" in (tmp_path / "out" / "report.md").read_text("utf-8")
-
-
-def test_a_log_has_a_line_now_and_then(monkeypatch):
-    seconds = iter([0.0, 1.0, 6.0, 7.0, 8.0])
-    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    log = io.StringIO()
-    with reporting(log) as progress:
-        for done in (0, 100, 1000, 1500, 2000):
-            progress("embed", done, 2000)
-    assert log.getvalue() == "embed: 0 of 2,000\nembed: 1,000 of 2,000\nembed: 2,000 of 2,000\n"
 
 
 def test_a_strategy_that_names_the_default_model_keeps_it_under_another(docs, questions, tmp_path, capfd, monkeypatch):

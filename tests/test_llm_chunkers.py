@@ -516,18 +516,6 @@ def test_an_estimate_is_what_the_assumed_answers_take(strategy, options, answer)
 
 
 @every_strategy
-def test_a_model_is_to_be_named(strategy):
-    with pytest.raises(OptionError, match=f"{strategy}: llm names the model to ask, as openai:MODEL@URL"):
-        get_chunker(strategy)
-    with pytest.raises(OptionError, match="a language model is openai:MODEL@URL"):
-        get_chunker(f"{strategy}:llm=gpt-5")
-    with pytest.raises(OptionError, match=f"{strategy}: llm is an LLM or a string; got 5"):
-        get_chunker(f"{strategy}:llm=5")
-    with pytest.raises(OptionError, match="retries is at least 0, got -1"):
-        get_chunker(f"{strategy}:llm={SPEC},retries=-1")
-
-
-@every_strategy
 def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
     spec = f'{strategy}:llm="{SPEC}#temperature=none&concurrency=2"'
     chunker = get_chunker(spec)

@@ -149,10 +149,6 @@ def test_indented_code_keeps_its_indentation() -> None:
 TABLE = "| name | unit |\n|---|---|\n| a | 1 |\n| b | 2 |\n| c | 3 |"
 
 
-def test_a_table_that_fits_is_whole() -> None:
-    assert words(f"Here:\n\n{TABLE}", 10, maximum=30) == ["Here:", TABLE]
-
-
 def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
     head = "| name | unit |\n|---|---|"
     found = chunks(f"# T\n\n{TABLE}\n\nAfter.", 14)

@@ -8,13 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers import (
-    Chunker,
     FixedSentences,
     Sentence,
     get_chunker,
 )
 from chunkcore.chunkers.similarity import SemanticOverlap
-from chunkcore.document import Document
 from chunkcore.packing import (
     join_ranges,
     join_small,
@@ -22,7 +20,6 @@ from chunkcore.packing import (
     running_sizes,
     split_ranges_to_maximum,
     split_to_maximum,
-    trim,
 )
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from tests.fakes import FakeEmbedder
@@ -65,18 +62,6 @@ def test_packing_ends_covers_all_pieces_and_advances(sizes: list[int], size: int
     assert {i for begin, end in found for i in range(begin, end)} == set(range(len(sizes)))
     for begin, end in found:
         assert sum(sizes[begin:end]) <= size or sum(size > 0 for size in sizes[begin:end]) == 1
-
-
-def test_only_the_asked_pieces_are_packed() -> None:
-    sums = running_sizes(np.array([4, 4, 4, 4]))
-    assert pack(sums, 8, first=1, last=3) == [(1, 3)]
-    assert pack(sums, 8, first=2, last=2) == []
-
-
-def test_trimming() -> None:
-    assert trim("xx  a\u3000b\n ", 2, 9) == (4, 7)
-    start, end = trim("a   b", 1, 4)
-    assert start == end
 
 
 counters = st.sampled_from([get_counter(name) for name in ("cl100k_base", "o200k_base", "words", "characters")])
@@ -183,19 +168,6 @@ def test_a_fragment_joins_across_the_smaller_gap_and_of_equal_ones_backwards() -
     assert join([1, 1, 5], [0, 1, 9], 3, None) == [(0, 3)]
 
 
-def test_how_large_two_are_together_is_asked_only_where_it_matters() -> None:
-    asked: list[tuple[int, int]] = []
-
-    def together(first: int, last: int) -> int:
-        asked.append((first, last))
-        return 2
-
-    assert join_small([9, 1, 9, 1], [0, 1, 2, 3], 2, None, together) == [(0, 2), (2, 4)]
-    assert asked == []
-    assert join_small([1, 1, 9], [0, 1, 2], 2, None, together) == [(0, 2), (2, 3)]
-    assert asked == [(0, 2)]
-
-
 def test_the_chunks_of_one_text_do_not_join_those_of_the_next() -> None:
     counter = WordCounter()
     source = TokenizedText.join([counter.tokenize("one two three four"), counter.tokenize("five")])
@@ -215,13 +187,6 @@ def test_ranges_join_across_the_fewer_characters_and_end_where_the_farthest_does
     assert join_ranges(source, rows, 3, maximum=4) == rows
 
 
-def chunk_sizes(chunker: Chunker, text: str) -> list[int]:
-    return [chunk.token_count for chunk in chunker.chunk(Document("d", text))]
-
-
-NUMBERS = " ".join(f"w{number}" for number in range(21))
-
-
 TOPICS = (
     "The cat sat on the mat. The cat sat on a mat. A cat sat on the mat. "
     "Rain fell over stone roofs. Rain fell over old roofs. Old stone roofs."
@@ -230,13 +195,6 @@ TOPICS = (
 
 def semantic(threshold: float = 0.5) -> SemanticOverlap:
     return SemanticOverlap(threshold=threshold, embedder=FakeEmbedder(64))
-
-
-def test_two_sentences_are_of_one_topic_or_of_two() -> None:
-    alike = ["The cat sat on the mat.", "The cat sat on a mat."]
-    assert semantic().topics(alike) == [0, 0]
-    assert semantic().topics([alike[0], "Rain fell over stone roofs."]) == [0, 1]
-    assert semantic().topics(alike[:1]) == [0]
 
 
 def test_overlap_goes_back_while_the_topic_stays() -> None:

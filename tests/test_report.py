@@ -9,7 +9,6 @@ import io
 import json
 import math
 import re
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,9 +20,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from chunkcore.errors import DataError, MissingExtraError
+from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
-from chunkcore.evaluation import comparison
 from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
@@ -213,15 +211,6 @@ def test_a_study_with_next_to_nothing_is_rendered_too(tmp_path):
     print_report(bare, Console(file=io.StringIO(), width=80))
 
 
-def test_without_jinja2_the_page_says_what_to_install(plain, monkeypatch):
-    from chunkcore.report import html
-
-    html._environment.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=r"jinja2 is needed to write the HTML report.*chunkadapters\[report\]"):
-        html_report(plain)
-
-
 # ---- tables
 
 
@@ -271,17 +260,6 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
     assert "2 retrieved pieces are to be found in no document" in third
 
 
-def test_rendering_twice_resamples_each_measure_once(monkeypatch):
-    made = study()
-    ran = []
-    real = comparison.resampled_means
-    monkeypatch.setattr(comparison, "resampled_means", lambda *args, **named: ran.append(1) or real(*args, **named))
-    first, text = html_report(made), markdown_report(made)
-    once = len(ran)
-    assert (html_report(made), markdown_report(made)) == (first, text)
-    assert once == len(ran) > 0
-
-
 # ---- plots
 
 
@@ -322,15 +300,6 @@ def test_the_line_joins_what_no_other_point_beats():
     assert [by_place[place] for place in line.split()] == ["2", "1", "4"]
 
 
-def test_names_in_plots_are_escaped():
-    point = plots.Point(1, NASTY[0], 100, 20, 15, 25)
-    row = plots.Row(1, NASTY[1], 1, 0, 2, False)
-    drawn = plots.scatter([point], width=360, x_label="", y_label="", title=NASTY[2])
-    drawn += plots.intervals([row], width=860, x_label="", title=NASTY[1], differences=True)
-    assert "<script" not in drawn
-    assert "<img" not in drawn
-
-
 # ---- files
 
 
@@ -367,20 +336,6 @@ def test_markdown_tables_keep_their_columns_whatever_the_names(nasty):
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.split("\n") if line}) <= 1
     assert "<" not in "\n".join(lines)
-
-
-def test_the_page_has_every_plot_and_its_table(plain):
-    source = html_report(plain)
-    top, *others = plain.reports
-    views = len(plain.ks) * len(plain.units)
-    for title in ("Recall@5 against retrieved tokens", "Recall@5 against what models read"):
-        assert source.count(f'aria-label="{title}') == 2
-    assert source.count('class="frontier"') == 2 * 2 * views
-    assert source.count('aria-label="Mean Recall@5 of every system') == 2
-    assert source.count(f'aria-label="Difference of every other system from {top.name}') == 2
-    assert source.count('class="estimate') == 2 * len(others) + 2 * len(plain.reports)
-    for title in ("Differences of Recall@5", "Chunks", "What each system costs"):
-        assert source.count(f"<caption>{title}</caption>") == 1
 
 
 def test_reports_can_be_read_back_from_json(tmp_path, nasty):

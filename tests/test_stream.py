@@ -21,13 +21,11 @@ from hypothesis import strategies as st
 import chunkcore.scale.stream
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import main
-from chunkcore.errors import ChunkcoreError, DataError, OptionError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import load_documents
 from chunkcore.evaluation.benchmarks.documents import FolderWalk
 from chunkcore.scale import ResumableOutput, Stream, StreamOptions
-from chunkcore.scale import workers as pool
 from chunkcore.scale.sources import cut_place, parts
-from chunkcore.scale.stream import total_bytes
 from tests.processes import started, wait_for
 from tests.strategies import hard_text
 
@@ -182,12 +180,6 @@ def test_a_folder_is_walked_in_the_order_of_whole_paths(tmp_path):
     assert [name for name, _ in FolderWalk(tmp_path)] == sorted(names)
 
 
-def test_the_bytes_of_the_inputs_are_counted(tmp_path):
-    written(tmp_path, {"d/a": "12", "d/e/b": "345", "c.jsonl": "6789\n"})
-    assert total_bytes([tmp_path / "d", tmp_path / "c.jsonl"]) == 10
-    assert total_bytes([tmp_path / "d", Path("-")]) is None
-
-
 # ---- bad documents
 
 
@@ -255,14 +247,6 @@ def test_a_folder_and_a_file_that_may_not_be_read_are_left_out_and_named(tmp_pat
         assert {row["document_id"] if isinstance(row, dict) else row.id for row in documents} == {"c"}
         with pytest.raises(DataError, match="b cannot be read: Permission denied"):
             load(folder / "b")
-
-
-def test_options_are_checked():
-    for options in ({"processes": 0}, {"workers": 0}, {"part_size": 63}, {"errors": "ignore"}):
-        with pytest.raises(OptionError):
-            StreamOptions(**options)
-    for size in ("inf", "nan", "0"):
-        assert main(["chunk", "-", "--part-size", size]) == 2
 
 
 # ---- going on
@@ -505,18 +489,6 @@ def test_two_processes_killed_with_9_go_on_to_the_bytes_of_one(driver, many, tmp
     assert out.read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process there")
-def test_an_interruption_tells_how_to_go_on(driver, many, tmp_path):
-    out = tmp_path / "out"
-    progress = Path(f"{out}.progress")
-    with held([*driver, str(many), "-s", "fixed_token:size=9", "-o", str(out)], progress, 4) as process:
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    kept = f"{out}.partial keeps what is done: the same command goes on, or begins anew with --fresh"
-    assert err.decode().splitlines()[-1] == f"chunkcore: stopped before the end; {kept}"
-
-
 @pytest.mark.skipif(not Path("/proc").exists(), reason="children are found in /proc")
 def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_path):
     out = tmp_path / "out"
@@ -532,27 +504,6 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence(driver, many, tmp_
     assert b"Traceback" not in err
     assert b"a worker process ended before its work did" in err
     assert b"the same command goes on" in err
-
-
-class TooLongError(DataError):
-    def __init__(self, message: str, *, limit: int) -> None:
-        super().__init__(message)
-        self.limit = limit
-
-
-class RefusedError(Exception):
-    def __init__(self, message: str, *, response: object) -> None:
-        super().__init__(message)
-
-
-def test_an_error_that_another_process_cannot_build_says_the_same_there():
-    errors = [TooLongError("over 9", limit=9), RefusedError("no", response=1), OptionError("x")]
-    portable = [pool._portable(error) for error in errors]
-    assert [(type(error), str(error)) for error in portable] == [
-        (DataError, "over 9"),
-        (ChunkcoreError, "RefusedError: no"),
-        (OptionError, "x"),
-    ]
 
 
 def test_standard_input_is_cut_while_it_comes(tmp_path):

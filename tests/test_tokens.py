@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 import unicodedata
 from pathlib import Path
@@ -143,48 +142,6 @@ def test_white_space_that_is_too_long_for_the_pattern_is_still_counted(name: str
     assert found[-1] >= len(text) - 2
 
 
-class Recorder(TokenCounter):
-    """Counts characters and records how many it was asked to look at."""
-
-    name = "recorder"
-
-    def __init__(self) -> None:
-        self.seen = 0
-
-    def boundaries(self, text: str) -> np.ndarray:
-        self.seen += len(text)
-        return np.arange(len(text), dtype=np.int64)
-
-
-def test_bulk_counting_reads_each_piece_once_and_each_character_once() -> None:
-    counter = Recorder()
-    text = "漢字かな" * 1000
-    starts = np.arange(0, 4000, 10)
-    TokenizedText(text, counter).counts(starts, starts + 10)
-    assert counter.seen == 4000
-    counter.seen = 0
-    every = np.arange(4000)
-    TokenizedText(text, counter).counts(every, every + 1)
-    assert counter.seen == 4
-
-
-def test_text_with_few_spaces_is_encoded_a_bounded_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    counter = TiktokenCounter("cl100k_base")
-    text = "これは日本語の文章です。中文没有空格，但是有标点。" * 400
-    seen = []
-    encode = TiktokenCounter.count_many
-    monkeypatch.setattr(
-        TiktokenCounter, "count_many", lambda self, texts: seen.extend(map(len, texts)) or encode(self, texts)
-    )
-    starts = np.arange(0, len(text) - 200, 7)
-    source = counter.tokenize(text)
-    found = source.counts(starts, starts + 200)
-    assert found.tolist() == [encoded_alone(counter, text[s : s + 200]) for s in starts.tolist()]
-    # Heads and tails only, each shorter than a sentence, though the pieces overlap 28 times.
-    assert max(seen) <= 14
-    assert sum(seen) < 5 * len(text)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tokenizers")
@@ -264,19 +221,6 @@ def test_a_tokenizer_that_splits_at_white_space_is_given_each_word_once(
     for options in ("size=3", "size=2,strip=false", "size=4,size_of=text"):
         recursive = get_chunker(f"recursive:{options}", counter=lower_casing)
         assert recursive.ranges(source) == recursive.ranges(alone)
-
-
-def test_known_words_are_forgotten_and_not_pickled(
-    lower_casing: HuggingFaceCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("chunkcore.tokens.tokenized._KNOWN", 20)
-    counter = HuggingFaceCounter(lower_casing.source)
-    texts = ["a ab e " * 3, "cl unicode ab", "e " + "a" * 50, "ab ab"]
-    for text in texts:
-        assert counter.tokenize(text).boundaries.tolist() == lower_casing.boundaries(text).tolist()
-        assert len(vars(counter)["_known_words"]._known) <= 5
-    counter.tokenize("ab").boundaries  # noqa: B018
-    assert not pickle.loads(pickle.dumps(vars(counter)["_known_words"]))._known
 
 
 def test_only_tokenizers_like_berts_split_at_white_space(
