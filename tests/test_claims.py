@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration_tests.benchmarks.passages_table import tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,3 +74,25 @@ def test_other_numbers_of_readme_are_sizes_and_names() -> None:
     prose = re.sub(r"(?ms)^```.*?^```|^\|.*?$|^    .*?$|\]\([^)]*\)|`[^`]*`", "", README)
     numbers = set(re.findall(r"\d[\d,.]*\d|\d", prose))
     assert numbers <= {"1,000", "95", "300,000", "6", "2", "1,024", "3.10", "3.13", "2.0"}
+
+
+@pytest.mark.parametrize(
+    ("page", "files"),
+    [
+        ("evidence/retrievers.md", ["retrievers"]),
+        ("evidence/strategies.md", ["strategies"]),
+        ("evidence/segmentation.md", ["segmentation"]),
+        ("evidence/statistics.md", ["statistics_pairs"]),
+        ("evidence/chroma_report.md", ["chroma_report", "chroma_report_tokens"]),
+        ("evidence/protocols.md", ["protocols"]),
+        ("reference/alignment.md", ["alignment"]),
+    ],
+)
+def test_the_first_numbers_of_a_page_stand_in_its_result_files(page: str, files: list[str]) -> None:
+    """In the first table with decimals; what is above it names no other figure."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
+    (table, *_) = (table for table in tables if len(re.findall(r"\d\.\d", table)) > 3)
+    names = [ROOT / "docs" / "evidence" / "data" / f"{name}.csv" for name in files]
+    results = " ".join(path.read_text(encoding="utf-8") for path in names)
+    assert set(re.findall(r"\d+\.\d+", table)) - set(re.findall(r"\d+\.\d+", results)) == set()
