@@ -133,8 +133,6 @@ def test_langchain_recursive_and_what_is_made_of_it(cls: type[RecursiveCharacter
 
 
 def test_langchain_splitters_by_tokens() -> None:
-    from langchain_core.documents import Document as LangChainDocument
-
     for splitter in (
         RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=100, chunk_overlap=20),
         CharacterTextSplitter.from_tiktoken_encoder("o200k_base", chunk_size=80, chunk_overlap=0, separator="\n"),

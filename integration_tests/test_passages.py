@@ -490,6 +490,16 @@ def test_langchain_gives_the_retriever_what_a_call_brings_or_refuses_it() -> Non
         langchain.PassageRetriever("no retriever", index=INDEX)
 
 
+def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
+    retriever = langchain.PassageRetriever(Plain(), index=INDEX)
+    copied = retriever.model_copy(update={"max_tokens": 40})
+    retriever.max_tokens = 40
+    for changed in (retriever, copied):
+        assert sum(COUNTER.count(passage.page_content) for passage in changed.invoke("tea")) <= 40
+    with pytest.raises(ValueError, match="max_tokens"):
+        retriever.max_tokens = 0
+
+
 def test_langchain_compressors_take_one_more() -> None:
     retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))

@@ -111,11 +111,6 @@ def test_parts_hold_as_many_words_as_fit(maximum: int) -> None:
     assert sizes == [min(maximum, 1000 - place) for place in range(0, 1000, maximum)]
 
 
-def test_a_long_word_after_a_short_one_begins_a_part() -> None:
-    text = "ab " + "x" * 300
-    assert split_to_maximum(CharacterCounter().tokenize(text), 0, 303, 200) == [(0, 2), (3, 203), (203, 303)]
-
-
 def test_a_grapheme_over_the_maximum_is_cut_at_code_points_and_a_code_point_is_kept() -> None:
     text = "ok 👩‍👩‍👧"
     source = TiktokenCounter("cl100k_base").tokenize(text)

@@ -263,16 +263,6 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
 # ---- plots
 
 
-@given(st.floats(-1e6, 1e6), st.floats(0.001, 1e6), st.integers(3, 10))
-def test_ticks_enclose_the_range_in_even_steps(low, width, count):
-    found = plots.ticks(low, low + width, count)
-    assert found[0] <= low + 1e-6 * width
-    assert found[-1] >= low + width - 1e-6 * width
-    steps = np.diff(found)
-    assert np.allclose(steps, steps[0], rtol=1e-3)
-    assert 2 <= len(found) <= 2 * count + 3
-
-
 def test_a_points_place_in_the_plot_is_its_score():
     points = [plots.Point(1, "a", 100, 20, 15, 25), plots.Point(2, "b", 200, 40, 35, 45)]
     drawn = plots.scatter(points, width=860, x_label="x", y_label="y", title="t")

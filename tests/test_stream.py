@@ -249,6 +249,14 @@ def test_a_folder_and_a_file_that_may_not_be_read_are_left_out_and_named(tmp_pat
             load(folder / "b")
 
 
+def test_options_are_checked():
+    for options in ({"processes": 0}, {"workers": 0}, {"part_size": 63}, {"errors": "ignore"}):
+        with pytest.raises(OptionError):
+            StreamOptions(**options)
+    for size in ("inf", "nan", "0"):
+        assert main(["chunk", "-", "--part-size", size]) == 2
+
+
 # ---- going on
 
 
