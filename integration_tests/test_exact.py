@@ -547,3 +547,21 @@ def test_groups_of_a_kept_expression_change_nothing() -> None:
         options: Any = {"is_separator_regex": True, "keep_separator": keep, "chunk_size": 5, "chunk_overlap": 0}
         grouped, plainly = (CharacterTextSplitter(separator=each, **options) for each in (r"(\d)+", r"\d+"))
         assert exact(grouped).split_text(text) == exact(plainly).split_text(text) == wanted
+
+
+def test_a_subclass_of_the_sentence_splitter_gives_what_it_gave() -> None:
+    """Metadata take their room, and nodes are linked as before."""
+
+    class Sentences(SentenceSplitter):
+        pass
+
+    documents = [
+        LlamaDocument(text=plain(real_texts()[0][:8000]), metadata={"path": "a/long/way/to/the/file.md"}, id_="a")
+    ]
+    parser = Sentences(chunk_size=60, chunk_overlap=20)
+    theirs, placed = (each.get_nodes_from_documents(documents) for each in (parser, exact(parser)))
+    assert [node.text for node in placed] == [node.text for node in theirs]
+    assert [bool(node.next_node) for node in placed] == [bool(node.next_node) for node in theirs]
+    for node in placed:
+        assert node.metadata["path"] == documents[0].metadata["path"]
+        assert documents[0].text[node.start_char_idx : node.end_char_idx] == node.text

@@ -781,3 +781,60 @@ def test_no_class_of_the_adapters_ignores_a_keyword_that_it_does_not_know(name: 
     assert CLASSES[name]() is not None
     with pytest.raises((ValueError, TypeError), match="store"):
         CLASSES[name](store=InMemoryDocumentStore())
+
+
+TABLE = (
+    "# Trial\n\nSome words on the trial and its methods.\n\n| drug | dose | patients | outcome |\n|---|---|---|---|\n"
+    + "".join(f"| drug{row} | {row * 7 % 90} | {row * 3 % 50} | {row * 11 % 40} |\n" for row in range(80))
+    + "\nThe end of it all, with a last remark on the weather.\n"
+)
+
+
+@every
+def test_a_tables_header_comes_once_however_many_hits_repeat_it(name: str) -> None:
+    cut: dict[str, Callable[[], list[Any]]] = {
+        "LangChain": lambda: langchain.ChunkcoreTextSplitter("markdown:size=120").split_documents(
+            [LangChainDocument(page_content=TABLE, metadata={"source": "t.md"})]
+        ),
+        "LlamaIndex": lambda: llamaindex.ChunkcoreNodeParser("markdown:size=120")(
+            [LlamaDocument(text=TABLE, id_="t.md")]
+        ),
+        "Haystack": lambda: haystack.ChunkcoreDocumentSplitter("markdown:size=120").run(
+            [HaystackDocument(id="t.md", content=TABLE)]
+        )["documents"],
+    }
+    chunks = cut[name]()
+    framework = FRAMEWORKS[name]
+    hits = [chunks[3], chunks[8], chunks[5]]
+    assert framework.text(hits[1] if name != "LlamaIndex" else NodeWithScore(node=hits[1])).count("| outcome |") == 1
+    for budget in (5, 60, 200, 1000):
+        passages = framework.behind(hits, "outcome of drug17", documents=[Document("t.md", TABLE)], max_tokens=budget)
+        texts = [framework.text(passage) for passage in passages]
+        assert all(text in TABLE for text in texts)
+        headers = sum(text.count("| outcome |") for text in texts)
+        assert (
+            headers == 1
+            if budget >= 200
+            else headers <= any("| drug0 |" in text or "| drug1" in text for text in texts)
+        )
+        assert any("drug17 |" in text for text in texts) or budget < 200
+
+
+@every
+def test_code_keeps_its_white_space(name: str) -> None:
+    code = "def f(x):\n    if x:\n        return 1\n    return 2\n\n\ndef g(y):\n    return f(y)\n"
+    framework = FRAMEWORKS[name]
+    hits = [framework.document(code[start : start + 30], "code.py", {}) for start in (40, 0)]
+    if name == "Haystack":
+        hits = [replace(hit, id=str(number), meta={"file_path": "code.py"}) for number, hit in enumerate(hits)]
+    elif name == "LlamaIndex":
+        hits = [TextNode(text=hit.text, metadata={"file_path": "src/code.py"}) for hit in hits]
+    passages = framework.behind(hits, "return", documents=[Document("code.py", code)])
+    assert all(framework.text(passage) in code for passage in passages)
+
+
+def test_every_class_of_the_adapters_is_asked_so() -> None:
+    known = {name.split()[-1] for name in CLASSES} | {"IndexUpdate"}  # which is a record
+    for module in (langchain, llamaindex, haystack):
+        classes = {name for name in module.__all__ if isinstance(getattr(module, name), type)}
+        assert {name for name in classes if not issubclass(getattr(module, name), Warning)} <= known

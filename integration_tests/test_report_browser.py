@@ -19,6 +19,7 @@ from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
 from integration_tests.browser import Browser
+from integration_tests.report_picture import PICTURE, digest_of, page_digest
 from tests.report_data import NASTY, Prose, large, study
 
 
@@ -379,3 +380,7 @@ def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it
     assert texts(tab, "#v-hits .part") == ["1", "4"]
     assert count(tab, "#v-rows .retrieved") == 1, "the second piece is over the budget"
     assert tab.errors == []
+
+
+def test_the_readmes_picture_is_of_todays_page():
+    assert digest_of(PICTURE.read_bytes()) == page_digest(), "take it anew: integration_tests/report_picture.py"

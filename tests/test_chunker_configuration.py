@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pytest
 from hypothesis import given
@@ -278,3 +278,22 @@ with ThreadPoolExecutor(4) as pool:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "5\n", done.stderr
+
+
+def test_options_of_one_meaning_have_one_default_in_every_strategy() -> None:
+    """A size that only limits what meaning decides has its own: the papers have none there."""
+    limits = {
+        "breakpoint": None,
+        "kamradt": None,
+        "hierarchical": 1024,
+        "lumber": 800,
+        "agentic": 800,
+        "llm_semantic": 800,
+    }
+    expected = {"minimum": 0, "maximum": None, "size_of": "pieces", "overlap": 0, "counter": "cl100k_base"}
+    for name, cls in strategies.items():
+        if not cls.__module__.startswith("chunkcore."):
+            continue
+        defaults = {field.name: field.default for field in fields(cls)}
+        assert defaults.get("size", 200) == limits.get(name, 200), name
+        assert {option: defaults.get(option, value) for option, value in expected.items()} == expected, name

@@ -436,3 +436,24 @@ def test_a_link_out_of_the_folder_is_read_only_where_it_is_allowed(command, docs
         assert ("is a link out of the folder" in err) is not allowed
         outputs.append(out)
     assert outputs[0] != outputs[1], "the text counts where it is read"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_output_is_no_error():
+    command = f'"{sys.executable}" -m chunkcore list >&-'
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_documents_the_first_line_says_what_is_scored(tmp_path, capfd):
+    given = ["-s", "sentence", "-r", "bm25", "--resamples", "100", "-o", str(tmp_path / "out")]
+    assert main(["compare", *given]) == 0
+    assert capfd.readouterr().err.startswith("chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection")
+
+
+def test_importing_the_command_line_imports_nothing_heavy():
+    code = (
+        "import sys, chunkcore.cli; "
+        "print([m for m in ('rich', 'jinja2', 'torch', 'openvino', 'transformers') if m in sys.modules])"
+    )
+    assert _process("-c", code).stdout.strip() == b"[]"
