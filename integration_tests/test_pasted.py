@@ -69,8 +69,6 @@ def test_pasted_into_llamaindex_it_gives_the_same_chunks(spec: str, document) ->
 def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> None:
     haystack = pytest.importorskip("haystack")
     splitter = run(snippets(spec)["Haystack"])["splitter"]
-    if hasattr(splitter, "warm_up"):
-        splitter.warm_up()
     found = splitter.run(documents=[haystack.Document(content=document.text)])["documents"]
     expected = get_chunker(spec).chunk(document)
     assert [(each.content.strip(), each.meta["split_idx_start"]) for each in found[1:]] == [

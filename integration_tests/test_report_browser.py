@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chunkcore.document import Document, Mark, Span
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.evaluation.scoring import score
@@ -20,7 +20,7 @@ from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
 from integration_tests.browser import Browser
 from integration_tests.report_picture import PICTURE, digest_of, page_digest
-from tests.report_data import NASTY, Prose, large, study
+from tests.report_data import Prose, large, nasty_study, study
 
 
 def show(tab: Browser, source: str, folder: Path) -> None:
@@ -67,13 +67,7 @@ def order(tab: Browser, how: str) -> None:
 
 @pytest.fixture(scope="module")
 def nasty() -> ReportPage:
-    return study(
-        names=NASTY,
-        texts=NASTY,
-        collections=NASTY[:3],
-        excerpt="".join(NASTY),
-        problems=tuple(DataProblem(text, text) for text in NASTY),
-    )
+    return nasty_study()
 
 
 def text_of(made: ReportPage, document_id: str) -> str:

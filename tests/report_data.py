@@ -187,3 +187,14 @@ def _run(name: str, benchmark: Benchmark, size: int, overlap: int, depth: int, d
         lost = Retrieved("", (), 0.0, f"{query.text} {query.text}", match="unlocated", certainty=0.0)
         results[query.id] = [*pieces, lost]
     return Run(name, results, pool)
+
+
+def nasty_study() -> ReportPage:
+    """Every name and text is hostile."""
+    return study(
+        names=NASTY,
+        texts=NASTY,
+        collections=NASTY[:3],
+        excerpt="".join(NASTY),
+        problems=tuple(DataProblem(text, text) for text in NASTY),
+    )

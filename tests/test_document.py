@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from chunkcore.columns import text_key, text_keys
 from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, MissingExtraError, OptionError
 from tests.strategies import hard_text
@@ -102,3 +103,8 @@ def test_every_error_is_a_chunkcore_error_and_the_builtin_that_it_is_like() -> N
     assert issubclass(DataError, ValueError)
     assert issubclass(MissingExtraError, ImportError)
     assert 'pip install "chunkadapters[models]"' in str(MissingExtraError.of("x", "models", "y"))
+
+
+def test_keys_of_texts_in_an_array_are_those_of_single_texts() -> None:
+    texts = [f"text {number}" for number in range(2_000)]  # of which some keys end in a zero
+    assert text_keys(texts).tobytes() == b"".join(map(text_key, texts))

@@ -22,7 +22,6 @@ from rich.console import Console
 
 from chunkcore.errors import DataError
 from chunkcore.escaping import csv_cell, markdown_cell, page_text, script_json, terminal_text
-from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
@@ -31,7 +30,7 @@ from chunkcore.report.html import whole_percent
 from chunkcore.report.page import ReportPage
 from chunkcore.report.records import print_report
 from chunkcore.report.tables import difference_table, score_table, warnings
-from tests.report_data import NASTY, study
+from tests.report_data import NASTY, nasty_study, study
 from tests.strategies import hard_text
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -85,13 +84,7 @@ def plain() -> ReportPage:
 
 @pytest.fixture(scope="module")
 def nasty() -> ReportPage:
-    return study(
-        names=NASTY,
-        texts=NASTY,
-        collections=NASTY[:3],
-        excerpt="".join(NASTY),
-        problems=tuple(DataProblem(text, text) for text in NASTY),
-    )
+    return nasty_study()
 
 
 # ---- foreign text
