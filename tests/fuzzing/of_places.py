@@ -96,6 +96,5 @@ def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
 
 @target(share=0.2, case=test_scoring.cases())
 def columns_are_scored_as_objects(case: tuple[Benchmark, Run]) -> None:
-    """Every measure, from columns as from objects, and of characters as of tokens of one character."""
+    """Every measure, from columns as from objects."""
     test_scoring.test_columns_are_scored_as_objects_are.hypothesis.inner_test(case)
-    test_scoring.test_characters_are_scored_as_tokens_of_one_character.hypothesis.inner_test(case)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
+from multiprocessing.connection import wait
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -239,13 +240,28 @@ def _in_processes(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes:
     with ProcessPoolExecutor(processes, context, _begin, settings) as pool:
         with _interrupts_ignored():
             pool.submit(int)
+        over = threading.Event()
+        threading.Thread(target=_end_together, args=(pool, over), daemon=True).start()
         try:
             yield from ordered(pool, _cut, batches, _AHEAD * processes)
         except BrokenProcessPool:
-            # Python before 3.12.1 waits for ever for a thread that writes to dead workers; with no reader left it ends.
-            with suppress(AttributeError, OSError):
-                pool._call_queue._reader.close()  # type: ignore[attr-defined]
             raise ChunkcoreError(_GONE) from None
+        finally:
+            over.set()
+
+
+def _end_together(pool: ProcessPoolExecutor, over: threading.Event) -> None:
+    """Kill all workers when one has died: the pool would wait for ever for the rest of an answer that it was writing,
+    for a worker that was being started, or, in Python before 3.11.5, for what it writes to a dead one.
+    """
+    while not over.wait(1):
+        processes = list((pool._processes or {}).values())
+        if wait([process.sentinel for process in processes], timeout=0):
+            for process in processes:
+                process.kill()
+            with suppress(AttributeError, OSError):
+                pool._result_queue._writer.close()  # type: ignore[attr-defined]
+            return
 
 
 @contextmanager
