@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -261,6 +262,8 @@ def _end_together(pool: ProcessPoolExecutor, over: threading.Event) -> None:
                 process.kill()
             with suppress(AttributeError, OSError):
                 pool._result_queue._writer.close()  # type: ignore[attr-defined]
+                if sys.version_info < (3, 11, 5):  # later ones close it themselves; twice could close another file
+                    pool._call_queue._reader.close()  # type: ignore[attr-defined,unused-ignore]
             return
 
 
