@@ -83,15 +83,11 @@ def fill() -> None:
         asked["torch:all-MiniLM-L6-v2"] = [kamradt]
     for model, specs in asked.items():
         for spec in specs:
-            cached = CachedEmbedder(
-                get_embedder(model),
-                EmbeddingCache(default_cache()),
-                progress=lambda done, total, name=f"{model} {spec}": print(f"\r{name}: {done} of {total}", end=""),
-            )
+            cached = CachedEmbedder(get_embedder(model), EmbeddingCache(default_cache()))
             for corpus in ("state_of_the_union", "wikitexts", "chatlogs"):
                 chunker = get_chunker(spec)
                 get_chunker({**chunker.to_dict(), "embedder": cached}).spans(text_of({"corpus": corpus}))
-            print()
+                print(f"{model} {spec}: {corpus}, {cached.embedded} texts embedded")
 
 
 if __name__ == "__main__":
