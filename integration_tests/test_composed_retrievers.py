@@ -132,7 +132,9 @@ def test_a_query_engine_is_scored_after_its_post_processors() -> None:
             raise AssertionError("a language model was asked")
 
     def engine(*after: Any) -> Any:
-        return RetrieverQueryEngine.from_args(made(nodes, k=5), llm=Unasked(), node_postprocessors=list(after))
+        return RetrieverQueryEngine.from_args(
+            made(nodes, k=5), llm=Unasked(max_tokens=None), node_postprocessors=list(after)
+        )
 
     plain, strict = engine(), engine(SimilarityPostprocessor(similarity_cutoff=1.5))
     precise = evaluate_retriever(strict, BENCHMARK, measures=["Recall@5", "Precision@5"])

@@ -74,7 +74,6 @@ def test_the_models_tokens_are_a_counter_and_a_maximum_in_them_holds(model: Toke
     counter = EmbedderCounter(model)
     texts = [HARD, "", "One two.", "漢字" * 50]
     assert counter.count_many(texts).tolist() == [len(counter.boundaries(text)) for text in texts]
-    chunker = get_chunker("sentence:size=20")
     text = load_dataset("lochmere").documents[1].text[:3000]
-    cut = type(chunker)(size=20, counter=counter).split_text(text)
+    cut = get_chunker("sentence", size=20, counter=counter).split_text(text)
     assert max(model.count_tokens(cut)) <= 22  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ FOUND: list[tuple[str, type[Chunker], dict[str, Any], list[list[int]], list[int]
 @pytest.mark.parametrize(("figure", "strategy", "options", "chunks", "strays"), FOUND)
 def test_the_semantic_chunkers_on_the_papers_examples(
     figure: str,
-    strategy: type[Chunker],
+    strategy: Callable[..., Chunker],
     options: dict[str, Any],
     chunks: list[list[int]],
     strays: list[int],

@@ -344,7 +344,7 @@ def test_metadata_are_the_same_json_from_every_form() -> None:
 
 
 def test_an_extension_type_is_refused_because_its_values_may_run_code() -> None:
-    class Anything(pa.ExtensionType):
+    class Anything(pa.ExtensionType):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__(pa.binary(), "tests.anything")
 

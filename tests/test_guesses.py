@@ -48,9 +48,9 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: INDEX.retrieve("tea", k=0), "k is at least 1"),
         (lambda: get_chunker("recursive").split("text"), "use split_text, spans or chunk"),
         (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
-        (lambda: Recursive(chunk_size=50), "did you mean 'size'"),
-        (lambda: Recursive(chunk_overlap=5), "did you mean 'overlap'"),
-        (lambda: Document("Green tea is mild."), "a document has an id and a text"),
+        (lambda: Recursive(chunk_size=50), "did you mean 'size'"),  # type: ignore[call-arg]
+        (lambda: Recursive(chunk_overlap=5), "did you mean 'overlap'"),  # type: ignore[call-arg]
+        (lambda: Document("Green tea is mild."), "a document has an id and a text"),  # type: ignore[call-arg]
         (lambda: chunk_corpus([TEA], 3), "a strategy is given as name:option=value"),
         (lambda: chunk_corpus(["text"], "recursive"), "Document"),
         (lambda: get_counter("cl100k"), "cl100k_base"),

@@ -7,6 +7,7 @@ import re
 import threading
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -370,7 +371,7 @@ def test_a_chunk_without_a_valid_sentence_has_none_and_says_so(context):
 
 
 def test_a_strategy_over_another_names_its_options_wherever_it_is_written():
-    chunker = get_chunker(f'contextual:chunker="recursive:size=50,separators=[\\"\\\\n\\"]",llm={SPEC}')
+    chunker: Any = get_chunker(f'contextual:chunker="recursive:size=50,separators=[\\"\\\\n\\"]",llm={SPEC}')
     assert chunker.inner == Recursive(size=50, separators=("\n",))
     assert get_chunker(chunker.spec) == chunker
     assert get_chunker(chunker.label) == chunker
@@ -518,7 +519,7 @@ def test_an_estimate_is_what_the_assumed_answers_take(strategy, options, answer)
 @every_strategy
 def test_the_models_settings_can_stand_in_a_strategys_string(strategy):
     spec = f'{strategy}:llm="{SPEC}#temperature=none&concurrency=2"'
-    chunker = get_chunker(spec)
+    chunker: Any = get_chunker(spec)
     assert get_llm(chunker.llm).concurrency == 2
     assert get_chunker(chunker.spec) == chunker
     assert chunker.fingerprint == replace(chunker, llm=get_llm(chunker.llm)).fingerprint

@@ -155,7 +155,7 @@ def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
         ("bm25+window:2", Window(method=BM25(), units=2)),
         ("bm25 + window : units=2", Window(method=BM25(), units=2)),
         ("bm25+merge", Merge(method=BM25())),
-        ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[type-var]
+        ("bm25+rerank:depth=3+window", Window(method=replace(get_retriever("bm25+rerank"), depth=3))),  # type: ignore[call-arg]
     ],
 )
 def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected: RetrievalMethod) -> None:

@@ -43,7 +43,7 @@ CHUNKER: Any = Recursive(size=3, counter="words")
 SPANS = (Span(0, 1),)
 
 FACES: dict[str, Callable[[Any], object]] = {
-    "Document(one)": lambda value: Document(value),
+    "Document(one)": lambda value: Document(value),  # type: ignore[call-arg]
     "Mark.from_dict": Mark.from_dict,
     "pages_of": DOCUMENT.pages_of,
     "highlight": DOCUMENT.highlight,
@@ -170,11 +170,11 @@ def test_every_option_of_every_strategy_refuses_wrong_values(name: str) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: Document("Some text"), DataError, 'Document\\("faq.md", text\\)'),
+        (lambda: Document("Some text"), DataError, 'Document\\("faq.md", text\\)'),  # type: ignore[call-arg]
         (lambda: Document("d", "t", metadata=5), DataError, "its metadata is a mapping, got int: 5"),
         (lambda: Document("d", "t", marks=("page",)), DataError, "each of its marks is a Mark, got str"),
         (
-            lambda: Recursive(chunk_size=50),
+            lambda: Recursive(chunk_size=50),  # type: ignore[call-arg]
             OptionError,
             "no option 'chunk_size': expected some of .* did you mean 'size'",
         ),

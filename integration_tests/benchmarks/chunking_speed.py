@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from chunkcore import Document, get_chunker, get_counter
+from chunkcore import Document, get_chunker
+from chunkcore.tokens import TiktokenCounter
 from chunkcore.tokens.encodings import encode
 
 ENCODING = "cl100k_base"
@@ -74,7 +75,7 @@ def consume(values: Iterable[Any]) -> None:
 
 def limits() -> dict[str, Work]:
     """What no strategy can be faster than."""
-    counter = get_counter(ENCODING)
+    counter = TiktokenCounter(ENCODING)
     encoding = counter.encoding
     return {
         "limit: one pass of tiktoken": lambda documents: [encoding.encode_ordinary(d.text) for d in documents],
@@ -140,7 +141,7 @@ PEERS = (langchain, llamaindex, haystack)
 def contestants() -> dict[str, Work]:
     """All that are installed."""
     works = {**limits(), **ours()}
-    get_counter("o200k_base").encoding  # noqa: B018  # peers then find tiktoken's files without a network
+    TiktokenCounter("o200k_base").encoding  # noqa: B018  # peers then find tiktoken's files without a network
     for peer in PEERS:
         try:
             works |= peer()

@@ -51,7 +51,8 @@ def main(name: str, folder: str) -> None:
     words = get_retriever("bm25").index(chunk_corpus(load_dataset("lochmere").documents, "recursive:size=200"))
     words.save(f"{folder}/words")  # once; later the folder is enough
     dense = store.as_retriever(search_kwargs={"k": 10})
-    hybrid = EnsembleRetriever(retrievers=[dense, IndexRetriever(f"{folder}/words", k=10, max_tokens=100_000)])
+    bm25 = IndexRetriever(f"{folder}/words", k=10, max_tokens=100_000)
+    hybrid = EnsembleRetriever(retrievers=[dense, bm25], weights=[0.5, 0.5])
     retriever = PassageRetriever(hybrid, documents=documents, max_tokens=1000)  # or dense in place of hybrid
     texts = {document.metadata["source"]: document.page_content for document in documents}
     for passage in retriever.invoke("How many days of samples does the buoy keep in its memory?"):

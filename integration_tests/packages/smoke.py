@@ -58,7 +58,7 @@ def core() -> None:
     ):
         assert chunkcore.get_chunker(strategy).split_text(TEXT)
     if there("toktok"):  # the extra fast
-        assert chunkcore.get_counter("cl100k_base").encoder == "toktok-rs"
+        assert chunkcore.tokens.TiktokenCounter("cl100k_base").encoder == "toktok-rs"
     benchmark = chunkcore.load_dataset("lochmere")
     assert len(benchmark.documents) == 12
     from chunkcore.chunkers import ClusterSemantic
