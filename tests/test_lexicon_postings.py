@@ -12,11 +12,8 @@ some = st.lists(st.lists(st.sampled_from(["fox", "foxes", "a", "b", "東京"]), 
 
 
 def counted(postings: Postings, word: str) -> list[tuple[int, int]]:
-    (number,) = postings.find([word]).tolist()
-    if number < 0:
-        return []
-    own = slice(*postings.begins[number : number + 2])
-    return list(zip(postings.texts[own].tolist(), postings.counts[own].tolist(), strict=True))
+    texts, counts = postings.of_word(word)
+    return list(zip(texts.tolist(), counts.tolist(), strict=True))
 
 
 @given(some, st.sampled_from(["whole", "first3"]))

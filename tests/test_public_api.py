@@ -153,7 +153,7 @@ def _private(program: str) -> Iterator[str]:
 
 def test_adapters_import_only_public_names_of_chunkcore() -> None:
     """Import contracts see modules, not names."""
-    assert list(_private("from chunkcore.spans import _pairs, intersect\nimport chunkcore.files")) == [
+    assert list(_private("from chunkcore.spans import _pairs, union\nimport chunkcore.files")) == [
         "chunkcore.spans._pairs",
         "chunkcore.files",
     ]

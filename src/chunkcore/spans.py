@@ -1,11 +1,9 @@
-"""The span algebra: union and intersection of sets of half-open ranges.
-
-Functions on ``(n, 2)`` int64 arrays serve thousands of queries at once; functions on `Span` wrap them.
-"""
+"""The span algebra: unions of half-open ranges, as `Span` objects, and as ``(n, 2)`` int64 arrays of many at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,16 +37,6 @@ def union_ranges(ranges: Ranges) -> Ranges:
     return np.column_stack((ranges[first, 0], reach[last])).astype(np.int64)
 
 
-def intersect_ranges(left: Ranges, right: Ranges) -> Ranges:
-    """The positions in both sets, as sorted disjoint ranges. O((n + m) log(n + m)).
-
-    >>> intersect_ranges(np.array([[0, 5], [8, 10]]), np.array([[3, 9]])).tolist()
-    [[3, 5], [8, 9]]
-    """
-    left, right = union_ranges(left), union_ranges(right)
-    return clip_ranges(left, right)[0]
-
-
 def clip_ranges(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:
     """The parts of each range inside of sorted disjoint ones, and the number of each part's range."""
     first = np.searchsorted(union[:, 1], ranges[:, 0], side="right")
@@ -65,26 +53,19 @@ def ragged_indices(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
     return row, first[row] + within
 
 
-def _spans(ranges: Ranges) -> list[Span]:
-    return [Span(start, end) for start, end in ranges.tolist()]
-
-
 def union(*groups: Iterable[Span]) -> list[Span]:
-    """The positions in any group, as sorted disjoint spans.
+    """The positions in any group, as sorted spans that neither overlap nor touch.
 
     >>> union([Span(0, 3)], [Span(2, 5), Span(7, 8)])
     [Span(start=0, end=5), Span(start=7, end=8)]
     """
-    return _spans(union_ranges(np.concatenate([as_ranges(group) for group in groups])))
-
-
-def intersect(left: Iterable[Span], right: Iterable[Span]) -> list[Span]:
-    """The positions in both, as sorted disjoint spans.
-
-    >>> intersect([Span(0, 3)], [Span(2, 5)])
-    [Span(start=2, end=3)]
-    """
-    return _spans(intersect_ranges(as_ranges(left), as_ranges(right)))
+    merged: list[Span] = []
+    for span in sorted(chain(*groups)):
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
+        else:
+            merged.append(span)
+    return merged
 
 
 def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:

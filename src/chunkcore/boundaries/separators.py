@@ -16,7 +16,7 @@ import numpy as np
 import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Numbers, Ranges, ragged_indices
 from chunkcore.tokens import TokenizedText
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
@@ -161,17 +161,9 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
             places = places[source.code_points[places + shift] == ord(character)]
         first = np.searchsorted(places, texts[:, 0])
         per_text = np.maximum(np.searchsorted(places, texts[:, 1] - width, side="right") - first, 0)
-        places_in_texts = places[np.repeat(first, per_text) + _count_up(per_text)]
-        return Places(places_in_texts, places_in_texts + width, np.repeat(np.arange(len(texts)), per_text))
-    pattern = re.compile(re.escape(separator))
-    starts: list[int] = []
-    counts = []
-    for begin, end in texts.tolist():
-        before = len(starts)
-        starts.extend([match.start() for match in pattern.finditer(source.text, begin, end)])
-        counts.append(len(starts) - before)
-    places_in_texts = np.array(starts, dtype=np.int64)
-    return Places(places_in_texts, places_in_texts + width, np.repeat(np.arange(len(texts)), counts))
+        owners, inside = ragged_indices(first, per_text)
+        return Places(places[inside], places[inside] + width, owners)
+    return find_regex(source, re.compile(re.escape(separator)), texts, keep_groups=False)
 
 
 def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *, keep_groups: bool) -> Places:
@@ -240,12 +232,5 @@ def characters(texts: Ranges) -> Places:
     >>> characters(np.array([[0, 2], [5, 6]])).starts.tolist()
     [0, 1, 5]
     """
-    lengths = texts[:, 1] - texts[:, 0]
-    starts = np.repeat(texts[:, 0], lengths) + _count_up(lengths)
-    return Places(starts, starts + 1, np.repeat(np.arange(len(texts)), lengths))
-
-
-def _count_up(counts: Numbers) -> Numbers:
-    """0, 1, ... for each count, concatenated."""
-    numbers: Numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return numbers
+    owners, starts = ragged_indices(texts[:, 0], texts[:, 1] - texts[:, 0])
+    return Places(starts, starts + 1, owners)

@@ -14,7 +14,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError
 from chunkcore.options import check_number
 from chunkcore.run import RankedList, Retrieved
-from chunkcore.spans import Numbers
+from chunkcore.spans import Numbers, union
 from chunkcore.tokens import TokenCounter, get_counter
 
 MAX_TOKENS = 1000
@@ -34,9 +34,7 @@ def check_limits(k: int | None, max_tokens: int | None) -> None:
 
 
 def with_source(hit: Retrieved, documents: Mapping[str, Document]) -> Retrieved:
-    """The hit with the text of its span, where its document is known. Raises `DataError`: it
-    has neither text nor document, or ends after its document.
-    """
+    """The hit with its document's text. Raises `DataError`: it has neither text nor document, or ends after it."""
     document = documents.get(hit.document_id)
     if document is None or not hit.spans:
         if not hit.text:
@@ -65,10 +63,7 @@ def with_table_headers(
     documents: Mapping[str, Document],
     counter: TokenCounter,
 ) -> list[Retrieved]:
-    """The passages; the first one with rows of a table has the table's header, if the budget holds it.
-
-    `headers` has the header's span by the document and the span of rows.
-    """
+    """The passages; the first one with rows of a table has its header (by the rows' place), if the budget holds it."""
     left = max_tokens - sum(counter.count_many([passage.text for passage in passages]))
     held = [(passage.document_id, span) for passage in passages for span in passage.spans]
     whole = []
@@ -133,19 +128,12 @@ def _before(piece: Retrieved, end: int, text: str) -> Retrieved | None:
 
 
 class Row(NamedTuple):
-    """Disjoint units by place, to make passages of.
+    """Disjoint units by place, to make passages of."""
 
-    Attributes:
-        units: with scores.
-        joined: of each unit but the last, whether the next one is its neighbour.
-        sizes: the tokens of each unit.
-        least: a unit with a lower score becomes no part of a passage.
-    """
-
-    units: Sequence[Retrieved]
-    joined: Sequence[bool]
-    sizes: Numbers
-    least: float = -math.inf
+    units: Sequence[Retrieved]  # with scores
+    joined: Sequence[bool]  # of each unit but the last, whether the next one is its neighbour
+    sizes: Numbers  # tokens of each unit
+    least: float = -math.inf  # a unit with a lower score becomes no part of a passage
 
 
 def passages_of(
@@ -161,8 +149,6 @@ def passages_of(
 
     If the best unit alone is over the budget, it is the only passage, cut at its last whole token within the budget;
     `match` is then "part", of the passage and its part. (If not one character fits, the next best unit is tried.)
-
-    Time O(n log n) in the units, and the tokenizing of the best of them.
     """
     check_limits(k, max_tokens)
     units, tokens, goes_on = row.units, row.sizes.tolist(), [*row.joined, False]
@@ -226,11 +212,8 @@ def _within_budget(row: Row, goes_on: Sequence[bool], budget: int) -> list[tuple
 
 
 def _runs(values: Sequence[float], goes_on: Sequence[bool], price: float) -> list[tuple[float, int, int]]:
-    """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first, last unit.
-
-    A dynamic programme over two states: inside a run, and outside.
-    """
-    outside, inside = 0.0, -math.inf
+    """The disjoint runs of neighbours that are worth most in all, each for a price: negative worth, first and last."""
+    outside, inside = 0.0, -math.inf  # a dynamic programme over two states
     begins: list[int] = []  # of the best run that ends at each unit
     closes: list[bool] = []  # whether the best of all up to a unit ends with that run
     for number, value in enumerate(values):
@@ -251,10 +234,7 @@ def _runs(values: Sequence[float], goes_on: Sequence[bool], price: float) -> lis
 
 
 def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> tuple[Span, ...]:
-    """The spans of neighbouring units of one document, by place, and what stands between them if the document is known.
-
-    Disjoint and ascending; units may overlap.
-    """
+    """The spans of neighbouring units of one document, by place, with what stands between if the document is known."""
     spans, end = [*units[0].spans], units[0].spans[-1].end if units[0].spans else 0
     for unit in units[1:]:
         at = unit.spans
@@ -262,18 +242,7 @@ def spans_of(units: Sequence[Retrieved], documents: Mapping[str, Document]) -> t
             at = (Span(end, at[0].end), *at[1:])
         spans += at
         end = max(end, at[-1].end)
-    return tuple(disjoint(spans))
-
-
-def disjoint(spans: Iterable[Span]) -> list[Span]:
-    """Spans as ascending ones that neither overlap nor touch."""
-    merged: list[Span] = []
-    for span in sorted(spans):
-        if merged and span.start <= merged[-1].end:
-            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
-        else:
-            merged.append(span)
-    return merged
+    return tuple(union(spans))
 
 
 def passage_of(units: Sequence[Retrieved], score: float, documents: Mapping[str, Document]) -> Retrieved:

@@ -1,22 +1,4 @@
-"""`RetrievalMethod` indexes a corpus of chunks; `Index` searches it.
-
-To add a method, subclass both and register it; then strings and ``chunkcore compare -r`` know it:
-
->>> from chunkcore.document import Chunk, Span
->>> @retrievers.register("longest")
-... class Longest(RetrievalMethod):
-...     '''The longest chunks, whatever is asked.'''
-...     embeds = False
-...     def build(self, corpus, vectors=None):
-...         return LongestIndex(corpus)
->>> class LongestIndex(Index):
-...     def rank(self, queries, k):
-...         order = np.argsort([-len(text) for text in self.corpus.texts], kind="stable")[:k]
-...         return Hits.of([(order, -np.arange(float(len(order))))] * len(queries))
->>> chunks = [Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)]
->>> [piece.text for piece in Longest().index(ChunkedCorpus(chunks)).retrieve("who?", 1)]
-['crow']
-"""
+"""`RetrievalMethod` indexes a corpus of chunks; `Index` searches it. CONTRIBUTING.md shows how to add a method."""
 
 from __future__ import annotations
 
@@ -254,10 +236,7 @@ class Index(ABC):
             raise OptionError("this index is a part of another, by a filter: save, update and delete the whole one")
 
     def search_tokens(self, queries: Sequence[str], k: int, max_tokens: int, sizes: Numbers) -> Hits:
-        """At least `k` chunks per query, and more until they hold `max_tokens` tokens or none are left.
-
-        `sizes` has the tokens of each chunk. The search starts at depth `k` and doubles it as needed.
-        """
+        """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
         hits = self.rank(queries, k)
         while k < len(self.corpus):
             tokens = np.where(hits.indices >= 0, sizes[hits.indices], 0).sum(axis=1)
@@ -279,12 +258,7 @@ class Index(ABC):
         """Each query's pieces, enough for measures at `k` and at `max_tokens`: `k` or more, until they hold that many
         tokens or none are left. Both None: all.
 
-        Args:
-            queries: the queries.
-            k: pieces per query.
-            max_tokens: tokens per query.
-            sizes: the tokens of each chunk; by default its chunker's counts.
-            counter: of `max_tokens`, for an index that is not nested (`PassageIndex`).
+        `sizes` has each chunk's tokens, by default its chunker's counts; `counter` is for a `PassageIndex`.
         """
         depth = max(len(self.corpus), 1) if k is None and max_tokens is None else k or _FIRST
         if max_tokens is None:
@@ -303,7 +277,7 @@ class Index(ABC):
         """The best pieces, best first: at most `k`, and at most `max_tokens` tokens; without a limit, 10 pieces.
 
         Args:
-            query: one question.
+            query: the question.
             k: the most pieces.
             max_tokens: of all pieces: of chunks, by their chunker's counter; of passages, by the index's `counter`.
             where: the documents that are searched: their ids, a mapping of metadata that must be equal, or a function
@@ -338,8 +312,7 @@ class Index(ABC):
 class PassageIndex(Index):
     """An index whose pieces are made for the limits: the passages for 500 tokens need not be among those for 1,000.
 
-    `rank` ranks the chunks, `passages` makes the passages. A report asks once for each depth and budget of its
-    measures.
+    A report asks once for each depth and budget of its measures.
 
     Attributes:
         counter: of the budget's tokens, unless a report asks with its own.
@@ -395,12 +368,7 @@ class RetrievalMethod(ABC):
         """Raise `OptionError` if an option is out of range."""
 
     def check(self, embedder: Embedder) -> None:
-        """Call before expensive work; raises if what the method needs is missing.
-
-        Raises:
-            OptionError: a model is not available, or lacks an ability.
-            MissingExtraError: a package is not installed.
-        """
+        """Call before expensive work. Raises `OptionError` or `MissingExtraError`: a model or a package is missing."""
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         """Index the chunks; `vectors` embeds chunks and queries (None: by the default model).
@@ -431,10 +399,7 @@ class RetrievalMethod(ABC):
 
     @classmethod
     def read(cls, parts: Sequence[str], options: Mapping[str, Any]) -> RetrievalMethod:
-        """The method from a string's unnamed parts and its options.
-
-        Raises `OptionError`: no such option, or a bad value.
-        """
+        """The method from a string's unnamed parts and its options. Raises `OptionError`: a wrong option or value."""
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")
         check_option_names(f"the retriever {cls.kind}", options, [field.name for field in fields(cls)])

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, overload
 
 import numpy as np
@@ -37,7 +37,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         chunker: that cut the documents, or a function that loads it, where more documents are to be added later.
 
     Attributes:
+        fingerprint: of the chunker of the first chunk; None without chunks.
+        special: by place, the chunks that are more than one slice of their document.
         segmented: whether chunks have segments.
+        made_postings: those of the chunks' texts that were made, by form of words; see `postings`.
         parent: of a selection, the corpus that it was selected from.
         places: of a selection, its chunks' numbers in `parent`.
 
@@ -63,11 +66,11 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         self.documents = documents
         self._numbers = {document.id: number for number, document in enumerate(documents)}
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
-        self._fingerprint: str | None = None
+        self.fingerprint: str | None = None
         self._chunker = chunker
-        self._whole: dict[int, Chunk] = {}
+        self.special: dict[int, Chunk] = {}
         self.segmented: bool = False
-        self._postings: dict[str, Postings] = {}
+        self.made_postings: dict[str, Postings] = {}
         self.parent: ChunkedCorpus | None = None
         self.places: Numbers = np.zeros(0, dtype=np.int64)
         for chunk in chunks:
@@ -84,22 +87,13 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         fingerprint: str | None = None,
         chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> ChunkedCorpus:
-        """Chunks without `Chunk` objects, such as a saved index has.
-
-        Args:
-            documents: the sources.
-            columns: the document's number, the index in it, start, end and tokens of each chunk, shape (5, chunks).
-            special: by place, the chunks that are more than one slice of their document.
-            postings: of the chunks' texts, by form of words.
-            fingerprint: of the chunker.
-            chunker: see the class.
-        """
+        """Chunks without `Chunk` objects, such as a saved index has; `columns` as `columns()` gives them."""
         corpus = cls((), documents, chunker=chunker)
         corpus._columns = tuple(array("q", np.ascontiguousarray(column).tobytes()) for column in columns)
-        corpus._postings = dict(postings or {})
-        corpus._fingerprint = fingerprint
-        corpus._whole = dict(special or {})
-        corpus.segmented = any(chunk.segments for chunk in corpus._whole.values())
+        corpus.made_postings = dict(postings or {})
+        corpus.fingerprint = fingerprint
+        corpus.special = dict(special or {})
+        corpus.segmented = any(chunk.segments for chunk in corpus.special.values())
         return corpus
 
     @classmethod
@@ -109,28 +103,26 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         Postings of the corpus are taken over; those of added chunks are made.
         """
         rows = corpus.rows_of(kept)
-        columns, special = corpus.columns()
-        more, added_special = added.columns()
-        columns = columns[:, rows]
+        columns, more = corpus.columns()[:, rows], added.columns()
         renumbered = np.append(np.cumsum(kept) - 1, -1)  # the last for chunks of no document
         columns[0] = renumbered[columns[0]]
         more[0] += int(kept.sum())
         places = {int(row): place for place, row in enumerate(rows.tolist())}
-        held = {places[place]: chunk for place, chunk in special if place in places}
-        held |= {len(rows) + place: chunk for place, chunk in added_special}
+        special = {places[place]: chunk for place, chunk in corpus.special.items() if place in places}
+        special |= {len(rows) + place: chunk for place, chunk in added.special.items()}
         numbers = np.full(len(corpus), -1, dtype=np.int64)
         numbers[rows] = np.arange(len(rows))
         new = np.arange(len(added), dtype=np.int64) + len(rows)
         size = len(rows) + len(added)
         postings = {
             form: Postings.joined([(before, numbers), (added.postings(form), new)], size)
-            for form, before in corpus.all_postings.items()
+            for form, before in corpus.made_postings.items()
         }
         documents = [document for document, stays in zip(corpus.documents, kept.tolist(), strict=True) if stays]
         return cls.of_columns(
             [*documents, *added.documents],
             np.concatenate((columns, more), axis=1),
-            special=held,
+            special=special,
             postings=postings,
             fingerprint=corpus.fingerprint or added.fingerprint,
             chunker=corpus._chunker,
@@ -143,27 +135,13 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             self._chunker = self._chunker()
         return self._chunker
 
-    @property
-    def fingerprint(self) -> str | None:
-        """Of the chunker of the first chunk; None without chunks."""
-        return self._fingerprint
-
-    @property
-    def all_postings(self) -> Mapping[str, Postings]:
-        """The postings that were made, by form of words."""
-        return self._postings
-
     def rows_of(self, kept: NDArray[np.bool_]) -> Numbers:
         """The chunks of the `kept` documents, one truth value each, and those of no document here: int64, ascending."""
-        numbers = np.array(self._columns[0], dtype=np.int64)
-        return np.flatnonzero(np.append(kept, True)[numbers])
+        return np.flatnonzero(np.append(kept, True)[self.columns()[0]])
 
-    def columns(self) -> tuple[NDArray[np.int64], list[tuple[int, Chunk]]]:
-        """The document's number, index, start, end and tokens of each chunk, int64, shape (5, chunks); and by place the
-        chunks that are more than one slice of their document.
-        """
-        numbers = np.array([np.asarray(column, dtype=np.int64) for column in self._columns]).reshape(5, -1)
-        return numbers, sorted(self._whole.items(), key=itemgetter(0))
+    def columns(self) -> NDArray[np.int64]:
+        """The document's number (-1: none here), index, start, end and tokens of each chunk: shape (5, chunks)."""
+        return np.array(self._columns, dtype=np.int64).reshape(5, -1)
 
     def selected(self, chunks: Numbers) -> ChunkedCorpus:
         """These chunks, by ascending number, as a corpus; words and documents are shared.
@@ -172,14 +150,11 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         >>> [chunk.text for chunk in corpus.selected(np.array([1]))]
         ['a crow']
         """
-        places = chunks.tolist() if self._whole else ()
-        special = {number: self._whole[place] for number, place in enumerate(places) if place in self._whole}
+        places = chunks.tolist() if self.special else ()
+        special = {number: self.special[place] for number, place in enumerate(places) if place in self.special}
+        columns = self.columns()[:, chunks]
         part = ChunkedCorpus.of_columns(
-            self.documents,
-            np.array(self._columns, dtype=np.int64).reshape(5, -1)[:, chunks],
-            special=special,
-            fingerprint=self._fingerprint,
-            chunker=self._chunker,
+            self.documents, columns, special=special, fingerprint=self.fingerprint, chunker=self._chunker
         )
         part.parent, part.places = self, chunks
         return part
@@ -189,7 +164,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
         Raises `OptionError`: not a filter.
         """
-        names, metadata = self._described
+        names, metadata = self.described
         if callable(where):
             allowed = [bool(where(data)) for data in metadata]
         elif isinstance(where, Mapping):
@@ -205,19 +180,14 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             allowed = [name in chosen for name in names]
         return np.flatnonzero(np.array(allowed, dtype=np.bool_))
 
-    @property
-    def document_names(self) -> list[str]:
-        """Each document's id, by document number."""
-        return self._described[0]
-
     @cached_property
-    def _described(self) -> tuple[list[str], list[Mapping[str, Any]]]:
-        """Each document's id and metadata, by document number; a document that is not given has none."""
+    def described(self) -> tuple[list[str], list[Mapping[str, Any]]]:
+        """Each document's id, and its metadata, by document number; a document that is not given has none."""
         names = [document.id for document in self.documents]
         metadata = [document.metadata for document in self.documents]
-        for place in sorted(self._whole):
+        for place in sorted(self.special):
             if self.document_numbers[place] == len(names):
-                names.append(self._whole[place].document_id)
+                names.append(self.special[place].document_id)
                 metadata.append({})
         return names, metadata
 
@@ -231,18 +201,16 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def _append(self, chunk: Chunk) -> None:
         if not isinstance(chunk, Chunk):
             raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
-        if self._fingerprint is None:
-            self._fingerprint = chunk.fingerprint
+        if self.fingerprint is None:
+            self.fingerprint = chunk.fingerprint
         place = len(self)
         number = self._numbers.get(chunk.document_id, -1)
-        span = chunk.spans[0]
-        for column, value in zip(
-            self._columns, (number, chunk.index, span.start, span.end, chunk.token_count), strict=True
-        ):
+        values = number, chunk.index, chunk.spans[0].start, chunk.spans[0].end, chunk.token_count
+        for column, value in zip(self._columns, values, strict=True):
             column.append(value)
         self.segmented |= bool(chunk.segments)
         if number < 0 or self._made(place) != chunk:
-            self._whole[place] = chunk
+            self.special[place] = chunk
 
     def __len__(self) -> int:
         return len(self._columns[0])
@@ -258,15 +226,13 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         if isinstance(place, slice):
             return [self[number] for number in range(*place.indices(len(self)))]
         number = range(len(self))[place]
-        return self._whole[number] if number in self._whole else self._made(number)
+        return self.special[number] if number in self.special else self._made(number)
 
     def _made(self, place: int) -> Chunk:
         number, index, start, end, tokens = (column[place] for column in self._columns)
         document = self.documents[number]
-        span = Span(start, end)
-        return Chunk(
-            document.id, index, (span,), span.slice(document.text), tokens, fingerprint=self._fingerprint or ""
-        )
+        text, spans = document.text[start:end], (Span(start, end),)
+        return Chunk(document.id, index, spans, text, tokens, fingerprint=self.fingerprint or "")
 
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
@@ -291,7 +257,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def repeating(self) -> frozenset[int]:
         """The chunks whose first span the chunk before has, too: a table's header, before rows that are their own."""
         places = set()
-        for place, chunk in self._whole.items():
+        for place, chunk in self.special.items():
             if place and len(chunk.spans) == 2 and self[place - 1].document_id == chunk.document_id:
                 before, header = self[place - 1].spans[0], chunk.spans[0]
                 if before.start <= header.start and header.end <= before.end:
@@ -301,8 +267,8 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @property
     def extents(self) -> Ranges:
         """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
-        extents = np.column_stack([np.array(column, dtype=np.int64) for column in self._columns[2:4]])
-        for place, chunk in self._whole.items():
+        extents = self.columns()[2:4].T
+        for place, chunk in self.special.items():
             extents[place] = chunk.spans[1].start if place in self.repeating else chunk.start, chunk.end
         return extents
 
@@ -331,19 +297,19 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     def postings(self, form: str = "whole") -> Postings:
         """Which chunks have which words, as `word_keys` of this form; made once."""
-        if form not in self._postings:
+        if form not in self.made_postings:
             if self.parent is None:
-                self._postings[form] = Postings.of(self.lexical_texts, form)
+                self.made_postings[form] = Postings.of(self.lexical_texts, form)
             else:
-                self._postings[form] = self.parent.postings(form).selected(self.places)
-        return self._postings[form]
+                self.made_postings[form] = self.parent.postings(form).selected(self.places)
+        return self.made_postings[form]
 
     @cached_property
     def retrieved(self) -> Sequence[Retrieved]:
         """Each chunk as a piece: a `Run`'s pool."""
         names = dict(zip(self._numbers.values(), self._numbers, strict=True))
-        document, _, starts, ends, _ = (np.array(column, dtype=np.int64) for column in self._columns)
-        document[[place for place, chunk in self._whole.items() if len(chunk.spans) > 1 or chunk.derived]] = -1
+        document, _, starts, ends, _ = self.columns()
+        document[[place for place, chunk in self.special.items() if len(chunk.spans) > 1 or chunk.derived]] = -1
         ids = [names.get(number, "") for number in range(len(self.documents))]
         return PieceColumns(self._piece, ids, document, starts, ends)
 

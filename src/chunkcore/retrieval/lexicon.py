@@ -96,12 +96,12 @@ def without_tags(document: Document, fill: str = " ") -> str:
     if end and len(text.lower()) == len(text):
         end = text.find(">", end) + 1 or len(text)
         text = _NAVIGATION.sub(blank, text[:end]) + text[end:]
-    return _ENTITY.sub(lambda entity: _meant(entity[0], fill), _TAG.sub(blank, text))
 
+    def meant(entity: re.Match[str]) -> str:
+        meaning = html.unescape(entity[0])
+        return meaning + fill * (len(entity[0]) - len(meaning))
 
-def _meant(entity: str, fill: str) -> str:
-    meaning = html.unescape(entity)
-    return meaning + fill * (len(entity) - len(meaning))
+    return _ENTITY.sub(meant, _TAG.sub(blank, text))
 
 
 def word_keys(text: str, form: str = "whole") -> list[str]:
@@ -228,8 +228,10 @@ class Postings:
 
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
-        number = int(self.find([key])[0])
-        rows = slice(*self.begins[number : number + 2]) if number >= 0 else slice(0)
+        name = text_keys([key])
+        number = int(np.searchsorted(self.keys, name)[0])
+        is_known = number < len(self.keys) and self.keys[number] == name[0]
+        rows = slice(*self.begins[number : number + 2]) if is_known else slice(0)
         texts, counts = self.texts[rows].astype(np.int64), self.counts[rows]
         if self._places is None:
             return texts, counts
@@ -237,14 +239,6 @@ class Postings:
         inside = np.flatnonzero(texts >= 0)
         order = inside[np.argsort(texts[inside], kind="stable")]
         return texts[order], counts[order]
-
-    def find(self, names: Iterable[str]) -> Numbers:
-        """The number of each word key, -1 for a word in no text."""
-        keys = text_keys(names)
-        if not len(self.keys):
-            return np.full(len(keys), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, at, -1)
 
 
 def length_norms(lengths: Numbers, k1: float, b: float) -> Scores:

@@ -28,7 +28,6 @@ from chunkcore.retrieval.assembly import (
     MAX_TOKENS,
     Row,
     check_limits,
-    disjoint,
     passages_of,
     with_source,
     with_table_headers,
@@ -41,7 +40,7 @@ from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.vectors import TextVectors, best_of
 from chunkcore.retrieval.windows import WHOLE, DenseWindows, LexicalWindows, Scale, Units, mean_of_squares
 from chunkcore.run import RankedList, Retrieved
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Numbers, Scores, union
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
@@ -450,7 +449,7 @@ class HitText:
         self.whole = whole
         places = sorted((hit.document_id, span) for hit in hits for span in hit.spans)
         self._documents = documents
-        self._spans = {name: disjoint(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
+        self._spans = {name: union(span for _, span in group) for name, group in groupby(places, lambda at: at[0])}
 
     def cut(self, piece: Retrieved) -> Retrieved | None:
         """What the hits cover of the piece; None if that is nothing but white space."""
@@ -483,7 +482,7 @@ class UnitPlaces:
         extents = units.by_unit(corpus.extents)
         self.starts, self.ends = extents[:, 0], extents[:, 1]
         numbers = units.by_unit(corpus.document_numbers)[units.firsts[:-1]]
-        names = corpus.document_names
+        names, _ = corpus.described
         self._ranges = {
             names[number]: (first, last)
             for number, first, last in zip(

@@ -52,15 +52,7 @@ _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
 class Contents(NamedTuple):
-    """What is saved of an index.
-
-    Attributes:
-        retriever: its name.
-        corpus: its chunks.
-        vectors: of the chunks; None without.
-        norms: see `Index`.
-        notes: JSON values kept in the manifest, such as where the documents come from.
-    """
+    """What is saved of an index: its retriever's name, its chunks and their vectors; norms and notes as of `Index`."""
 
     retriever: str
     corpus: ChunkedCorpus
@@ -70,10 +62,7 @@ class Contents(NamedTuple):
 
 
 def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
-    """Write an index into a folder; an index that is there is replaced in one step. See `Index.save`.
-
-    `base` is the origin of the index that this one updates.
-    """
+    """Write an index into a folder, see `Index.save`; `base` is the origin of the index that this one updates."""
     if root.exists() and not (root.is_dir() and set(root.iterdir()) <= {root / MANIFEST, *_left_behind(root)}):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     root.mkdir(parents=True, exist_ok=True)
@@ -131,9 +120,7 @@ def _only_writer(root: Path) -> Iterator[None]:
 def read_manifest(folder: Path | str) -> dict[str, Any]:
     """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes.
 
-    Raises:
-        DataError: there is none, or it is damaged.
-        OptionError: not a path.
+    Raises `DataError`: there is none, or it is damaged. Raises `OptionError`: not a path.
     """
     if not isinstance(folder, str | Path):
         raise OptionError(f"a saved index is a folder's path, got {type(folder).__name__}")
@@ -220,12 +207,14 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
         begin += len(data)
     yield "documents.jsonl", [b"".join(rows)]
     yield "texts.bin", texts
-    columns, whole = corpus.columns()
-    yield "chunks.npy", _array_parts(columns)
+    yield "chunks.npy", _array_parts(corpus.columns())
     names = [field.name for field in fields(Chunk)]
-    held = [({"place": place} | {name: getattr(chunk, name) for name in names}, chunk) for place, chunk in whole]
-    yield "special.jsonl", [b"".join(_json(row, chunk.document_id) for row, chunk in held)]
-    for form, postings in corpus.all_postings.items():
+    lines = []
+    for number in sorted(corpus.special):
+        chunk = corpus.special[number]
+        lines.append(_json({"place": number, **{name: getattr(chunk, name) for name in names}}, chunk.document_id))
+    yield "special.jsonl", [b"".join(lines)]
+    for form, postings in corpus.made_postings.items():
         for name in _POSTINGS:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
     if vectors is not None:
@@ -344,13 +333,7 @@ class _MappedRows:
 
 
 class OpenedFolder:
-    """A folder of a saved index, opened.
-
-    Attributes:
-        manifest: see `read_manifest`.
-
-    Raises `DataError`: there is no index, it is damaged, or of another version.
-    """
+    """A folder of a saved index, opened. Raises `DataError`: no index in it, or a damaged or older one."""
 
     def __init__(self, folder: Path | str) -> None:
         self.manifest = read_manifest(folder)

@@ -39,6 +39,8 @@ from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
 _FIRST = 16  # hits that are searched first
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -248,15 +250,10 @@ class Window(PassageStage):
                 yield from ((near, score) for near in (hit - distance, hit + distance) if first <= near < last)
 
 
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
-
-
 def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     """The retrieval method of a string (or a `RetrievalMethod` unchanged).
 
-    A string has the method's name, its options, and any `stages` with theirs. Values are read as in a strategy's string
-    (`get_chunker`).
+    A string has the method's name, its options, and any `stages` with theirs; values as of `get_chunker`.
 
     Raises `OptionError`: a malformed string, no such method or option, or a bad value.
 
@@ -288,12 +285,9 @@ def load_index(folder: Path | str, *, embedder: Embedder | str | None = None) ->
     """The index that `Index.save` wrote. Vectors stay on disk and are read by memory map; no model is loaded until a
     question is embedded.
 
-    Args:
-        folder: of the index.
-        embedder: the model that made the vectors, where its name alone does not load it.
+    `embedder` is the model that made the vectors, where its name alone does not load it.
 
-    Raises:
-        DataError: there is no index, it is damaged, of another version, or `embedder` is another model.
+    Raises `DataError`: there is no index, it is damaged, of another version, or `embedder` is another model.
 
     >>> import tempfile
     >>> from chunkcore import Document, chunk_corpus, get_retriever

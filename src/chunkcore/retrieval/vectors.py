@@ -21,6 +21,10 @@ from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Numbers, Scores
 
+# NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
+_dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
+_MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
+
 
 @runtime_checkable
 class Rows(Protocol):
@@ -54,11 +58,10 @@ def top_k(
         lengths: the vectors' `row_lengths`, where they are searched again and again: one question takes a tenth of the
             time. The result is the same.
 
-    Raises:
-        OptionError: k or block_bytes is under 1.
-        ModelError: arrays not two-dimensional or of different widths, or NaN or infinity in them.
-
     Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)). Time O(q·n·d).
+
+    Raises `OptionError`: k or block_bytes is under 1. Raises `ModelError`: arrays not two-dimensional or of different
+    widths, or NaN or infinity in them.
 
     >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
     >>> indices.tolist(), scores.tolist()
@@ -238,10 +241,6 @@ def products(rows: Rows, vector: NDArray[np.floating]) -> NDArray[np.floating]:
     return rows.products(vector) if isinstance(rows, SelectedRows) else _dots(np.asarray(rows), vector)
 
 
-# NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
-_dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
-
-
 def best_of(scores: Scores, k: int) -> Numbers:
     """The places of the k best scores, ties by place; -inf is no score."""
     places = np.flatnonzero(scores > -np.inf)  # many equal scores are slow to partition
@@ -266,9 +265,7 @@ def top_k_owners(
     of each vector, ascending; each number from 0 to the last occurs; `lengths` is as for `top_k`. Returns owners
     (int64) and cosine similarities (float32), each of shape (q, min(k, owners)).
 
-    Raises:
-        OptionError: k is under 1.
-        ModelError: see `top_k`; or not one owner per vector.
+    Raises `OptionError`: k is under 1. Raises `ModelError`: see `top_k`; or not one owner per vector.
 
     >>> owners, scores = top_k_owners([[1.0, 0.0]], [[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [0, 0, 1], 2)
     >>> owners.tolist(), scores.tolist()
@@ -290,7 +287,9 @@ def top_k_owners(
     while len(open_):
         deep = min(2 * deep, len(rows))
         indices, scores = top_k(left[open_], rows, deep, lengths=lengths)
-        first = first_of_each(owner_of[indices])
+        first = np.zeros(indices.shape, dtype=np.bool_)  # where an owner is met first
+        for is_first, row in zip(first, owner_of[indices], strict=True):
+            is_first[np.unique(row, return_index=True)[1]] = True
         enough = first.sum(axis=1) >= width
         rank = first.cumsum(axis=1)
         taken = first & (rank <= width) & enough[:, None]
@@ -300,26 +299,12 @@ def top_k_owners(
     return best, values
 
 
-def first_of_each(rows: Numbers) -> NDArray[np.bool_]:
-    """Where a number occurs first in its row."""
-    first = np.zeros(rows.shape, dtype=np.bool_)
-    for is_first, row in zip(first, rows, strict=True):
-        is_first[np.unique(row, return_index=True)[1]] = True
-    return first
-
-
-_MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
-
-
 class TextVectors:
     """The vectors of corpora and queries by one embedder, computed when first needed.
 
-    The given corpora are embedded together: each distinct text once, in blocks, longest text first. Any other corpus is
-    embedded alone.
-
     Args:
         embedder: an embedder, or a name, loaded when needed.
-        corpora: embedded together.
+        corpora: embedded together: each distinct text once, in blocks, longest first. Others are embedded alone.
         progress: called with a step ("embed" or "queries"), the count done, and the total.
 
     >>> from types import SimpleNamespace
@@ -355,15 +340,13 @@ class TextVectors:
         return LateEmbedder(self.embedder)
 
     def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
-        """The rows to search, and each row's chunk, ascending; see `chunk_vectors`. Raises `ModelError`: the model
-        failed twice.
-        """
+        """The rows to search and their chunks; see `chunk_vectors`. Raises `ModelError`: the model failed twice."""
         return chunk_vectors(self.texts(corpus), corpus.owners, cluster_only=cluster_only)
 
     def texts(self, corpus: ChunkedCorpus) -> Rows:
         """One row for each of the corpus's `embedded_texts`. Raises `ModelError`: the model failed twice."""
         place, holder = self._holder(corpus)
-        return SelectedRows(holder._matrix, holder._distinct.rows[place])
+        return SelectedRows(holder._matrix, holder._distinct[1][place])
 
     def norms(self, retriever: str, corpus: ChunkedCorpus) -> Mapping[str, NDArray[Any]]:
         """What an index of this retriever's name measured on the vectors, a column a chunk; empty if nothing."""
@@ -372,10 +355,7 @@ class TextVectors:
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
 
-        Raises:
-            OptionError: the model gives no contextual token vectors.
-            DataError: the corpus lacks a chunk's document.
-            ModelError: the model failed twice.
+        Raises as `LateEmbedder.embed_chunks`; and `OptionError`: the model gives no contextual token vectors.
         """
         place, holder = self._holder(corpus)
         vectors, rows = holder._late_rows
@@ -401,12 +381,12 @@ class TextVectors:
         return 0, self._alone[-1]
 
     @cached_property
-    def _distinct(self) -> DistinctTexts:
-        return DistinctTexts([corpus.embedded_texts for corpus in self._corpora])
+    def _distinct(self) -> tuple[Sequence[str], list[Numbers]]:
+        return distinct_texts([corpus.embedded_texts for corpus in self._corpora])
 
     @cached_property
     def _matrix(self) -> Vectors:
-        texts = self._distinct.texts
+        texts, _ = self._distinct
         return concatenate(self._embedded(texts), np.float32, memory_bytes=_MEMORY, expected=len(texts))
 
     def _embedded(self, texts: Sequence[str]) -> Iterator[Vectors]:
@@ -444,10 +424,7 @@ class TextVectors:
 
 
 class SelectedVectors(TextVectors):
-    """The vectors of a selection of a corpus (`ChunkedCorpus.selected`), read from those of the whole.
-
-    `norms` are those that an index of the whole measured, by `TextVectors.norms`.
-    """
+    """The vectors and `norms` of a selection of a corpus (`ChunkedCorpus.selected`), read from those of the whole."""
 
     def __init__(self, vectors: TextVectors, norms: Mapping[str, NDArray[Any]]) -> None:
         super().__init__()
@@ -477,40 +454,31 @@ class SelectedVectors(TextVectors):
         return self._vectors.queries(texts)
 
 
-class DistinctTexts:
-    """The distinct texts of several sequences, in order of first occurrence.
+def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:
+    """The distinct texts in order of first occurrence, read when needed; and of each sequence its texts' places there.
 
-    Attributes:
-        texts: the distinct texts, read from the sequences when needed.
-        rows: for each sequence, each text's place in `texts`.
-
-    >>> found = DistinctTexts([["a", "b"], ["c", "b", "a"]])
-    >>> list(found.texts), [rows.tolist() for rows in found.rows]
+    >>> texts, places = distinct_texts([["a", "b"], ["c", "b", "a"]])
+    >>> list(texts), [numbers.tolist() for numbers in places]
     (['a', 'b', 'c'], [[0, 1], [2, 1, 0]])
     """
-
-    def __init__(self, given: Sequence[Sequence[str]]) -> None:
-        keys = np.concatenate([text_keys([]), *map(text_keys, given)])
-        bases = np.cumsum([0, *map(len, given)])
-        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        row = np.empty_like(order)
-        row[order] = np.arange(len(order))
-        self.rows: list[Numbers] = np.split(row[which], bases[1:-1])
-        firsts = first[order]
-        owners = np.searchsorted(bases, firsts, side="right") - 1
-        places = firsts - bases[owners]
-        self.texts = LazySequence(lambda number: given[owners[number]][int(places[number])], range(len(order)))
+    keys = np.concatenate([text_keys([]), *map(text_keys, sequences)])
+    bases = np.cumsum([0, *map(len, sequences)])
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    row = np.empty_like(order)
+    row[order] = np.arange(len(order))
+    firsts = first[order]
+    owners = np.searchsorted(bases, firsts, side="right") - 1
+    places = firsts - bases[owners]
+    texts = LazySequence(lambda number: sequences[owners[number]][int(places[number])], range(len(order)))
+    return texts, np.split(row[which], bases[1:-1])
 
 
 def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
     """The rows to search and each row's chunk: every text's row, and the mean row of chunks with several texts.
 
-    `owners` is each vector's chunk, ascending. With `cluster_only`, chunks of several texts have their mean only (the
-    paper's "cluster only" rows).
-
-    Source: Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation
-    Chunking" (2025), section 3.1.
+    `owners` is each vector's chunk, ascending. With `cluster_only`, chunks of several texts have their mean only.
+    Source: Nguyen, Nguyen and Nguyen (2025), section 3.1; see `Hierarchical`.
 
     >>> rows, owners = chunk_vectors(np.array([[0, 2], [2, 0], [5, 5]], dtype=np.float32), np.array([0, 0, 1]))
     >>> rows.tolist(), owners.tolist()
