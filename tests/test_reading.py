@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
@@ -57,14 +58,18 @@ def test_a_pdf_is_its_lines_page_by_page(tmp_path):
     assert document.metadata == {"format": "prose", "title": "Of tea"}
 
 
-def test_a_word_divided_between_lines_is_joined_and_marked(tmp_path):
+@pytest.mark.parametrize(
+    ("hyphen", "encoding"), [("-", b"/WinAnsiEncoding"), ("\u2010", b"<</Differences[45/hyphentwo]>>")]
+)
+def test_a_word_divided_between_lines_is_joined_and_marked(tmp_path, hyphen, encoding):
     file = tmp_path / "tea.pdf"
-    file.write_bytes(pdf_bytes([lines_of("All infor-\nmation on x-ray tea.\nHamburg-\nAltona.")]))
+    data = pdf_bytes([lines_of("All infor-\nmation on x-ray tea.\nHamburg-\nAltona.")])
+    file.write_bytes(data.replace(b"/WinAnsiEncoding", encoding))
     document = document_of(file)
-    assert document.text.startswith("All information on x-ray tea.\nHamburg-")
+    assert document.text.startswith(f"All information on x{hyphen}ray tea.\nHamburg{hyphen}")
     (mark,) = [mark for mark in document.marks if mark.kind == "divided"]
     assert mark.span.slice(document.text) == "information"
-    assert mark.data["printed"] == "infor-\nmation"
+    assert mark.data["printed"] == f"infor{hyphen}\nmation"
 
 
 def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
@@ -201,7 +206,21 @@ def test_slides_are_pages(tmp_path):
     slides.save(tmp_path / "tea.pptx")
     document = document_of(tmp_path / "tea.pptx")
     assert document.text == "# Black tea\nis hot\n\n# Green tea\nis hot"
+    assert get_chunker("sentence:size=50").chunk(document)[1].text == "# Green tea\nis hot"
     assert document.pages_of(Span(document.text.index("Green"), len(document.text))) == (2,)
+
+
+def test_headings_end_units_and_begin_the_next(tmp_path):
+    pytest.importorskip("markitdown")
+    texts = ("Tea", "Kinds", "Black is hot.", "Price", "one euro")
+    pages = {"a.xhtml": "<h1>Tea</h1><h2>Kinds</h2><p>Black is hot.</p><pre># no heading</pre><h1>Price</h1><p>One."}
+    write_docx(tmp_path / "tea.docx", "".join(paragraph(text, "berschrift1" * text.istitle()) for text in texts))
+    write_epub(tmp_path / "tea.epub", pages)
+    (tmp_path / "tea.html").write_text(f"<html><body>{pages['a.xhtml']}</body>")
+    for name, options in itertools.product(("docx", "epub", "html"), ("", ",overlap_sentences=1,minimum=25")):
+        chunks = get_chunker(f"sentence:size=50{options}").chunk(document_of(tmp_path / f"tea.{name}"))
+        one, other = (chunk.text for chunk in chunks[-2:])
+        assert ["Tea" in one, "hot" in one, "Price" in one, "Price" in other, "hot" in other] == [1, 1, 0, 1, 0]
 
 
 def test_sheets_are_tables_of_their_values(tmp_path):

@@ -54,9 +54,10 @@ def _whole(value: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A labelled span of a document: a page, a heading, a table.
+    """A labelled span of a document: a page, a section.
 
-    `data` of a page has its ``number`` from 1, and where known its ``label``.
+    Where a section begins, a chunk of `sentence` ends. `data` of a page has its ``number`` from 1, and where known its
+    ``label``.
 
     >>> Mark("page", Span(0, 1800), {"number": 1}).kind
     'page'

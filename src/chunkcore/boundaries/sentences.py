@@ -37,6 +37,7 @@ _HEADING = re.compile(r"#{1,6}[ \t]|[-=*_~`|+: \t]+$")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
 _BLOCK_EDGE = re.compile(rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS))})\b[^<>]*>\s*)+", re.IGNORECASE)
+_HEADING_OPENS = re.compile(r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE)  # after a heading: no
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _JAPANESE_GOES_ON = frozenset("とっのはがをにでもな、")
@@ -144,11 +145,17 @@ def _cuts(text: str) -> Iterator[int]:
     return iter(sorted({*cuts, *(gap.start() for gap in _THAI.finditer(text))}))
 
 
-def _cuts_at_tags(text: str) -> Iterator[int]:
-    """Where a block of an HTML page begins or, before running text, ends."""
+def _cuts_at_tags(text: str, edges: re.Pattern[str] = re.compile("")) -> Iterator[int]:
+    """Where a block of an HTML page begins or, before running text, ends; only at tags that begin with `edges`."""
     for edge in _BLOCK_EDGE.finditer(text):
-        start = _START_TAG.search(text, *edge.span())
-        yield start.start() if start else edge.end()
+        if edges.match(edge[0]):
+            start = _START_TAG.search(text, *edge.span())
+            yield start.start() if start else edge.end()
+
+
+def heading_tags(text: str) -> list[int]:
+    """Where sections of a page of HTML begin: with a heading, or with the first of several."""
+    return list(_cuts_at_tags(text, _HEADING_OPENS)) if HTML_PAGE.match(text) else []
 
 
 def _cuts_at_marks(text: str) -> Iterator[int]:

@@ -191,6 +191,8 @@ class Chunker:
                     f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
                 )
         sources = [self.token_counter.tokenize(document.text) for document in documents]
+        for source, document in zip(sources, documents, strict=True):
+            source.sections = sorted({mark.span.start for mark in document.marks if mark.kind == "section"})
         source = sources[0] if len(sources) == 1 else TokenizedText.join(sources)
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source

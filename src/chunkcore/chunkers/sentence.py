@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
+from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.options import check_ranges
@@ -28,8 +28,9 @@ class Sentence(Chunker):
 
     Sentence-based chunking of the chunking survey. A sentence counts with the white space before it. A sentence over
     `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at words, a word at
-    graphemes. The minimum is soft: a smaller chunk joins the neighbour across less white space (ties: the one before),
-    if `maximum` allows.
+    graphemes. A chunk ends before a heading of an HTML page, and where a document's mark ``section`` begins, as at the
+    headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour across less white space (ties: the
+    one before), if `maximum` allows.
 
     Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
     Fewer are shared if the next sentence would not fit. Linear time and memory.
@@ -65,8 +66,13 @@ class Sentence(Chunker):
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         sentences = sentence_ranges(source.text, self.splitter)
-        if not len(sentences):
-            return []
+        headings = source.sections or heading_tags(source.text)
+        rows: list[tuple[int, int]] = []
+        for section in np.split(sentences, np.unique(sentences[:, 0].searchsorted(headings))):
+            rows += self._packed_ranges(source, section) if len(section) else []
+        return rows
+
+    def _packed_ranges(self, source: TokenizedText, sentences: Ranges) -> list[tuple[int, int]]:
         sums: list[int] = running_counts(source, sentences).tolist()
         reach = self._reach(source, sentences, sums)
         rows = self._bounded(source, sentences, self._packed(sums, reach))

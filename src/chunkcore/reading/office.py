@@ -87,7 +87,7 @@ class Epub(_Packed):
 
 @readers.register("PPTX")
 class Pptx(_Packed):
-    """Slides as Markdown, notes included; each slide is a ``page`` mark with its ``number``. The extra ``office``."""
+    """Slides as Markdown, with notes; each is a ``page`` (``number``) and a ``section``. The extra ``office``."""
 
     endings = ("pptx", "pptm")
     telling = b"ppt/"
@@ -101,6 +101,7 @@ class Pptx(_Packed):
                 size = start + len(piece)
                 texts.append(piece)
                 marks.append(Mark("page", Span(start, size), {"number": int(number)}))
+                marks.append(Mark("section", Span(start, size)))
         return Document(name, "\n\n".join(texts), {"format": "markdown"}, tuple(marks))
 
 

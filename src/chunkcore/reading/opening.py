@@ -6,16 +6,20 @@ import codecs
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
-from chunkcore.document import Document
+from chunkcore.document import Document, Mark, Span
 from chunkcore.errors import DataError
 from chunkcore.files import NoTextError, UnreadError, decoded, empty, open_file, unreadable
 from chunkcore.reading.base import Reader, Reading, read_guarded, readers
 
+# A fenced block, or headings with nothing between them.
+_HEADINGS = re.compile(r"^(```|~~~)(?:.|\n)*?(?:^\1|\Z)|^#{1,6}[ \t].*(?:\s*\n#{1,6}[ \t].*)*", re.MULTILINE)
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 
@@ -34,8 +38,8 @@ def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -
     r"""The document of a file: a PDF, DOCX, PPTX, XLSX, EPUB, e-mail, notebook, or text in any encoding.
 
     The kind follows from the name's ending, else from the first bytes. Everything but text becomes Markdown or, of a
-    PDF, plain text (``metadata["format"]``), with marks ``page``. Nothing in a file is executed, and nothing is
-    fetched. The file is opened once; all but UTF-8 text is read in a process with limits of time and memory.
+    PDF, plain text (``metadata["format"]``), with marks ``page`` and ``section``. Nothing in a file is executed, and
+    nothing is fetched. The file is opened once; all but UTF-8 text is read in a process with limits of time and memory.
 
     `name` becomes the document's id; by default it is the file's. With `inside`, a link that leaves that folder is
     refused.
@@ -75,9 +79,19 @@ def _read_open(path: Path, file: BinaryIO, name: str) -> Reading:
         raise empty(path)
     reader = _reader_of(path, data[:_HEAD])
     if reader is not None:
-        return read_guarded(reader, data, path, name)
+        return _with_sections(read_guarded(reader, data, path, name))
     text, note = decode_text(data, path)
     return Reading(Document(name, text), (note,) if note else ())
+
+
+def _with_sections(reading: Reading) -> Reading:
+    """With a mark ``section`` from each heading of Markdown to the next, unless the reader has made such marks."""
+    document = reading.document
+    if document.metadata.get("format") != "markdown" or any(mark.kind == "section" for mark in document.marks):
+        return reading
+    starts = [match.start() for match in _HEADINGS.finditer(document.text) if match[1] is None]
+    sections = tuple(Mark("section", Span(*pair)) for pair in pairwise([*starts, document.size]))
+    return reading._replace(document=replace(document, marks=document.marks + sections))
 
 
 def _reader_of(path: Path, head: bytes) -> type[Reader] | None:

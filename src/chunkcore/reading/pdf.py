@@ -113,7 +113,8 @@ def _undivided(text: str) -> tuple[str, list[tuple[int, int, str]]]:
             word = match[1] + match[2]
             parts += [before, word]
             size += len(before) + len(word)
-            divided.append((size - len(word), size, f"{match[1]}-\n{match[2]}"))
+            hyphen = "\u2010" if "\u2010" in match[0] else "-"
+            divided.append((size - len(word), size, f"{match[1]}{hyphen}\n{match[2]}"))
             end = match.end()
     return "".join([*parts, _plain(text[end:])]), divided
 

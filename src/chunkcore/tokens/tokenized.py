@@ -129,6 +129,7 @@ class TokenizedText:
         text: the text.
         counter: the counter of the tokens.
         parts: ranges of the joined texts, ``(n, 2)``; one range if nothing was joined.
+        sections: where sections begin that no chunk of sentences crosses; see `Document.marks`.
 
     >>> from chunkcore.tokens import TiktokenCounter
     >>> source = TiktokenCounter("cl100k_base").tokenize("Chunks of text, counted in bulk.")
@@ -141,6 +142,7 @@ class TokenizedText:
         self.text = text
         self.counter = counter
         self.parts = np.array([[0, len(text)]], dtype=np.int64)
+        self.sections: list[int] = []
 
     @classmethod
     def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
