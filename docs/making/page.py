@@ -224,7 +224,7 @@ def _shared_items() -> str:
 
 def _model(cls: type[Chunker]) -> str:
     names = cls.option_names()
-    return "a language model" if "llm" in names else "an embedding model" if "embedder" in names else "none"
+    return "language" if "llm" in names else "embedding" if "embedder" in names else ""
 
 
 def _maximum(name: str) -> str:
