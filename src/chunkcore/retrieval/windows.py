@@ -225,12 +225,14 @@ class LexicalWindows:
         closes = np.append(opens[1:], True)
         before, after = (units - first)[opens], (end - units)[closes]
         gaps = np.diff(units)[~opens[1:]]
+        widest = 2 * self._reach + 1  # of the windows: a wider gap counts no more
+        rows = [np.bincount(np.minimum(row, widest), minlength=widest + 1) for row in (before, gaps, after)]
+        widths = np.arange(widest + 1)
         weights = []
         for scale in self._scales:
             if isinstance(scale, int):
-                count = sum(
-                    int(np.minimum(*row).sum()) for row in ((before, scale), (gaps, 2 * scale + 1), (after, scale + 1))
-                )
+                most = (scale, 2 * scale + 1, scale + 1)
+                count = sum(int(np.minimum(widths, each) @ row) for each, row in zip(most, rows, strict=True))
             else:
                 count = int((end - first)[opens].sum())
             weights.append(inverse_document_frequency(count, len(self._units)))
@@ -250,9 +252,9 @@ class LexicalWindows:
             inside = slice(*units.searchsorted((first, last)))
             if inside.start == inside.stop:
                 continue
-            sums = np.zeros(size + 2 * reach + 1, dtype=self._real)
-            sums[units[inside] - first + reach + 1] = counts[inside]
-            np.cumsum(sums, out=sums)
+            here = np.zeros(size + 2 * reach + 1, dtype=np.int32)
+            here[units[inside] - first + reach + 1] = counts[inside]
+            sums = np.cumsum(here, out=here).astype(self._real)  # whole numbers add up five times as fast
             low, high = np.repeat(sums[edges[:-1]], lengths), np.repeat(sums[edges[1:]], lengths)
             for total, norms, weight, scale in zip(scores, self._norms, weights, self._scales, strict=True):
                 if isinstance(scale, int):
