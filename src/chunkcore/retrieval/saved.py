@@ -48,6 +48,7 @@ _LOCK = ".lock"
 Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
+_LEFT = re.compile(rf"data-.*|\.{MANIFEST}\..*\.part|{_LOCK}")  # what saves write beside the manifest
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
@@ -63,7 +64,7 @@ class Contents(NamedTuple):
 
 def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
     """Write an index into a folder, see `Index.save`; `base` is the origin of the index that this one updates."""
-    if root.exists() and not (root.is_dir() and set(root.iterdir()) <= {root / MANIFEST, *_left_behind(root)}):
+    if root.exists() and not (root.is_dir() and all(map(_is_ours, root.iterdir()))):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     root.mkdir(parents=True, exist_ok=True)
     data = f"data-{secrets.token_hex(8)}"
@@ -77,7 +78,7 @@ def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
             raise
-        for other in _left_behind(root):
+        for other in filter(_is_ours, list(root.iterdir())):
             if other.is_dir() and other.name != data:
                 shutil.rmtree(other, ignore_errors=True)
             elif other.suffix == ".part":
@@ -102,9 +103,9 @@ def _names(root: Path, data: str) -> bool:
         return False
 
 
-def _left_behind(root: Path) -> list[Path]:
-    """What saves write beside the manifest: folders of data, unfinished manifests, the lock."""
-    return [*root.glob("data-*"), *root.glob(f".{MANIFEST}.*.part"), root / _LOCK]
+def _is_ours(path: Path) -> bool:
+    """Whether saves write such a file: the manifest, folders of data, unfinished manifests, the lock."""
+    return path.name == MANIFEST or _LEFT.fullmatch(path.name) is not None
 
 
 @contextmanager
