@@ -90,7 +90,8 @@ class StoreIndex(OpenedIndex):
         for region in regions.values():
             by_document.setdefault(region.document_id, []).append(region)
         documents = [Document(region.id, region.text) for region in regions.values()]
-        opened = OpenedIndex(get_retriever("passages:lexical").index(chunk_corpus(documents, UNITS)))
+        corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
+        opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened._warned = self._warned
         options = options.model_copy(update={"words": "hits"}) if options.words == "safe" else options
         found = opened.behind(question, [_into_region(hit, by_document) for hit in hits], options)
