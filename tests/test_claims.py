@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from integration_tests.benchmarks.passages_table import tables
+from tests.fuzzing.of_hostile_files import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -67,6 +69,29 @@ def test_the_gain_that_the_guide_of_passages_names_is_that_of_the_stores() -> No
         row["1000"]["difference"][0] for row in results_of("behind") if "memory" in row["store"] and row["hits"] == 10
     ]
     assert f"{min(gains):+.0f} to {max(gains):+.0f} points" in guide
+
+
+def lines_of(name: str) -> list[list[str]]:
+    lines = (ROOT / "docs" / "evidence" / "data" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    return [line.split(",") for line in lines[1:]]
+
+
+def rows_of(page: str) -> list[str]:
+    return re.findall(r"(?m)^\|.*\|$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+
+
+def test_the_numbers_of_faults_are_those_that_were_tried() -> None:
+    tried: Counter[str] = Counter({"hostile files": len(FAMILIES)})
+    for fault, _, number in lines_of("faults"):
+        tried[fault] += int(number)
+    for fault, number in tried.items():
+        (row,) = (row for row in rows_of("evidence/faults.md") if row.startswith(f"| {fault.split(':')[0]}: "))
+        assert f"{number:,}" in row.split(" | ")[1]
+
+
+def test_the_shares_of_wrong_advice_are_those_of_the_simulation() -> None:
+    shares = [row.split(" | ")[1:] for row in rows_of("guides/tuning.md")[-3:]]
+    assert [share.rstrip("% |") for row in shares for share in row] == [line[-1] for line in lines_of("tuning")]
 
 
 def test_other_numbers_of_readme_are_sizes_and_names() -> None:

@@ -36,6 +36,7 @@ from chunkcore.segmenters import get_segmenter
 from chunkcore.tokens import TiktokenCounter
 from chunkcore.update import plan_update
 from tests.faults.written import benchmark, report, run
+from tests.results import keep_result
 
 WRONG = [None, 3, -1, 1.5, True, float("nan"), "x", "", b"x", [], ["x"], {}, {"a": 1}, object(), Span(0, 1), (1,)]
 DOCUMENT = Document("d", "One two. Three.")
@@ -134,6 +135,7 @@ def test_every_argument_of_every_public_call_is_refused_or_does_what_it_says(
         for value in WRONG:
             with suppress(ChunkcoreError):
                 call(**{**PUBLIC[name](tmp_path), argument: value})
+    keep_result("wrong values", name, len(set(named) - OTHER) * len(WRONG))
 
 
 def test_all_public_names_are_tried() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.evaluation.results import Report
 from chunkcore.tuning import Configuration, TuneOptions, _conclude
+from tests.results import keep_result
 
 CONFIGURATIONS = [Configuration(f"c{number}", "r") for number in range(12)]
 OPTIONS = TuneOptions(resamples=1000)
@@ -49,6 +50,7 @@ def main() -> None:
         for better in (0.0, 0.1, 0.2):
             draw = np.random.default_rng(0)
             shares.append(np.mean([advises_another(draw, documents, each, better) for _ in range(runs)]))
+            keep_result(documents, each, better, f"{100 * shares[-1]:.1f}")
         print(f"{documents} x {each}: " + ", ".join(f"{100 * share:.1f} %" for share in shares), flush=True)
 
 

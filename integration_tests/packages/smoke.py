@@ -286,7 +286,6 @@ def parquet() -> None:
         assert len(load_benchmark(file, layout="ragbench").queries) == 1
 
 
-# Each extra's promise; the packages whose presence makes it due; the extras that an error may name in its place.
 def office() -> None:
     """Reads a workbook."""
     from chunkcore.lazy import needed
@@ -309,6 +308,7 @@ def mcp() -> None:
     assert tool_server(FolderIndex(get_retriever("bm25").index(corpus))).name == "chunkcore"
 
 
+# Each extra's promise; the packages whose presence makes it due; the extras that an error may name in its place.
 EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] = {
     "langchain": (langchain, ("langchain_core", "langchain_text_splitters"), ()),
     "llamaindex": (llamaindex, ("llama_index.core",), ()),

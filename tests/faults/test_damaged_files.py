@@ -18,6 +18,7 @@ from chunkcore.evaluation.run_files import read_run, write_run
 from chunkcore.files import CHECKSUMS
 from chunkcore.questions.label import LabelledQuestions
 from tests.faults.written import CACHES, DOCUMENT, UNFINISHED, WRITTEN, benchmark, copied, run
+from tests.results import keep_result
 
 KINDS = WRITTEN | CACHES | UNFINISHED
 
@@ -55,7 +56,7 @@ def damages(kind: str, folder: Path, most: int) -> int:
 def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, most: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        print(f"{kind}: {damages(kind, tmp_path, most)} damages")
+        keep_result(f"damage: {most} places", kind, damages(kind, tmp_path, most))
 
 
 def test_a_file_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from chunkcore.errors import DataError
 from chunkcore.files import write_text
 from tests.faults.written import UNFINISHED, WRITTEN, Kind, chunk, copied
+from tests.results import keep_result
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the files of descriptors are told by /proc")
 
@@ -140,7 +141,7 @@ def test_a_failure_at_any_call_leaves_the_old_or_the_new(
                 assert "No space left" in failure
         assert read(tmp_path / "failing") in values
         assert not list((tmp_path / "failing").rglob("*.part"))
-    print(f"{kind}: {number - 1} failing calls")
+    keep_result("failing calls", kind, number - 1)
     assert number > 3
     assert read(tmp_path / "failing") == values[1]
 
@@ -177,7 +178,7 @@ def test_a_power_loss_after_any_call_leaves_the_old_or_the_new(
             tried += 1
             assert read(after) in values
     assert read(after) == values[1]
-    print(f"{kind}: {tried} power losses")
+    keep_result("power loss", kind, tried)
 
 
 def test_the_output_of_chunk_goes_on_after_a_failure_at_any_call(
@@ -195,4 +196,4 @@ def test_the_output_of_chunk_goes_on_after_a_failure_at_any_call(
             with pytest.raises(OSError, match="No space left"):
                 chunk(folder)
         assert UNFINISHED["chunks"].read(folder) == (tmp_path / "whole" / "out").read_bytes()
-    print(f"chunk: {calls.calls} failing calls")
+    keep_result("failing calls", "chunk", calls.calls)

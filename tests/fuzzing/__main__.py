@@ -14,6 +14,7 @@ from multiprocessing import get_context
 
 from tests.fuzzing.running import Outcome, Round, play, rounds
 from tests.fuzzing.targets import MISSING, load_targets
+from tests.results import keep_result
 
 GIVEN_UP = 5  # rounds of a target that fail, after which it gets no more
 
@@ -38,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         stopped = True
     print(tally.table(asked.seed))
+    minutes = round(tally.elapsed / 60, 1)
+    keep_result("generated", asked.seed, sum(tally.texts.values()), minutes, len(tally.failures))
     return 130 if stopped else 1 if tally.failures else 0
 
 

@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.fuzzing.running import property_of
 from tests.fuzzing.targets import ROOMS, Target, load_targets
+from tests.results import keep_result
 
 # What is instrumented: ours, and the parsers in Python that it hands texts to.
 _FOLLOWED = ["chunkcore", "chunkadapters", "markdown_it", "justhtml", "zipfile"]
@@ -53,11 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     if not names:
         parser.error(f"no target that coverage leads has {' or '.join(asked.only)} in its name")
+    began = time.monotonic()
     outcomes = [_run(name, asked.seconds, asked.seed) for name in names]
     total, failures = sum(cases for cases, _ in outcomes), sum(failed for _, failed in outcomes)
     print(
         f"{total:,} generated cases of {len(names)} targets checked by coverage, {failures} failures, seed {asked.seed}"
     )
+    minutes = round((time.monotonic() - began) / 60, 1)
+    keep_result(f"led by coverage ({len(names)} targets)", asked.seed, total, minutes, failures)
     return 1 if failures else 0
 
 

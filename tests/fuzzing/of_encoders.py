@@ -22,6 +22,7 @@ from chunkcore.escaping import encodable
 from chunkcore.tokens import encodings
 from tests.fuzzing.targets import target
 from tests.fuzzing.texts import text_of, texts
+from tests.results import keep_result
 
 NAMES = ("cl100k_base", "o200k_base")  # o200k_harmony has the tokens of o200k_base
 
@@ -88,6 +89,8 @@ def run(count: int, seed: int, data: Path | None) -> int:
         f"toktok-rs: {count:,} texts of seed {seed}, {len(files)} files and their {len(lines):,} lines; "
         f"{unlike_ones:,} are tiktoken's alone; {failed} differ; {time.process_time() - began:.0f} s of processor time"
     )
+    minutes = round((time.process_time() - began) / 60, 1)
+    keep_result("encoders", seed, count + len(files) + len(lines), minutes, failed)
     return failed
 
 
