@@ -43,11 +43,7 @@ def keys_of(meta: Mapping[str, Any]) -> PlaceKeys:
 
 
 def hit_of(document: Any) -> Hit:
-    """A document as a hit.
-
-    Raises:
-        DataError: it is no `Document`.
-    """
+    """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
         raise DataError(f"expected Haystack documents, got a {type(document).__name__} among the answers")
     meta, text = document.meta, document.content or ""
@@ -74,9 +70,9 @@ def from_document(document: CoreDocument) -> Document:
     return Document(id=document.id, content=document.text, meta=with_page_marks(document))
 
 
-def check_documents(component: Any, documents: object, role: str = "input") -> None:
+def check_documents(component: Any, documents: object) -> None:
     """Raise `TypeError` for anything but a list of `Document`, as Haystack's own components do."""
-    expected = f"{type(component).__name__} expects a list of Documents as {role}"
+    expected = f"{type(component).__name__} expects a list of Documents as input"
     if not isinstance(documents, list):
         raise TypeError(f"{expected}, got {type(documents).__name__}")
     for place, document in enumerate(documents):
@@ -101,20 +97,12 @@ class Serialized:
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """The component as plain values.
-
-        Raises:
-            OptionError: an argument has no name to be built from again.
-        """
+        """The component as plain values. Raises `OptionError`: an argument has no name to be built from again."""
         return default_to_dict(self, **self._arguments())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The component that `to_dict` described.
-
-        Raises:
-            DeserializationError: an argument is of a module that Haystack was not told to trust.
-        """
+        """The component that `to_dict` described. Raises `DeserializationError` for modules that Haystack distrusts."""
         return default_from_dict(cls, data)
 
 
@@ -141,10 +129,6 @@ async def _run_async(component: Any, values: Mapping[str, Any]) -> Mapping[str, 
     return await asyncio.to_thread(_run, component, values)
 
 
-# Either of them: `_run` by `at_once`, and `_run_async`.
-_Runner = Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Socket:
     """An input or an output; `component` is "" for a component on its own, `free` false if it is connected inside."""
@@ -166,8 +150,6 @@ class _Socket:
 
 
 class _Sockets(NamedTuple):
-    """The sockets of a component or a pipeline."""
-
     inputs: Sequence[_Socket]
     outputs: Sequence[_Socket]
 
@@ -199,11 +181,7 @@ def _pipeline_sockets(pipeline: Pipeline) -> _Sockets:
 
 
 def _find_queries(inputs: Sequence[_Socket], query_socket: str | Sequence[str] | None) -> list[_Socket]:
-    """The inputs that take the question: the named ones, else the only mandatory string.
-
-    Raises:
-        OptionError: no such input, no string input, or several.
-    """
+    """The inputs that take the question: the named ones, else the only mandatory string. Raises `OptionError`."""
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names) or not names:
@@ -224,9 +202,7 @@ def _find_documents(outputs: Sequence[_Socket], documents_socket: str | None) ->
     """The output of documents: the named one, else the only one.
 
     If no output gives documents, connected ones are searched: the retriever of a pipeline that ends in a generator.
-
-    Raises:
-        OptionError: no such output, no output of documents, or several.
+    Raises `OptionError`: no such output, no output of documents, or several.
     """
     if documents_socket is not None:
         return _named(documents_socket, outputs, "documents_socket")
@@ -330,11 +306,7 @@ def written(value: Any, plain: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """The component that `written` described; anything else as it is.
-
-    Raises:
-        DeserializationError: the component's module is none that Haystack was told to trust.
-    """
+    """The component that `written` described; anything else as it is. Raises `DeserializationError`."""
     if not (isinstance(value, dict) and isinstance(value.get("type"), str) and "init_parameters" in value):
         return value
     return component_from_dict(import_class_by_name(value["type"]), value, "model")
@@ -375,7 +347,6 @@ class _Embedder(BridgedEmbedder):
         self.symmetric = text_embedder is None
 
     def warm_up(self) -> None:
-        """Load what the components load."""
         for component in (self.model, self.text_embedder):
             _warm_up(component)
 
@@ -401,23 +372,20 @@ class _LLM(BridgedLLM):
     framework = "haystack"
 
     def warm_up(self) -> None:
-        """Load what the component loads."""
         _warm_up(self.model)
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         _warm_up(self.model)
-        reply = self.model.run(**self._values(messages, schema))["replies"][0]
-        return reply_of(reply.text or "", reply.meta)
-
-    def _values(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-        values: dict[str, Any] = {"messages": [_FROM[turn["role"]](turn["content"]) for turn in messages]}
+        options: dict[str, Any] = {}
         if schema is not None:
             # By name: the class itself takes a second to import.
             if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
                 raise NotImplementedError
             named = {"name": "answer", "strict": True, "schema": titled(schema)}
-            values["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": named}}
-        return values
+            options["generation_kwargs"] = {"response_format": {"type": "json_schema", "json_schema": named}}
+        turns = [_FROM[turn["role"]](turn["content"]) for turn in messages]
+        reply = self.model.run(messages=turns, **options)["replies"][0]
+        return reply_of(reply.text or "", reply.meta)
 
 
 # ---- Components and pipelines as retrievers
@@ -434,7 +402,6 @@ def _system(
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
     Args:
-        retriever: the component or the pipeline; unchanged.
         text_embedder: a text embedder component, for a retriever component that takes an embedding.
         query_socket: the input for the question, ``"component.input"`` in a pipeline and ``"input"`` of a component;
             or several. By default the only mandatory string.
@@ -442,10 +409,6 @@ def _system(
             of documents.
         inputs: all other inputs, such as ``{"retriever": {"top_k": 20}}`` for a pipeline and ``{"top_k": 20}`` for a
             component.
-
-    Raises:
-        OptionError: the sockets are ambiguous (the message names the candidates), or an input is missing.
-        DataError: `retriever` is no component or pipeline.
     """
     constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
     if isinstance(retriever, Pipeline):
@@ -514,7 +477,7 @@ def _of_component(
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
     _warm_up(retriever)
 
-    async def answer(query: str, run: _Runner) -> Any:
+    async def answer(query: str, run: Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]) -> Any:
         values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
         if embedder is not None:
             text, vector = embedder

@@ -11,22 +11,21 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from chunkadapters.places import digest
 from chunkcore.chunkers import Chunker, get_chunker, strategies
+from chunkcore.chunkers.base import sized_options
 from chunkcore.document import Chunk
 from chunkcore.errors import OptionError, warn_user
+from chunkcore.models.base import Embedder, TokenCountingEmbedder
+from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
 from chunkcore.spans import Numbers
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter
-
-if TYPE_CHECKING:
-    from chunkcore.models import Embedder
-
 
 # ---- Functions as options: their names for caches, and counters
 
@@ -201,7 +200,7 @@ def build(
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
-        strategy: a strategy's name or a spec string, instead of `chunker`; by default ``recursive``.
+        strategy: instead of `chunker`; by default ``recursive``.
         options: the strategy's options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
         fit_to: the model that will embed the chunks. It decides a size that is left out (see `sized_options`), and the
             counter "embedder" counts its tokens. A built chunker stays as it is.
@@ -210,7 +209,6 @@ def build(
     Raises:
         OptionError: two of these contradict each other, an unknown strategy or option, or a value out of range.
 
-    >>> from chunkadapters.configuration import build
     >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
     50
     """
@@ -238,12 +236,8 @@ def build(
             )
         options[option] = as_model(value) if as_model else value
     if fit_to is not None:
-        from chunkcore.chunkers.base import sized_options
-
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
-            from chunkcore.models.loading import EmbedderCounter
-
             options["counter"] = EmbedderCounter(fit_to)
     return get_chunker(name, **options)
 
@@ -278,11 +272,7 @@ def model_of(framework: str, value: Any) -> Any:
 
 def embedder_of(model: Any, as_model: Callable[[Any], Any]) -> Embedder | None:
     """The embedder of a name, a framework's model or an embedder; None for None."""
-    if model is None:
-        return None
-    from chunkcore.models import get_embedder
-
-    return get_embedder(as_model(model))
+    return None if model is None else get_embedder(as_model(model))
 
 
 def is_bridged(value: Any) -> bool:
@@ -346,12 +336,7 @@ def warn_on_truncation(chunked: Iterable[Sequence[Chunk]], embedder: Embedder | 
     It states the number of such chunks and of lost tokens, without metadata that a framework puts beside the text. No
     warning for an embedder without a limit, or without a count of its tokens.
     """
-    if embedder is None:
-        yield from chunked
-        return
-    from chunkcore.models import TokenCountingEmbedder
-
-    most = embedder.max_tokens
+    most = None if embedder is None else embedder.max_tokens
     if most is None or not isinstance(embedder, TokenCountingEmbedder):
         yield from chunked
         return
