@@ -37,24 +37,20 @@ ROOT = PlaceKeys("root_idx_start", "root_idx_end", "root_spans")
 _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "title", "id")
 
 
-def keys_of(meta: Mapping[str, Any]) -> PlaceKeys:
-    """The keys of the place that counts: in the root document if there is one."""
-    return ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
-
-
 def hit_of(document: Any) -> Hit:
     """A document as a hit. Raises `DataError` for anything else."""
     if not isinstance(document, Document):
         raise DataError(f"expected Haystack documents, got a {type(document).__name__} among the answers")
     meta, text = document.meta, document.content or ""
     source = meta.get("root_source_id") or meta.get("source_id")
+    keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
     return Hit(
         text=text,
         score=float(document.score) if document.score is not None else 0.0,
         document_ids=names(
             meta.get("root_source_id"), meta.get("source_id"), document.id, *(meta.get(key) for key in _NAMING_KEYS)
         ),
-        spans=keys_of(meta).spans_of(meta, text),
+        spans=keys.spans_of(meta, text),
         derived=meta.get(DERIVED) is True,
         document=source if isinstance(source, str) else "",
         metadata=meta,
@@ -114,7 +110,8 @@ def _is_component(candidate: Any) -> bool:
     return hasattr(candidate, "__haystack_input__") and hasattr(candidate, "__haystack_output__")
 
 
-def _warm_up(component: Any) -> None:
+def warm_up(component: Any) -> None:
+    """Load what a component loads, if it loads anything."""
     if hasattr(component, "warm_up"):
         component.warm_up()
 
@@ -348,10 +345,10 @@ class _Embedder(BridgedEmbedder):
 
     def warm_up(self) -> None:
         for component in (self.model, self.text_embedder):
-            _warm_up(component)
+            warm_up(component)
 
     def _documents(self, texts: list[str]) -> Any:
-        _warm_up(self.model)
+        warm_up(self.model)
         if not self._whole_batches:
             return [self.model.run(text=text)["embedding"] for text in texts]
         numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
@@ -364,7 +361,7 @@ class _Embedder(BridgedEmbedder):
     def _queries(self, texts: list[str]) -> Any:
         if self.text_embedder is None:
             return self._documents(texts)
-        _warm_up(self.text_embedder)
+        warm_up(self.text_embedder)
         return [self.text_embedder.run(text=text)["embedding"] for text in texts]
 
 
@@ -372,10 +369,10 @@ class _LLM(BridgedLLM):
     framework = "haystack"
 
     def warm_up(self) -> None:
-        _warm_up(self.model)
+        warm_up(self.model)
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        _warm_up(self.model)
+        warm_up(self.model)
         options: dict[str, Any] = {}
         if schema is not None:
             # By name: the class itself takes a second to import.
@@ -475,7 +472,7 @@ def _of_component(
     queries = [] if vectors and not texts and query_socket is None else _find_queries(inputs, query_socket)
     _check_inputs(inputs, [*queries, *vectors[:1]], set(constant))
     embedder = None if text_embedder is None else _query_embedder(text_embedder)
-    _warm_up(retriever)
+    warm_up(retriever)
 
     async def answer(query: str, run: Callable[[Any, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]) -> Any:
         values = {**constant, **{socket.name: _question(socket, query) for socket in queries}}
@@ -498,7 +495,7 @@ def _query_embedder(component: Any) -> tuple[_Socket, _Socket]:
             "documents, the question needs the text embedder that goes with it"
         )
     text = _find_queries(inputs, None)[0]
-    _warm_up(component)
+    warm_up(component)
     return text, vectors[0]
 
 

@@ -96,16 +96,11 @@ def identify(
 ) -> tuple[str, str]:
     """The model's name, of the framework, the class and, if known, the model; and a digest of its class and settings.
 
-    Args:
-        framework: begins the name.
-        model: the framework's object.
-        kinds: the framework's model classes: wrapped models of these are looked into.
-        name: replaces the model's own name.
-        fingerprint: replaces the fingerprint of its settings.
+    `kinds` are the framework's model classes: wrapped models of these are looked into. `name` and `fingerprint` replace
+    what is found.
 
-    Raises:
-        OptionError: the object names no model and holds one whose settings are unknown, so that two different models
-            could get the same fingerprint; or `name` or `fingerprint` is empty.
+    Raises `OptionError`: the object names no model and holds one whose settings are unknown, so that two different
+    models could get the same fingerprint; or `name` or `fingerprint` is empty.
     """
     for option, value in (("name", name), ("fingerprint", fingerprint)):
         if value is not None and (not isinstance(value, str) or not value.strip()):
@@ -267,19 +262,11 @@ class BridgedEmbedder:
         self.max_tokens = max_tokens
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text: float32, shape (len(texts), dimensions).
-
-        Raises:
-            ModelError: the model failed, or did not answer with one vector a text.
-        """
+        """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: no answer, or a wrong one."""
         return self._embed(texts, self._documents)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """One row a question: float32, shape (len(texts), dimensions).
-
-        Raises:
-            ModelError: the model failed, or did not answer with one vector a question.
-        """
+        """One row a question: as `embed_documents`."""
         return self._embed(texts, self._queries)
 
     def _documents(self, texts: list[str]) -> Any:

@@ -34,15 +34,10 @@ class Piece(NamedTuple):
 def place_pieces(
     text: str, pieces: Sequence[Piece], *, unplaced: Unplaced = "mark", similarity: float | None = SIMILARITY
 ) -> list[Draft]:
-    """Each piece with its place in the text.
+    """Each piece with its place in the text; see `Aligned`. Raises `DataError` for a refused piece.
 
-    Stated starts are taken if the pieces, there, are the whole text without a gap. Otherwise all pieces are found by
-    `Aligner.locate_in_order`. `located` in the metadata says how, unless the piece occurs verbatim and once:
-    "ambiguous" for several equally good places, of which the first is taken, "unlocated" for a piece that is not in the
-    text: its span is the text between its neighbours.
-
-    Raises:
-        DataError: a piece is not in the text, and `unplaced` is "refuse".
+    Stated starts are taken if the pieces, there, are the whole text without a gap. Of several equally good places the
+    first is taken; the span of a piece that is not in the text is the text between its neighbours.
     """
     if not text or not pieces:
         return []
@@ -81,11 +76,7 @@ def _cover(text: str, pieces: Sequence[Piece], starts: Sequence[int]) -> bool:
 
 
 def placed_records(
-    document: Document,
-    pieces: Sequence[Piece],
-    origin: Origin,
-    keys: PlaceKeys,
-    unplaced: Unplaced,
+    document: Document, pieces: Sequence[Piece], origin: Origin, keys: PlaceKeys, unplaced: Unplaced
 ) -> Iterator[tuple[Chunk, dict[str, Any]]]:
     """For each piece of a document, the chunk, and the metadata to write beside the splitter's own."""
     drafts = place_pieces(document.text, pieces, unplaced=unplaced)
@@ -156,7 +147,7 @@ class Joined(Chunker):
     separator: ClassVar[str] = ""
 
     def _drafts(
-        self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool = False
+        self, text: str, pieces: Sequence[PieceRange], rows: Iterable[PieceRange], *, strip: bool
     ) -> list[Draft]:
         """The chunks of rows; a row is the index of its first piece and the one after its last."""
         drafts = (_joined(text, pieces[first:last], self.separator, strip=strip) for first, last in rows)

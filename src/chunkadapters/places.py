@@ -349,12 +349,7 @@ def chunk_records(
 ) -> Iterator[dict[str, Any]]:
     """Each chunk's metadata beside its document's: its place, `chunk_metadata`, its pages and the white space after it.
 
-    Args:
-        document: whose text was cut; its metadata may hold page marks.
-        chunks: of the document.
-        origin: where the document's text stands in its source.
-        parent: the metadata that chunks inherit.
-        keys: the framework's.
+    `origin` is the place of the document's text in its source; `parent` are the metadata that chunks inherit.
     """
     marks = page_marks(document.metadata)
     following = document.metadata.get(WHITE_SPACE)

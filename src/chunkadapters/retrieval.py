@@ -169,9 +169,6 @@ class QuestionScorer:
     Args:
         benchmark: a benchmark, or the name of a collection that ships with chunkcore.
         counter: whose tokens are counted.
-
-    Raises:
-        OptionError: no such collection or counter.
     """
 
     def __init__(self, benchmark: Benchmark | str, counter: str = "cl100k_base") -> None:
@@ -189,14 +186,7 @@ class QuestionScorer:
     def scores(self, question: str, hits: Sequence[Hit], measures: Sequence[Measure | str]) -> list[float]:
         """One score a measure; for a text that several questions share, the mean of their scores.
 
-        Args:
-            question: its text, or its id.
-            hits: best first.
-            measures: such as ``["Recall@1000tok", "IoU@5"]``.
-
-        Raises:
-            DataError: the benchmark has no such question.
-            OptionError: an unknown measure.
+        `question` is a text or an id, `hits` are best first. Raises `DataError`: the benchmark has no such question.
         """
         from chunkcore.evaluation.measures import get_measure
 
@@ -222,14 +212,7 @@ def _benchmark(benchmark: Any) -> Benchmark:
 
 
 def measures_of(measures: Sequence[Measure | str] | Measure | str) -> list[Measure]:
-    """The measures, given as a list or as one.
-
-    Raises:
-        OptionError: an unknown measure, or one of answers; or an empty list.
-
-    >>> [str(each) for each in measures_of("Recall@5")]
-    ['Recall@5']
-    """
+    """The measures of a list or of one. Raises `OptionError`: an unknown one, or one of answers; or an empty list."""
     from chunkcore.evaluation.measures import Measure, retrieval_measures
 
     names = [measures] if isinstance(measures, Measure | str) else _listed("measures", measures)

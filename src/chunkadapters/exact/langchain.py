@@ -125,12 +125,12 @@ class LangChainCharacter(Joined):
     def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not self.separator_text:
             places = characters(source.parts)
+        elif self.regex:
+            pattern = re.compile(self.separator_text)
+            separators = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
+            places = pieces_between(source.parts, separators, self.keep)
         else:
-            if self.regex:
-                pattern = re.compile(self.separator_text)
-                separators = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
-            else:
-                separators = find_literal(source, self.separator_text, source.parts)
+            separators = find_literal(source, self.separator_text, source.parts)
             places = pieces_between(source.parts, separators, self.keep)
         return np.column_stack((places.starts, places.ends))
 

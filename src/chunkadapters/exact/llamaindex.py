@@ -122,8 +122,8 @@ class _Merged(Joined, ABC):
                 sizes.append(size)
                 continue
             parts = self._cut(source.text, *piece)
-            table = np.array(parts, dtype=np.int64).reshape(-1, 2)
-            counts = source.counts(table[:, 0], table[:, 1]).tolist()
+            starts, ends = np.array(parts, dtype=np.int64).reshape(-1, 2).T
+            counts = source.counts(starts, ends).tolist()
             only = len(parts) == 1
             waiting.extend((part, count, only) for part, count in zip(reversed(parts), reversed(counts), strict=True))
         return pieces, sizes
@@ -190,8 +190,7 @@ class LlamaIndexSentence(_Merged):
         )
 
     def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
-        begin, length, fresh = 0, 0, True
-        place = 0
+        begin, place, length, fresh = 0, 0, 0, True
         while place < len(sizes):
             size = sizes[place]
             if size > self.size:

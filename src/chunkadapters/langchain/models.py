@@ -26,11 +26,7 @@ class ChunkcoreEmbeddings(Embeddings):
     Args:
         embedder: an embedder or its name.
 
-    Raises:
-        OptionError: unknown model.
-
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-    >>> from chunkadapters.langchain import as_embedder
     >>> len(ChunkcoreEmbeddings(as_embedder(DeterministicFakeEmbedding(size=8))).embed_query("tea"))
     8
     """
@@ -116,29 +112,21 @@ class _LLM(BridgedLLM):
     model: Runnable[Any, Any]
 
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
-        return _read(self._structured(schema).invoke(_turns(messages)))
-
-    def _structured(self, schema: Mapping[str, Any] | None) -> Runnable[Any, Any]:
-        if schema is None:
-            return self.model
-        if not isinstance(self.model, BaseLanguageModel):
-            raise NotImplementedError  # a sequence of runnables has no such method
-        return self.model.with_structured_output(titled(schema), include_raw=True)
-
-
-def _turns(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(turn["role"], turn["content"]) for turn in messages]
+        model = self.model
+        if schema is not None:
+            if not isinstance(model, BaseLanguageModel):
+                raise NotImplementedError  # a sequence of runnables has no such method
+            model = model.with_structured_output(titled(schema), include_raw=True)
+        return _read(model.invoke([(turn["role"], turn["content"]) for turn in messages]))
 
 
 def _read(answer: Any) -> Reply:
     if isinstance(answer, dict) and "raw" in answer:
         raw, parsed = answer["raw"], answer.get("parsed")
-        reply = _read(raw)
+        reply, text = _read(raw), json_text(parsed)
         if parsed is None:  # the answer was unreadable: keep its text
             calls = getattr(raw, "tool_calls", None)
             text = reply.text or (json_text(calls[0].get("args")) if calls else "")
-        else:
-            text = json_text(parsed)
         return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
     if isinstance(answer, BaseMessage):
         metadata = getattr(answer, "usage_metadata", None)

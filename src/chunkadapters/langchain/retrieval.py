@@ -26,14 +26,7 @@ from chunkadapters.passages import (
     filters_within,
 )
 from chunkadapters.places import DERIVED, page_marks
-from chunkadapters.retrieval import (
-    DeployedRetriever,
-    Hit,
-    QuestionScorer,
-    RetrieverHooks,
-    measures_of,
-    names,
-)
+from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks, measures_of, names
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
 
@@ -113,9 +106,6 @@ def langsmith_evaluator(
         question_key: of an example's inputs: the question, as text or id.
         documents_key: of the application's outputs: the retrieved documents.
         counter: counts the tokens.
-
-    Raises:
-        OptionError: an unknown collection, measure or counter.
     """
     parsed = measures_of(measures)
     scorer = QuestionScorer(benchmark, counter)
@@ -167,12 +157,8 @@ def _documents(passages: Iterable[Passage], hits: Sequence[Document]) -> list[Do
 def _document(passage: Passage, hits: Sequence[Document]) -> Document:
     text = passage.retrieved.text
     if passage.document is None:
-        (number,) = passage.hits
-        return (
-            hits[number]
-            if text == hits[number].page_content
-            else hits[number].model_copy(update={"page_content": text})
-        )
+        hit = hits[passage.hits[0]]
+        return hit if text == hit.page_content else hit.model_copy(update={"page_content": text})
     metadata = passage.metadata([hit.metadata for hit in hits], KEYS)
     metadata.setdefault("source", passage.document.id)
     metadata |= {"source_id": passage.document.id, "passage_score": passage.retrieved.score}
@@ -266,12 +252,7 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         return super().invoke(input, config, call_config=config, **kwargs)
 
-    async def ainvoke(
-        self,
-        input: str,  # noqa: A002
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> list[Document]:
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         return await super().ainvoke(input, config, call_config=config, **kwargs)
 
     def _get_relevant_documents(
@@ -325,11 +306,7 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
     the metadata and no text.
 
     Args:
-        index: a saved index's folder, or an index.
-        documents: instead of an index, see `PassageCompressor`.
-        max_tokens: of all texts.
-        k: the most passages.
-        counter: of tokens.
+        index, documents, max_tokens, k, counter: see `PassageCompressor`.
 
     Raises:
         ValueError: an option is out of range, or there is no index.

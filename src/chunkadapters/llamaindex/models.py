@@ -30,11 +30,7 @@ class ChunkcoreEmbedding(BaseEmbedding):
         embedder: an embedder or its name. A configuration holds its name.
         options: LlamaIndex' own: ``embed_batch_size``, ``callback_manager``.
 
-    Raises:
-        OptionError: (a ValueError) unknown model.
-
     >>> from llama_index.core import MockEmbedding
-    >>> from chunkadapters.llamaindex import as_embedder
     >>> ChunkcoreEmbedding(as_embedder(MockEmbedding(embed_dim=2))).get_text_embedding("tea")
     [0.5, 0.5]
     """
@@ -99,9 +95,7 @@ def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None,
     """Any LlamaIndex `LLM` as chunkcore's.
 
     A function-calling model gets a JSON schema as the parameters of a function that it must call; other models are
-    asked in words. Token counts are the service's, if the integration passes them on.
-
-    Options: see `BridgedLLM`.
+    asked in words. Token counts are the service's, if the integration passes them on. Options: see `BridgedLLM`.
 
     Raises:
         OptionError: no LlamaIndex LLM, a fingerprint is required, or concurrency is under 1.
@@ -134,17 +128,14 @@ class _LLM(BridgedLLM):
     def _ask(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Reply:
         if schema is None:
             return _read(self.model.chat(_turns(messages)))
-        model = self._calling()
+        model = self.model
+        if not (isinstance(model, FunctionCallingLLM) and model.metadata.is_function_calling_model):
+            raise NotImplementedError
         response = model.chat_with_tools([_answering(schema)], chat_history=_turns(messages), tool_required=True)
         reply = _read(response)
         calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
         text = json_text(calls[0].tool_kwargs) if calls else reply.text
         return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
-
-    def _calling(self) -> FunctionCallingLLM:
-        if isinstance(self.model, FunctionCallingLLM) and self.model.metadata.is_function_calling_model:
-            return self.model
-        raise NotImplementedError
 
 
 def _turns(messages: Sequence[Message]) -> list[ChatMessage]:

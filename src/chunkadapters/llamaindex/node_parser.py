@@ -26,14 +26,7 @@ from llama_index.core.utils import get_tqdm_iterable
 from pydantic import ModelWrapValidatorHandler
 from typing_extensions import Self
 
-from chunkadapters.configuration import (
-    DEFAULT_STRATEGY,
-    build,
-    embedder_of,
-    model_of,
-    warn_on_truncation,
-    workers_for,
-)
+from chunkadapters.configuration import DEFAULT_STRATEGY, build, embedder_of, model_of, warn_on_truncation, workers_for
 from chunkadapters.pieces import Piece, Unplaced, placed_records
 from chunkadapters.places import (
     BOOKKEEPING,
@@ -100,7 +93,6 @@ def _is_chunk(node: BaseNode) -> bool:
 
 # ---- Sizes that leave room for metadata, as LlamaIndex' own splitters do
 
-
 # Options that must not exceed the size, and shrink with it.
 _WITHIN_THE_SIZE = ("overlap", "minimum", "piece_size", "passage_size", "passage_minimum", "max_segment")
 
@@ -147,7 +139,6 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
 
 
 # ---- The node parser
-
 
 _as_model = partial(model_of, "llamaindex")
 
@@ -211,15 +202,8 @@ class ChunkcoreNodeParser(NodeParser):
     )
     # LlamaIndex makes cache keys from the fields: the fingerprint also distinguishes models of the same name.
     fingerprint: str = Field(default="", description="Changes when the chunks could change.", frozen=True)
-
-    fit_to: str | None = Field(
-        default=None, description="The name of the model that is to embed the nodes.", frozen=True
-    )
-
-    metadata_aware: bool = Field(
-        default=False, description="Sizes leave room for the metadata that models read with a text.", frozen=True
-    )
-
+    fit_to: str | None = Field(default=None, description="The name of the model that will embed nodes.", frozen=True)
+    metadata_aware: bool = Field(default=False, description="Sizes leave room for the metadata.", frozen=True)
     _chunker: Chunker = PrivateAttr()
     _fit_to: Embedder | None = PrivateAttr()
 
@@ -404,12 +388,6 @@ def _excluded(keys: list[str], record: Mapping[str, Any], unread: Callable[[str]
     return [*keys, *(key for key in record if unread(key) and key not in keys)]
 
 
-def exclude_keys(node: BaseNode, record: Mapping[str, Any]) -> None:
-    """Keep the bookkeeping in a chunk's `record` from the models that read the node's metadata."""
-    node.excluded_embed_metadata_keys = _excluded(node.excluded_embed_metadata_keys, record, _not_context)
-    node.excluded_llm_metadata_keys = _excluded(node.excluded_llm_metadata_keys, record, _is_bookkeeping)
-
-
 def _is_bookkeeping(key: str) -> bool:
     return key.removeprefix("chunk_") in BOOKKEEPING
 
@@ -483,16 +461,18 @@ class PlacedNodeParser(NodeParser):
         for parent_id, children in siblings.items():
             parent = parents.get(parent_id, document)
             text = parent.get_content(MetadataMode.NONE)
-            origin = origin_of(document, text) if parent is document else _origin_of_parent(parent)
+            if parent is document:
+                origin = origin_of(document, text)
+            else:
+                start = getattr(parent, KEYS.start, None)
+                derived = parent.metadata.get(DERIVED)
+                origin = Origin.unknown() if start is None or derived else Origin.at(start)
             pieces = [Piece(child.get_content(MetadataMode.NONE)) for child in children]
             source = CoreDocument(parent.node_id, text, parent.metadata)
             records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, (_, record) in zip(children, records, strict=True):
                 child.start_char_idx, child.end_char_idx = record.pop(KEYS.start, None), record.pop(KEYS.end, None)
                 child.metadata.update(record)
-                exclude_keys(child, record)
-
-
-def _origin_of_parent(parent: BaseNode) -> Origin:
-    start = getattr(parent, KEYS.start, None)
-    return Origin.unknown() if start is None or parent.metadata.get(DERIVED) else Origin.at(start)
+                embed, llm = child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys
+                child.excluded_embed_metadata_keys = _excluded(embed, record, _not_context)
+                child.excluded_llm_metadata_keys = _excluded(llm, record, _is_bookkeeping)

@@ -31,12 +31,7 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Embed documents. Returns ``{"documents": copies with embeddings}``.
-
-        Raises:
-            TypeError: not a list of `Document`.
-            ModelError: the model failed, or gave a wrong answer, twice.
-        """
+        """Embed documents. Returns ``{"documents": copies with embeddings}``. Raises `TypeError` or `ModelError`."""
         check_documents(self, documents)
         rows = embed(self._embedder, [self._text(document) for document in documents]).tolist()
         return {"documents": [replace(document, embedding=row) for document, row in zip(documents, rows, strict=True)]}
@@ -52,14 +47,7 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
 @component
 class ChunkcoreTextEmbedder(Serialized):
-    """Embeds a question by a chunkcore embedder.
-
-    Args:
-        model: an embedder, or its name; YAML holds the name.
-
-    Raises:
-        OptionError: a `ValueError`: unknown model.
-    """
+    """Embeds a question by a chunkcore embedder; `model` as in `ChunkcoreDocumentEmbedder`."""
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL) -> None:
         self._embedder = get_embedder(model)
@@ -67,12 +55,7 @@ class ChunkcoreTextEmbedder(Serialized):
 
     @component.output_types(embedding=list[float])
     def run(self, text: str) -> dict[str, list[float]]:
-        """Embed a question.
-
-        Raises:
-            TypeError: not a text.
-            ModelError: the model failed, or gave a wrong answer, twice.
-        """
+        """Embed a question. Raises `TypeError` or `ModelError`."""
         if not isinstance(text, str):
             raise TypeError(f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}")
         return {"embedding": embed(self._embedder, [text], queries=True)[0].tolist()}

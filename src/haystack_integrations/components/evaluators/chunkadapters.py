@@ -50,12 +50,8 @@ class ChunkcoreSpanEvaluator(Serialized):
     def run(self, questions: list[str], retrieved_documents: list[list[Document]]) -> dict[str, Any]:
         """Score hits. Returns ``score``, the mean over questions with a defined measure, and ``individual_scores``.
 
-        Args:
-            questions: of the benchmark, as texts or ids.
-            retrieved_documents: the hits of each question, best first.
-
-        Raises:
-            ValueError: the lists have different lengths, or the benchmark lacks a question.
+        `questions` are texts or ids of the benchmark; `retrieved_documents` are the hits of each question, best first.
+        Raises `ValueError`: the lists have different lengths, or the benchmark lacks a question.
         """
         if len(questions) != len(retrieved_documents):
             raise ValueError(

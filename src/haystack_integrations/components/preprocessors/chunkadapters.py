@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import Any
 
 from haystack import Document, component
-from haystack import Document as HaystackDocument
 from haystack.document_stores.types import DocumentStore
 
 from chunkadapters._haystack import (
@@ -31,6 +30,7 @@ from chunkadapters._haystack import (
     has_text,
     restored,
     takes_and_gives_documents,
+    warm_up,
     written,
 )
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
@@ -131,11 +131,7 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The strategy's options as plain values, Haystack's components serialised.
-
-        Raises:
-            OptionError: an option holds an object that cannot be serialised.
-        """
+        """The strategy's options as plain values, Haystack's components serialised. Raises `OptionError`."""
         options = self.chunker.to_dict()
         del options["strategy"]
         return {name: written(getattr(self.chunker, name), value) for name, value in options.items()}
@@ -169,12 +165,8 @@ class ChunkcoreDocumentSplitter(Serialized):
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Split documents. Returns ``{"documents": chunks}``, in the documents' order.
 
-        Args:
-            documents: with text as content. Documents with empty content are skipped with a warning.
-
-        Raises:
-            TypeError: not a list of `Document`.
-            ValueError: a document has no text (``content is None``).
+        Documents with empty content are skipped with a warning. Raises `TypeError`: not a list of `Document`; or
+        `ValueError`: a document has no text (``content is None``).
         """
         check_documents(self, documents)
         for document in documents:
@@ -275,11 +267,8 @@ def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     A parent's page number is that of its first such character, and so includes its leading form feeds.
     """
     text = document.content or ""
-    first = document.meta.get("page_number")
-    if not isinstance(first, int) or isinstance(first, bool):
-        first = 1
-    else:
-        first -= _leading_breaks(text)
+    stated = document.meta.get("page_number")
+    first = stated - _leading_breaks(text) if type(stated) is int else 1
     if "\f" not in text:
         return [first] * len(chunks)
     breaks = [place for place, character in enumerate(text) if character == "\f"]
@@ -319,18 +308,11 @@ class ChunkcoreExactSplitter(Serialized):
         self.unplaced = unplaced
 
     def warm_up(self) -> None:
-        """Load what the splitter loads."""
-        if hasattr(self.splitter, "warm_up"):
-            self.splitter.warm_up()
+        warm_up(self.splitter)
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Split documents. Returns ``{"documents": chunks}``, in the documents' order.
-
-        Raises:
-            TypeError: not a list of `Document`.
-            DataError: a chunk is not in its document, and `unplaced` is "refuse".
-        """
+        """Split documents. Returns ``{"documents": chunks}``, in the documents' order. Raises `TypeError`."""
         check_documents(self, documents)
         self.warm_up()
         split: list[Document] = []
@@ -422,18 +404,13 @@ class ChunkcoreIndexUpdater(Serialized):
 
     @component.output_types(documents=list[Document], moved=list[Document], stale=list[str], unchanged=int)
     def run(self, documents: list[Document], source_ids: list[str] | None = None) -> dict[str, Any]:
-        """Compare chunks with the store.
+        """Compare chunks with the store. Returns what the class describes.
 
         Args:
             documents: all chunks of their sources, from `ChunkcoreDocumentSplitter`.
             source_ids: further sources, which may have no chunks now: the store's other chunks of these are stale.
 
-        Returns:
-            ``documents`` to embed, ``moved`` ones with vectors, ids of ``stale`` ones, and the number ``unchanged``.
-
-        Raises:
-            TypeError: not a list of `Document`.
-            ValueError: a document has no ``source_id``.
+        Raises `TypeError`: not a list of `Document`; or `ValueError`: a document has no ``source_id``.
         """
         check_documents(self, documents)
         for chunk in documents:
@@ -498,9 +475,8 @@ def exact_chunker(splitter: Any, unplaced: Unplaced = "mark") -> Chunker:
 
 
 def _pieces(splitter: Any, text: str) -> list[Piece]:
-    if hasattr(splitter, "warm_up"):
-        splitter.warm_up()
-    documents = splitter.run(documents=[HaystackDocument(content=text)])["documents"] if text else []
+    warm_up(splitter)
+    documents = splitter.run(documents=[Document(content=text)])["documents"] if text else []
     return [
         Piece(
             document.content or "",

@@ -33,10 +33,7 @@ class ChunkcoreIndexWriter(Serialized):
     def run(self, documents: list[Document], moved: list[Document], stale: list[str]) -> dict[str, int]:
         """Write, then delete. Returns ``documents_written``, as the store counts them, and ``documents_deleted``.
 
-        Args:
-            documents: the updater's ``documents``, embedded.
-            moved: the updater's.
-            stale: the updater's ids to delete.
+        All arguments are the updater's outputs; `documents` are embedded.
         """
         written = 0
         if chunks := [*documents, *moved]:
