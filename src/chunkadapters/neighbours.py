@@ -35,23 +35,19 @@ class _Region:
 
 
 class StoreIndex(OpenedIndex):
-    """In place of an index on this machine: what a store has around its hits.
+    """In place of an index on this machine: what a store has around its hits (docs/guides/passages.md).
 
-    The retriever is the store's own search, best by vectors and words together; its hits say their documents and
-    places. `neighbours` fetches the chunks around them by one more call, by ids or by a filter. Their texts are joined,
-    cut into small units, and scored for the question at every size, as by `chunkcore.retrieval.WindowIndex.behind`;
-    how rare a word is, is counted in them alone.
+    The hits and the chunks around them are joined, cut into small units, and scored for the question at every size, as
+    by `chunkcore.retrieval.WindowIndex.behind`; how rare a word is, is counted in them alone.
 
     Args:
         neighbours: a function from a question's hits (`Hit`, with `id`, `document` and `spans`), best first, to pieces
             of their documents: chunks before and after each, which may overlap and repeat the hits. Whoever may not see
             a chunk must not get it from this function: the retriever's filters belong into it, too.
 
-    Chunks at most 10 characters apart are one text, with white space between them. With ``words="hits"`` passages are
-    of the texts that hold a hit, with ``"all"`` of all that came back; the default is
-    ``"hits"``, since the function decides what may be seen. A hit without a place stays as it is.
-
-    Cost: one call of the store, and some 20 to 40 milliseconds for 50 hits with their neighbours.
+    Chunks at most 10 characters apart are one text, with white space between them. With ``words="hits"``, the default
+    here, passages are of the texts that hold a hit, with ``"all"`` of all that came back. A hit without a place stays
+    as it is. Cost: one call of the store.
 
     Raises:
         OptionError: `neighbours` is no function, or the index is asked without a retriever.

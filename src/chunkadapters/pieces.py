@@ -104,9 +104,7 @@ class Aligned(Chunker):
         similarity: see `Aligner`.
         unplaced: "mark" pieces that are not in the text, or "refuse" them.
 
-    Raises:
-        OptionError: `split` is not callable.
-        DataError: `split` returned something other than texts, or a refused piece.
+    Raises `OptionError`: `split` is not callable; or `DataError`: it returned no texts, or a refused piece.
 
     >>> Aligned(split=str.splitlines, counter="words").chunk(Document("d", "one\ntwo\none"))[2].spans
     (Span(start=8, end=11),)

@@ -112,7 +112,8 @@ class LangChainCharacter(Joined):
 
     @property
     def separator(self) -> str:  # type: ignore[override]  # it depends on the options
-        return _joiner(self.separator_text, regex=self.regex) if self.keep == "drop" else ""
+        literal = not self.regex or re.fullmatch(self.separator_text, self.separator_text)
+        return self.separator_text if self.keep == "drop" and literal else ""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
@@ -133,8 +134,3 @@ class LangChainCharacter(Joined):
             separators = find_literal(source, self.separator_text, source.parts)
             places = pieces_between(source.parts, separators, self.keep)
         return np.column_stack((places.starts, places.ends))
-
-
-def _joiner(separator: str, *, regex: bool) -> str:
-    """The text between pieces after dropping separators; "" for a regular expression that does not match itself."""
-    return separator if not regex or re.fullmatch(separator, separator) else ""

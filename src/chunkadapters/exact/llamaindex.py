@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from llama_index.core.node_parser import NodeParser, SentenceSplitter, TextSplitter, TokenTextSplitter
+from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import MetadataMode
 
@@ -155,9 +156,7 @@ class LlamaIndexSentence(_Merged):
         phrase_regex: a regular expression of phrases; "" for none.
         word_separator: between words; "" for none.
 
-    Raises:
-        OptionError: an option is out of range.
-        SizeError: a single character counts over `size`.
+    Raises `OptionError`: an option is out of range; or `SizeError`: a single character counts over `size`.
 
     >>> chunker = LlamaIndexSentence(size=4, overlap=0, counter="words")
     >>> chunker.split_text("One is short. Two is too. Three.")
@@ -180,7 +179,7 @@ class LlamaIndexSentence(_Merged):
     @property
     def _cuts(self) -> tuple[Cut, ...]:
         phrases = (partial(_by_regex, re.compile(self.phrase_regex)),) if self.phrase_regex else ()
-        split = _punkt() if isinstance(self.sentences, str) else self.sentences
+        split = split_by_sentence_tokenizer() if isinstance(self.sentences, str) else self.sentences
         return (
             partial(_by_separator, self.paragraph_separator),
             partial(_by_function, split),
@@ -227,9 +226,6 @@ class LlamaIndexToken(_Merged):
         separators: tried in this order, without ""; each goes to the start of the next piece.
         strip: strip white space from chunks.
 
-    Raises:
-        OptionError: an option is out of range.
-
     >>> LlamaIndexToken(size=2, overlap=1, counter="words").split_text("one two three")
     ['one two', 'two three']
     """
@@ -255,12 +251,6 @@ class LlamaIndexToken(_Merged):
             length += size
         if begin < len(sizes):
             yield begin, len(sizes)
-
-
-def _punkt() -> Callable[[str], Sequence[str]]:
-    from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
-
-    return split_by_sentence_tokenizer()
 
 
 def _by_separator(separator: str, text: str, start: int, end: int) -> list[PieceRange]:

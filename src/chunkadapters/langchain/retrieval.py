@@ -169,26 +169,19 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
     """Passages behind a retriever: exact spans of any size under a budget of tokens.
 
     For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), base_retriever=...)``, behind
-    any retriever with any chunks. The hits count by their order, the question's words by the index. No model is needed,
-    and nothing is embedded or ingested again.
+    any retriever with any chunks: the guide on passages (docs/guides/passages.md) has what counts.
 
     A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the best hit's other metadata,
     ``pages`` where the document has pages, and ``passage_score``, comparable within one answer. A hit that is in no
     document of the index stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
-    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A hit whose text its
-    document no longer has shows the change; a warning says so, and the document's text is not used.
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question.
 
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
-        words: what passages may show. "hits": text of documents that have a hit. "text": the hits' own text. "safe": as
-            "hits", and as "text" for a document of which the retriever's filter may hide chunks. "all": text of any
-            document of the index.
-        balance: the hits' share of a unit's score, 0 to 1.
-        max_tokens: of all passages' texts.
-        k: the most passages.
+        words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 

@@ -159,27 +159,20 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
     """Passages behind a retriever: exact spans of any size under a budget of tokens.
 
     For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
-    nodes. The nodes count by their order, the question's words by the index. No model is needed, and nothing is
-    embedded or ingested again.
+    nodes: the guide on passages (docs/guides/passages.md) has what counts.
 
     A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the best node's metadata and source,
     ``pages`` where the document has pages, and a score, comparable within one answer. A node that is in no document of
     the index, such as an image or a summary, stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
-    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A node whose text its
-    document no longer has shows the change; a warning says so, and the document's text is not used.
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question.
 
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
             in configurations.
-        words: what passages may show. "hits": text of documents that have a hit. "text": the hits' own text. "safe": as
-            "hits", and as "text" for a document of which the retriever's filter may hide chunks. "all": text of any
-            document of the index.
-        balance: the hits' share of a unit's score, 0 to 1.
-        max_tokens: of all passages' texts, without metadata.
-        k: the most passages.
+        words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises:
@@ -313,8 +306,6 @@ class IndexRetriever(BaseRetriever):
 
 # ---- Updates
 
-_NEIGHBOURS = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
-
 
 @dataclass(frozen=True)
 class IndexUpdate:
@@ -338,10 +329,7 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
 
     Nodes are compared by id (`ChunkcoreNodeParser` makes it of document, options and place), embedded text and
     neighbours. A document without text loses all its nodes. Embedding comes before writing: if the model fails, the
-    index is unchanged.
-
-    Vectors of moved nodes come from LlamaIndex' own vector store. With any other store they are embedded again, so use
-    a cache (`ChunkcoreEmbedding` over a `CachedEmbedder`, or the model's ``embeddings_cache``).
+    index is unchanged. Moved nodes keep their vectors in LlamaIndex' own store; for any other, use a cache.
 
     Args:
         index: keeps its nodes in a docstore; with another vector store than LlamaIndex' own, use
@@ -375,7 +363,12 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
     written = [node for key, node in now.items() if key not in kept]
     before = {_read(node) for node in old.values()}
     moved = sum(_read(node) in before for node in written)
-    _embed(index, written, _vectors(index, old.values()))
+    by_text = _vectors(index, old.values())
+    for node in written:
+        node.embedding = by_text.get(_read(node))
+    vectors = embed_nodes(written, index._embed_model)
+    for node in written:
+        node.embedding = vectors[node.node_id]
     replaced = [key for key in now if key in old and key not in kept]
     if replaced:
         index.delete_nodes(replaced, delete_from_docstore=True)
@@ -400,24 +393,12 @@ def _read(node: BaseNode) -> str:
 
 
 def _same(old: BaseNode, new: BaseNode) -> bool:
-    return (
-        _read(old) == _read(new)
-        and old.metadata == new.metadata
-        and all(_neighbour(old, which) == _neighbour(new, which) for which in _NEIGHBOURS)
-    )
+    return _read(old) == _read(new) and old.metadata == new.metadata and _neighbours(old) == _neighbours(new)
 
 
-def _neighbour(node: BaseNode, which: NodeRelationship) -> str:
-    related = node.relationships.get(which)
-    return getattr(related, "node_id", "")
-
-
-def _embed(index: VectorStoreIndex, nodes: Sequence[BaseNode], by_text: Mapping[str, list[float]]) -> None:
-    for node in nodes:
-        node.embedding = by_text.get(_read(node))
-    vectors = embed_nodes(nodes, index._embed_model)
-    for node in nodes:
-        node.embedding = vectors[node.node_id]
+def _neighbours(node: BaseNode) -> list[str]:
+    sides = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
+    return [getattr(node.relationships.get(side), "node_id", "") for side in sides]
 
 
 def _vectors(index: VectorStoreIndex, nodes: Iterable[BaseNode]) -> Mapping[str, list[float]]:

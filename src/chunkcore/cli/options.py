@@ -83,17 +83,13 @@ strategy = functools.partial(
 retriever = functools.partial(
     typer.Option, "--retriever", "-r", metavar="SPEC", autocompletion=_names("chunkcore.retrieval", "retrievers")
 )
-_data = functools.partial(typer.Option, rich_help_panel="Documents and questions")
+_DATA = "Documents and questions"
+_data = functools.partial(typer.Option, rich_help_panel=_DATA)
 _scores = functools.partial(typer.Option, rich_help_panel="Scores")
 _statistics = functools.partial(typer.Option, rich_help_panel="Statistics")
 _models = functools.partial(typer.Option, rich_help_panel="Models")
-_PANEL = {"rich_help_panel": "Documents and questions"}
 
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
-Docs = Annotated[
-    Path | None, typer.Argument(metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", **_PANEL)
-]
-DocsOption = Annotated[Path | None, _data("--docs", metavar="DOCS", help="The same.")]
 FollowLinks = Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")]
 Questions = Annotated[
     Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
@@ -114,8 +110,11 @@ Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="
 class Documents:
     """Documents, without questions."""
 
-    docs: Docs = None
-    docs_option: DocsOption = None
+    docs: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", rich_help_panel=_DATA),
+    ] = None
+    docs_option: Annotated[Path | None, _data("--docs", metavar="DOCS", help="The same.")] = None
     follow_links: Annotated[bool, _data("--follow-links", help="Read links out of a folder.")] = False
 
     @property
@@ -243,13 +242,7 @@ def study_settings(statistics: Statistics, scoring: Scoring | None = None, **mor
         }
         if scoring.k:
             more["depths"] = tuple(dict.fromkeys(read_depths(scoring.k)))
-    return StudySettings(
-        margin=statistics.margin / 100,
-        by=statistics.by,
-        seed=statistics.seed,
-        resamples=statistics.resamples,
-        **more,
-    )
+    return StudySettings(**{**vars(statistics), "margin": statistics.margin / 100}, **more)
 
 
 @dataclass(frozen=True)

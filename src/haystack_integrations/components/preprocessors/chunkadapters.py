@@ -84,8 +84,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: a strategy's name, instead of `chunker`; by default ``recursive``.
         options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's
-            embedders and chat generators work as options; YAML holds them as Haystack writes them, keys as environment
-            variables.
+            embedders and chat generators work as options; YAML holds them as Haystack writes them.
         fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). It sets a
             missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off.
         keep_white_space: a chunk keeps the white space before the next one, which Haystack's `SentenceWindowRetriever`
@@ -252,10 +251,9 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
 
 
 def _id(chunk_id: str, chunk: Chunk) -> str:
-    """64 hexadecimal digits, like Haystack's ids, of the chunk's id, context and text.
+    """64 hexadecimal digits, like Haystack's ids, which fail on unpaired surrogates and differ between runs.
 
-    Haystack's ids fail on unpaired surrogates, and differ between runs if metadata hold a set or an object. The text
-    counts because a store that skips duplicates would keep the old text of an edited document.
+    The text counts because a store that skips duplicates would keep the old text of an edited document.
     """
     parts = f"{chunk_id}{len(chunk.context)}:{chunk.context}{chunk.text}"
     return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
@@ -382,8 +380,7 @@ class ChunkcoreIndexUpdater(Serialized):
     - ``stale``: the store's ids without a chunk.
     - unchanged chunks are only counted.
 
-    The store is only read. `ChunkcoreIndexWriter` writes the embedder's output and ``moved``, then deletes ``stale``:
-    if the embedder fails, nothing is lost.
+    The store is only read: `ChunkcoreIndexWriter` writes.
 
     Args:
         document_store: its ``filter_documents`` should return embeddings (an option of most stores); chunks without one

@@ -76,28 +76,22 @@ def _passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
 class ChunkcorePassageRanker(Indexed):
     """Passages behind a retriever: exact spans of any size under a budget of tokens.
 
-    Connect any retriever, joiner or ranker with any chunks to ``documents``. The documents count by their order, the
-    question's words by the index. No model is needed, and nothing is embedded or ingested again.
+    Connect any retriever, joiner or ranker with any chunks to ``documents``: the guide on passages
+    (docs/guides/passages.md) has what counts.
 
     A passage has the source document's own text; ``split_idx_start``, ``split_idx_end`` and ``source_id``, the best
     hit's other metadata, ``pages`` where the source has pages, and a score, comparable within one answer. A document
     that is in no document of the index, such as a summary or an image, stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
-    (``index.update(documents).save(folder)``). A folder is opened again at the next question. A hit whose text its
-    document no longer has shows the change; a warning says so, and the document's text is not used.
+    (``index.update(documents).save(folder)``). A folder is opened again at the next question.
 
     Args:
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages. It
             is opened by `warm_up`, or by the first run.
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
-        words: what passages may show. "hits": text of documents that have a hit. "text": the hits' own text. "safe": as
-            "hits", and as "text" for a document of which the retriever's filter may hide chunks. "all": text of any
-            document of the index.
-        balance: the hits' share of a unit's score, 0 to 1.
-        max_tokens: of all passages' contents.
-        k: the most passages.
+        words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises:
@@ -132,13 +126,7 @@ class ChunkcorePassageRanker(Indexed):
     ) -> dict[str, list[Document]]:
         """Make passages. Returns ``{"documents": passages}``, best first.
 
-        Args:
-            query: the question.
-            documents: a retriever's answer to it, best first.
-            filters: the retriever's, if it has some.
-
-        Raises:
-            TypeError: not a list of `Document`.
+        `documents` are a retriever's answer, best first; `filters` are the retriever's. Raises `TypeError`.
         """
         check_documents(self, documents)
         passages = self.local_index.opened.behind(
