@@ -250,8 +250,7 @@ def as_embedder(
         text_embedder: embeds questions; by default `component` does.
         name, fingerprint, max_tokens: see `BridgedEmbedder`.
 
-    Raises:
-        OptionError: no such component, or a fingerprint is required, because its settings name no model.
+    Raises `OptionError`: no such component, or a fingerprint is required, because its settings name no model.
 
     >>> from haystack.components.embedders import MockDocumentEmbedder
     >>> embedder = as_embedder(MockDocumentEmbedder(dimension=8))
@@ -274,8 +273,7 @@ def as_llm(
     ``response_format``; another generator is asked in words. Token counts are the reply's ``usage``. Options: see
     `BridgedLLM`.
 
-    Raises:
-        OptionError: no chat generator, a fingerprint is required, or concurrency is under 1.
+    Raises `OptionError`: no chat generator, a fingerprint is required, or concurrency is under 1.
 
     >>> from haystack.components.generators.chat import MockChatGenerator
     >>> as_llm(MockChatGenerator("Yes.")).complete([{"role": "user", "content": "Tea?"}]).text
@@ -398,14 +396,8 @@ def _system(
 ) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
 
-    Args:
-        text_embedder: a text embedder component, for a retriever component that takes an embedding.
-        query_socket: the input for the question, ``"component.input"`` in a pipeline and ``"input"`` of a component;
-            or several. By default the only mandatory string.
-        documents_socket: the output whose documents count, likewise; it may be connected. By default the only output
-            of documents.
-        inputs: all other inputs, such as ``{"retriever": {"top_k": 20}}`` for a pipeline and ``{"top_k": 20}`` for a
-            component.
+    Sockets are ``"component.input"`` in a pipeline and ``"input"`` of a component; docs/guides/haystack.md has the
+    options.
     """
     constant = _inputs(inputs, nested=isinstance(retriever, Pipeline))
     if isinstance(retriever, Pipeline):

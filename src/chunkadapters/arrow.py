@@ -430,11 +430,8 @@ class ArrowChunker:
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
         """The chunks of the batch's documents.
 
-        Raises:
-            DataError: a column is missing, the chunks exceed one record batch, or a document fails with
-                ``errors="raise"``.
-            OptionError: unknown model of the chunker.
-            MissingExtraError: a package of the model is not installed.
+        Raises `DataError`: a column is missing, the chunks exceed one record batch, or a document fails with
+        ``errors="raise"``; and what loading the chunker's model raises.
         """
         if isinstance(batch, pa.Table):
             return pa.Table.from_batches(
@@ -457,8 +454,7 @@ class ArrowChunker:
         For Spark's ``mapInArrow``. Memory holds one batch in, one batch out, and the largest document with its chunks.
         Raises as `__call__`.
         """
-        answers = (rows for batch in batches for rows in self._answers(batch))
-        yield from batched(answers)
+        yield from batched(rows for batch in batches for rows in self._answers(batch))
 
     def nested(self, batch: pa.RecordBatch) -> pa.ListArray:
         """A list of rows, as structs, per row of the batch: for functions over columns. Raises as `__call__`."""
@@ -478,8 +474,7 @@ class ArrowChunker:
 
     def _rows(self, row: ReadRow, chunks: list[Chunk] | Exception) -> Iterable[Row]:
         if not chunks:
-            message = "it has no chunks: its text is empty or white space alone"
-            return [{"document_id": row.id, "error": message}]
+            return [{"document_id": row.id, "error": "it has no chunks: its text is empty or white space alone"}]
         problem = chunks
         if isinstance(chunks, list) and row.document is not None:
             try:
@@ -495,8 +490,7 @@ class ArrowChunker:
     def _message(self, problem: Exception) -> str:
         """An error on one line of UTF-8, without secrets."""
         name = "" if isinstance(problem, ChunkcoreError) else f"{type(problem).__name__}: "
-        secrets = secrets_within(self.chunker)
-        clean = without_secrets(f"{name}{problem}", secrets, longest=_PROBLEM_LENGTH)
+        clean = without_secrets(f"{name}{problem}", secrets_within(self.chunker), longest=_PROBLEM_LENGTH)
         return clean.encode("utf-8", "backslashreplace").decode("utf-8")
 
     @cached_property
@@ -516,7 +510,6 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
     Args:
         actors: worker processes; each loads the model once and takes one of Ray's cores, unless ``num_cpus`` says less.
             Leave cores for reading, or Ray waits for more forever.
-        batch_size: documents per call of an actor.
         options: of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
     """
     from ray.data import ActorPoolStrategy

@@ -206,8 +206,7 @@ def build(
             counter "embedder" counts its tokens. A built chunker stays as it is.
         as_model: from an option's value to chunkcore's model, if it is the framework's.
 
-    Raises:
-        OptionError: two of these contradict each other, an unknown strategy or option, or a value out of range.
+    Raises `OptionError`: two of these contradict each other, an unknown strategy or option, or a value out of range.
 
     >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
     50
@@ -243,7 +242,6 @@ def build(
 
 
 def _name_and_options(name: object, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The strategy's name and its options, from a name with options or from a spec string."""
     if not isinstance(name, str):
         raise OptionError(
             f"expected a chunker, a strategy's name or a spec string such as 'recursive:size=200', "
@@ -284,7 +282,6 @@ def is_bridged(value: Any) -> bool:
 
 
 def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options under the strategy's names."""
     cls = strategies.find(name)
     if cls is None:
         return options

@@ -401,8 +401,7 @@ def join_pages(documents: Any, *, separator: str = "\n") -> Document:
 
     The id is the pages' ``source``, ``file_path`` or ``file_name``; the metadata are those that all pages share.
 
-    Raises:
-        DataError: no text, several sources (see `join_pages_by_source`), or not documents of these kinds.
+    Raises `DataError`: no text, several sources (see `join_pages_by_source`), or not documents of these kinds.
 
     >>> from types import SimpleNamespace
     >>> page = lambda text, number: SimpleNamespace(page_content=text, metadata={"source": "a.pdf", "page": number})

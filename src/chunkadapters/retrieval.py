@@ -395,8 +395,7 @@ class RetrieverHooks(Generic[R, D]):
                 seconds before the first (0.5), doubled for each further one; ``progress``, called as
                 ``progress("retrieve", done, total)``; and the framework's own, such as Haystack's sockets.
 
-        Returns:
-            The run. `Run.failures` has the questions that failed to the last, with reasons; a warning says so.
+        `Run.failures` has the questions that failed to the last, with reasons; a warning says so.
 
         Raises:
             DataError: `retriever` is no retriever, or does not return the framework's documents.
@@ -447,12 +446,7 @@ class RetrieverHooks(Generic[R, D]):
             counter: whose tokens are counted.
             options: other arguments of `run_retriever`.
 
-        Returns:
-            The report: scores per question, how many hits were located (`Report.located`), and the questions without
-            an answer (`Report.unanswered`).
-
-        Raises:
-            OptionError: an unknown measure, depth, counter or option; before any question is asked.
+        Raises `OptionError`, before any question is asked: an unknown measure, depth, counter or option.
         """
         scorer, parsed, others = _scoring(benchmark, measures, k, counter, **options)
         return scorer.score(self.run_retriever(retriever, scorer.benchmark, **others), parsed)

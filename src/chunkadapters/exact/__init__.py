@@ -33,10 +33,9 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any: ...
 def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
     """Your splitter with right offsets, as a splitter of the same framework.
 
-    Chunk texts are the original's; the guide lists the few intended differences. LangChain's recursive, character and
-    token splitters and LlamaIndex' sentence and token splitters are rewritten on offsets, which are right by
-    construction. Any other splitter is run as it is: its chunks keep their metadata and relationships, and get the
-    places where their texts are found in order; a chunk without a certain place has none.
+    Chunk texts are the original's; the guide (docs/guides/exact.md) lists the few intended differences, and the
+    splitters that are rewritten on offsets. Any other splitter is run as it is: its chunks keep their metadata and
+    relationships, and get the places where their texts are found in order; a chunk without a certain place has none.
 
     Args:
         splitter: a LangChain `TextSplitter` (or a splitter from text to documents, such as by headings), a LlamaIndex
@@ -44,12 +43,8 @@ def exact(splitter: Any, *, unplaced: Unplaced = "mark") -> Any:
         unplaced: pieces that are not in the text, such as rewritten HTML: "mark" them (no place; LangChain's
             ``start_index`` is -1; ``derived`` true; ``located`` "unlocated"), or "refuse" with a `DataError`.
 
-    Returns:
-        A `ChunkcoreTextSplitter`; a `ChunkcoreNodeParser` or `PlacedNodeParser`; a `ChunkcoreExactSplitter`.
-
-    Raises:
-        OptionError: (a ValueError) no splitter of a known framework, or one that does not split text, such as JSON
-            data.
+    Returns a `ChunkcoreTextSplitter`; a `ChunkcoreNodeParser` or `PlacedNodeParser`; a `ChunkcoreExactSplitter`.
+    Raises `OptionError`: no splitter of a known framework, or one that does not split text, such as JSON data.
 
     >>> from langchain_text_splitters import CharacterTextSplitter
     >>> splitter = exact(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0))
@@ -71,7 +66,6 @@ def exact_chunker(splitter: Any, *, unplaced: Unplaced = "mark") -> Chunker:
 
 
 def _module(splitter: Any) -> Any:
-    """The module of `exact` for the splitter's framework."""
     roots = {cls.__module__.partition(".")[0] for cls in type(splitter).__mro__}
     if "langchain_text_splitters" in roots:
         return import_module("chunkadapters.exact.langchain")

@@ -87,8 +87,7 @@ class LangChainCharacter(Joined):
         regex: `separator_text` is a regular expression.
         strip: strip chunks, and drop chunks of white space.
 
-    Raises:
-        OptionError: an option is out of range.
+    Raises `OptionError`: an option is out of range.
 
     >>> chunker = LangChainCharacter(size=9, overlap=0, separator_text=",", counter="characters")
     >>> [[(span.start, span.end) for span in spans] for spans in chunker.spans("one,two,,three")]

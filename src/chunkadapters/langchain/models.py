@@ -58,8 +58,7 @@ def as_embedder(
     `ChunkcoreTextSplitter` takes LangChain's embeddings as they are; wrap them elsewhere:
     ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``. Options: see `BridgedEmbedder`.
 
-    Raises:
-        OptionError: no LangChain embeddings, or a fingerprint is required, because their settings name no model.
+    Raises `OptionError`: no LangChain embeddings, or a fingerprint is required, because their settings name no model.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> embedder = as_embedder(DeterministicFakeEmbedding(size=8))
@@ -74,17 +73,12 @@ def as_embedder(
 def as_llm(
     model: Runnable[Any, Any], *, name: str | None = None, fingerprint: str | None = None, concurrency: int = 1
 ) -> BridgedLLM:
-    """Any LangChain chat model as an `LLM`.
+    """Any LangChain chat model, or a runnable from messages to a message or a text, as an `LLM`.
 
     JSON schemas go through ``with_structured_output`` if the model has it; token counts are its ``usage_metadata``.
+    Options: see `BridgedLLM`.
 
-    Args:
-        model: a chat model, also with settings (``model.bind(temperature=0)``, ``model.with_retry()``), or another
-            runnable from messages to a message or a text, which gets no schema.
-        name, fingerprint, concurrency: see `BridgedLLM`.
-
-    Raises:
-        OptionError: no language model, a fingerprint is required, or concurrency is under 1.
+    Raises `OptionError`: no language model, a fingerprint is required, or concurrency is under 1.
 
     >>> from langchain_core.language_models import FakeListChatModel
     >>> as_llm(FakeListChatModel(responses=["Yes."])).complete([{"role": "user", "content": "Tea?"}]).text

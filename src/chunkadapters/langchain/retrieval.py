@@ -185,11 +185,9 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 
-    Raises:
-        ValueError: an option is out of range, or there is no index.
+    Raises `ValueError`: an option is out of range, or there is no index.
 
-    Warns:
-        PassageWarning: once, of hits in no document, and of each document that has changed.
+    Warns `PassageWarning` once, of hits in no document, and of each document that has changed.
 
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
     >>> hits = [Document(page_content="Tea is hot. It", metadata={"source": "tea.md"})]
@@ -216,8 +214,7 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         retriever: any retriever, or runnable from a question to documents.
         index, documents, words, balance, max_tokens, k, counter: see `PassageCompressor`.
 
-    Raises:
-        ValueError: an option is out of range, there is no index, or something is no retriever.
+    Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
     >>> from langchain_core.runnables import RunnableLambda
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
@@ -301,8 +298,7 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
     Args:
         index, documents, max_tokens, k, counter: see `PassageCompressor`.
 
-    Raises:
-        ValueError: an option is out of range, or there is no index.
+    Raises `ValueError`: an option is out of range, or there is no index.
 
     >>> tea = Document(page_content="Tea is hot.", metadata={"source": "tea.md", "level": 1})
     >>> retriever = IndexRetriever(documents=[tea])

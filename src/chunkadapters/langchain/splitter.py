@@ -76,8 +76,7 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     A document with a whole-number ``start_index`` in its metadata is a piece of another splitter: offsets are added up
     and refer to the original, and ``source_id`` is passed on. If its own place is unknown (LangChain's -1, or an
-    altered text), both indices are -1. Pieces without a ``start_index`` look like documents. If several documents of
-    one call share a ``source`` and have no id or page, places are in each of them: a `SourceWarning` says so.
+    altered text), both indices are -1. Pieces without a ``start_index`` look like documents (`SourceWarning`).
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
@@ -85,15 +84,12 @@ class ChunkcoreTextSplitter(TextSplitter):
         add_start_index: accepted for LangChain's sake; offsets are always written.
         with_ids: False for chunks without an ``id``: some vector stores refuse documents that have one.
         fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). It sets
-            a missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut
-            off.
-        options: the strategy's options; LangChain's ``chunk_size``, ``chunk_overlap``, ``keep_separator``,
-            ``is_separator_regex``, ``strip_whitespace`` and ``length_function`` work too. Sizes are tokens: for
-            ``chunk_size`` without a counter a `SizeUnitWarning` says so. LangChain's embeddings and chat models work as
-            options: ``embedder=OpenAIEmbeddings()``.
+            a missing size to 60 % of its token limit; a `TruncationWarning` counts what it would cut off.
+        options: the strategy's options, with LangChain's models (``embedder=OpenAIEmbeddings()``); LangChain's
+            ``chunk_size``, ``chunk_overlap``, ``keep_separator``, ``is_separator_regex``, ``strip_whitespace`` and
+            ``length_function`` work too. Sizes are tokens: for ``chunk_size`` alone a `SizeUnitWarning` says so.
 
-    Raises:
-        ValueError: (chunkcore's `OptionError`) an unknown strategy or option, or a value out of range.
+    Raises `ValueError` (chunkcore's `OptionError`): an unknown strategy or option, or a value out of range.
 
     >>> splitter = ChunkcoreTextSplitter(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
     >>> [(doc.page_content, doc.metadata["start_index"]) for doc in splitter.create_documents(["one two. one two."])]
@@ -144,11 +140,10 @@ class ChunkcoreTextSplitter(TextSplitter):
         disallowed_special: Any = "all",
         **options: Any,
     ) -> ChunkcoreTextSplitter:
-        """A splitter with sizes in the tokens of a tiktoken encoding.
+        """A splitter with sizes in the tokens of a tiktoken encoding. Raises `ValueError` for an unknown one.
 
         Unlike LangChain's: the default is ``cl100k_base``, not ``gpt2``; special tokens in the text are text, so
-        `disallowed_special` has no effect. Raises `ValueError` for an unknown encoding or model, or if
-        `allowed_special` names a token.
+        `disallowed_special` has no effect, and `allowed_special` is refused.
         """
         if allowed_special:
             raise OptionError(
@@ -201,9 +196,7 @@ class _Source:
     """A text to split: its metadata, the id of the document that offsets refer to, and its place in that document."""
 
     def __init__(self, document_id: str | None, text: str, metadata: dict[Any, Any]) -> None:
-        self.document_id = document_id
-        self.text = text
-        self.metadata = metadata
+        self.document_id, self.text, self.metadata = document_id, text, metadata
         self.is_chunk = type(metadata.get("start_index")) is int
         self.id, self.origin = source_of(document_id, text, metadata)
 
@@ -313,9 +306,7 @@ def content_key(document: Document) -> str:
 
     For ``index(..., cleanup="incremental", source_id_key="source_id", key_encoder=content_key)``: after an edit only
     chunks with new text are embedded and written, and old ones deleted. Moved chunks keep their old place in the store;
-    `evaluate_retriever` finds them by text. Of repeated passages of a source, the first is indexed. LangChain's own
-    encoders (``key_encoder="sha256"``) include the place, so moved chunks are written again; with `ChunkcoreEmbeddings`
-    over a cache only new texts are embedded.
+    `evaluate_retriever` finds them by text. Of repeated passages of a source, the first is indexed.
 
     >>> moved = [Document(page_content="tea", metadata={"source_id": "a", "start_index": i}) for i in (0, 9)]
     >>> content_key(moved[0]) == content_key(moved[1])

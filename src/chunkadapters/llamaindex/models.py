@@ -97,8 +97,7 @@ def as_llm(llm: LLM, *, name: str | None = None, fingerprint: str | None = None,
     A function-calling model gets a JSON schema as the parameters of a function that it must call; other models are
     asked in words. Token counts are the service's, if the integration passes them on. Options: see `BridgedLLM`.
 
-    Raises:
-        OptionError: no LlamaIndex LLM, a fingerprint is required, or concurrency is under 1.
+    Raises `OptionError`: no LlamaIndex LLM, a fingerprint is required, or concurrency is under 1.
 
     >>> from llama_index.core.llms import MockLLM
     >>> as_llm(MockLLM()).complete([{"role": "user", "content": "Tea?"}]).finish

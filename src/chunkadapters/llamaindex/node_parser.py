@@ -107,10 +107,9 @@ def _size_of(chunker: Chunker) -> int:
 def _chunk_beside_metadata(
     chunker: Chunker, documents: Iterable[CoreDocument], nodes: Sequence[BaseNode]
 ) -> Iterator[Sequence[Chunk]]:
-    """Each node's chunks, with sizes reduced by the metadata that a model reads with the text.
+    """Each node's chunks, with sizes reduced by the longer of the metadata that models read with the text.
 
-    Embedding and language models may read different metadata: the longer counts. Raises `OptionError` without room
-    left.
+    Raises `OptionError` without room left.
     """
     smaller: dict[int, Chunker] = {}
     for document, node in zip(documents, nodes, strict=True):
@@ -144,10 +143,7 @@ _as_model = partial(model_of, "llamaindex")
 
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
-    """The default of `ChunkcoreNodeParser.id_func`: ids of the document's id, the options and the spans.
-
-    The parser makes these ids itself, because it knows the spans; called alone, the function numbers the chunks.
-    """
+    """The default of `ChunkcoreNodeParser.id_func`: the parser makes ids itself, of document, options and spans."""
     return f"{doc.node_id}-{i}"
 
 
@@ -174,12 +170,11 @@ class ChunkcoreNodeParser(NodeParser):
     Args:
         chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
         strategy: a strategy's name, instead of `chunker`.
-        options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. LlamaIndex'
-            models work as options: ``embedder=OpenAIEmbedding()``. A configuration holds only the model's name; pass
-            the model to ``from_dict(data, embedder=...)``.
+        options: the strategy's options, here or as keywords, with LlamaIndex' models (``embedder=OpenAIEmbedding()``);
+            ``chunk_size`` and ``chunk_overlap`` work too. A configuration holds only a model's name; pass the model to
+            ``from_dict(data, embedder=...)``.
         fit_to: the model that will embed the nodes (LlamaIndex', a chunkcore embedder or its name). It sets a missing
-            size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off. Metadata
-            are not counted.
+            size to 60 % of its token limit; a `TruncationWarning` counts what it would cut off, without metadata.
         metadata_aware: reduce the size for each document by the tokens of the metadata that models read with the text,
             as LlamaIndex' own splitters do. The strategy must have a size.
         include_metadata: nodes inherit their document's metadata.
@@ -316,7 +311,6 @@ class ChunkcoreNodeParser(NodeParser):
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
 
     def _build(self, parent: BaseNode, chunks: Sequence[Chunk], taken: set[str]) -> list[TextNode]:
-        """The nodes of one document."""
         pattern = _pattern(parent)
         metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent)) if self.include_metadata else {}
         document = _core_document(parent)
@@ -339,10 +333,7 @@ class ChunkcoreNodeParser(NodeParser):
         return nodes
 
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
-        """Link nodes to sources and neighbours, without the base class.
-
-        It would search each text again, overwrite the offsets, and link chained nodes backwards only.
-        """
+        # The base class would search each text again, overwrite the offsets, and link chained nodes backwards only.
         for node in nodes:
             parent = parent_doc_map.get(node.source_node.node_id) if node.source_node else None
             if parent is not None and parent.source_node is not None:
@@ -404,10 +395,9 @@ class PlacedNodeParser(NodeParser):
     r"""Runs a parser, and writes each node's place in its document: `exact` of parsers that it does not rewrite.
 
     The nodes are the parser's, with their ids, metadata and relationships; ``start_char_idx`` and ``end_char_idx`` are
-    right, or None where the place is not known: for a text that is not in the document, or has several equally good
-    places. Children (of a `HierarchicalNodeParser`) are placed inside their parents. Metadata that no model reads are
-    added: ``white_space`` up to the next node, ``located`` if the text is altered or repeated, ``derived`` if it is
-    altered.
+    right, or None for a text that is not in the document, or has several equally good places. Children (of a
+    `HierarchicalNodeParser`) are placed inside their parents. Metadata that no model reads are added: ``white_space``
+    up to the next node, ``located`` if the text is altered or repeated, ``derived`` if it is altered.
 
     Args:
         parser: any node parser.

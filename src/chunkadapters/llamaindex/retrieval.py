@@ -175,11 +175,9 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
         words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
-    Raises:
-        ValueError: an option is out of range, there is no index, or a query is missing.
+    Raises `ValueError`: an option is out of range, there is no index, or a query is missing.
 
-    Warns:
-        PassageWarning: once, of nodes in no document, and of each document that has changed.
+    Warns `PassageWarning` once, of nodes in no document, and of each document that has changed.
 
     >>> from llama_index.core import Document
     >>> tea = Document(text="Tea is hot. It boils. Ice is cold.", doc_id="tea.md")
@@ -223,8 +221,7 @@ class PassageRetriever(BaseRetriever):
         index, documents, words, balance, max_tokens, k, counter: see `PassagePostprocessor`.
         callback_manager: LlamaIndex' own.
 
-    Raises:
-        ValueError: an option is out of range, there is no index, or something is no retriever.
+    Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
     >>> from llama_index.core import Document, MockEmbedding, VectorStoreIndex
     >>> documents = [Document(text="Tea is hot. It boils. Ice is cold.")]
@@ -268,8 +265,7 @@ class IndexRetriever(BaseRetriever):
         max_tokens, k, counter: see `PassagePostprocessor`.
         callback_manager: LlamaIndex' own.
 
-    Raises:
-        ValueError: an option is out of range, or there is no index.
+    Raises `ValueError`: an option is out of range, or there is no index.
 
     >>> from llama_index.core import Document
     >>> [found.text for found in IndexRetriever(documents=[Document(text="Tea is hot.")]).retrieve("Is tea hot?")]
@@ -337,8 +333,7 @@ def update_index(index: VectorStoreIndex, documents: Sequence[Document], parser:
         documents: with ids of their own (``Document(id_=...)``).
         parser: a parser with reproducible node ids.
 
-    Raises:
-        DataError: the index keeps no nodes in a docstore.
+    Raises `DataError`: the index keeps no nodes in a docstore.
 
     >>> from llama_index.core import MockEmbedding
     >>> from chunkadapters.llamaindex import ChunkcoreNodeParser

@@ -204,9 +204,7 @@ def score_answers(
     `Report.unanswered`.
     - **Faithfulness** is NaN for an empty answer, and without a valid verdict.
 
-    Args:
-        kinds: of answer measures, such as "SquadF1".
-        models: the embedder of AnswerCosine, the model of BertScore, the judge of Faithfulness and Relevancy.
+    `models` are the embedder of AnswerCosine, the model of BertScore, the judge of Faithfulness and Relevancy.
 
     Raises:
         OptionError: no such measure, a missing judge, or a BertScore model without token vectors.
@@ -286,13 +284,9 @@ def references_of(query: Query) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSettings:
-    """What a model is shown, how its answers are scored, and how systems are compared.
+    """How answers are scored (`models`, whose `retries` hold for answers, too) and systems compared (`study`).
 
-    Attributes:
-        measures: of answers.
-        depth: what the model is shown: so many pieces, or a budget of tokens.
-        models: that score the answers; their `retries` hold for answers, too.
-        study: the statistics.
+    The model is shown pieces to `depth`: a number of pieces, or a budget of tokens.
     """
 
     measures: tuple[str, ...] = DEFAULT_MEASURES
@@ -360,13 +354,7 @@ class AnswerComparison:
 
 
 class AnswerStudy:
-    """The passages of each chunker for each question, of which a model's answers are estimated or asked.
-
-    Args:
-        chunkers: by name.
-        embedder: of the chunks.
-        retriever: its spec.
-    """
+    """The passages of each chunker for each question, of which a model's answers are estimated or asked."""
 
     def __init__(
         self,

@@ -91,14 +91,11 @@ _LEAK = 20  # letters and digits; shorter questions occur by chance
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A question that is not in the benchmark.
+    """A question that is not in the benchmark, with the id that it would have had, and the model's excerpts.
 
     Attributes:
-        id: the id it would have had.
         stage: "answer" (unreadable), "excerpts" (not verbatim), "question" (asked before or copied), or the filter.
-        reason: in words.
         question: "" without one.
-        excerpts: as the model wrote them.
     """
 
     id: str
@@ -270,7 +267,6 @@ def generate_benchmark(
     resumes without asking again what was answered, and the same call with more questions adds to them.
 
     Args:
-        documents: at least one that is not blank.
         budget: caps the calls of this run; the questions so far are then filtered and returned.
         embedder: for the filters; None for none.
         thresholds: of the filters; None proposes them from the data.
@@ -430,10 +426,7 @@ _ANSWER_TOKENS = 200  # of an unknown answer: the Chroma report's mean
 class CappedLLM:
     """A language model whose calls a budget caps. Ten failures in a row are a `ModelError`.
 
-    A call counts before it is made, with 200 tokens for its unknown answer.
-
-    Attributes:
-        usage: calls of this object, failed ones included; a failed call counts 200 tokens for its missing answer.
+    A call counts in `usage` before it is made, with 200 tokens for its unknown answer; a failed one keeps these.
     """
 
     def __init__(self, llm: LLM, budget: CallBudget) -> None:
@@ -477,10 +470,7 @@ def write_generated(questions: Path, generated: Generated) -> None:
     """
     if questions.suffix != ".jsonl" or not questions.stem:
         raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {questions}")
-    rejected = (
-        {**asdict(rejection), "sample": [rejection.sample.start, rejection.sample.end]}
-        for rejection in generated.rejections
-    )
+    rejected = ({**asdict(row), "sample": [row.sample.start, row.sample.end]} for row in generated.rejections)
     info = {
         "questions": len(generated.rows),
         "rejected": len(generated.rejections),

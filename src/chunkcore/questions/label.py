@@ -166,10 +166,8 @@ class LabelledQuestions:
         `spans` are document number, start and end. White space at the ends is left out; spans that touch, or that only
         white space separates, become one. With `without_evidence`, the documents do not answer the question.
 
-        `version` is that of the state to replace.
-
-        Raises `StaleError`: the question has another version by now. Raises `DataError`: no such question or place, or
-        it cannot be saved. Nothing has changed then.
+        Raises `StaleError`: the question's `version` is another one by now. Raises `DataError`: no such question or
+        place, or it cannot be saved. Nothing has changed then.
         """
         with self._lock:
             self._read_again()
@@ -256,9 +254,7 @@ def _free_ids(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def read_listed(path: Path, column: str = "") -> list[str]:
     """The questions of a list: one a line; or a column of a CSV or TSV, or a key of JSON lines.
 
-    Raises:
-        DataError: the file cannot be read, or has no such column.
-        OptionError: a table without a column's name, or a column for plain lines.
+    Raises `OptionError`: a table without a column's name, or a column for plain lines; or `DataError`.
     """
     kind = path.suffix.lower()
     is_table = kind in (".csv", ".tsv", ".jsonl", ".ndjson")

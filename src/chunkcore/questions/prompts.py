@@ -129,7 +129,6 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     Each is searched in the shown passage only: verbatim, then ignoring white space. Raises `NotVerbatimError` for an
     excerpt that is missing, ambiguous, or without a letter or digit.
 
-    >>> from chunkcore.document import Document
     >>> sample = Sample(Document("fox.txt", "A tale. The quick\n  fox naps."), Span(8, 29), 0)
     >>> locate_excerpts(sample, ["The quick fox"])
     [Span(start=8, end=23)]
@@ -248,14 +247,8 @@ def question_about(passage: str, earlier: Sequence[str], mode: Mode, most: int, 
 
 
 def _instructions(mode: Mode, most: int) -> str:
-    return _FRAME.format(
-        style=_STYLE[mode],
-        oath=_OATH[mode],
-        most=most,
-        passage=_EXAMPLE,
-        question=_QUESTION[mode],
-        excerpt=_EXCERPT,
-    )
+    style, oath, question = _STYLE[mode], _OATH[mode], _QUESTION[mode]
+    return _FRAME.format(style=style, oath=oath, most=most, passage=_EXAMPLE, question=question, excerpt=_EXCERPT)
 
 
 def _read(text: str, most: int) -> Written:

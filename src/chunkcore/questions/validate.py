@@ -63,8 +63,8 @@ class ValidationOptions:
     follow_links: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in (("size", self.size), ("least", self.least)):
-            check_number(name, value, 1)
+        check_number("size", self.size, 1)
+        check_number("least", self.least, 1)
         check_number("similarity", self.similarity, -1, 1, whole=False)
         get_counter(self.counter)
 
@@ -356,8 +356,7 @@ def filter_questions(
 ) -> Filtered:
     """Questions to drop: first those with an unrelated excerpt, then duplicates, of which the first stays.
 
-    `evidence` and `excerpts` hold each question's places and texts. Questions are embedded as queries, excerpts as
-    documents. O(n²) time and memory for n questions.
+    `evidence` and `excerpts` hold each question's places and texts. O(n²) time and memory for n questions.
     """
     similarities = _similarities(questions, evidence, excerpts, embedder)
     duplicate = similarities.propose_duplicate() if thresholds.duplicate == "propose" else thresholds.duplicate

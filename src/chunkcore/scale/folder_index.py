@@ -124,13 +124,11 @@ def index_files(
     text has. A damaged index, or one of other settings, is made anew.
 
     Args:
-        docs: what is indexed; see `load_documents`.
+        docs, follow_links: see `load_documents`.
         folder: where the index is kept; None: nowhere.
-        retriever: a retriever's spec.
-        chunker: a chunker's spec.
+        retriever, chunker: specs.
         embedder: of a retriever that uses vectors.
         reread: read every file.
-        follow_links: read links that lead out of the folder; see `load_documents`.
 
     Raises `DataError`: there is no document, or `folder` holds something else.
 
@@ -282,9 +280,8 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
             text = latest().document(unquote(document)).text
             first, last = int(start), int(end)
         except (ChunkcoreError, ValueError) as error:
-            raise exceptions.ResourceError(
-                f"a span is span://DOCUMENT/START/END of a document here: {error}"
-            ) from error
+            reason = f"a span is span://DOCUMENT/START/END of a document here: {error}"
+            raise exceptions.ResourceError(reason) from error
         return text[max(0, first - _AROUND) : max(0, last + _AROUND)]
 
     return server

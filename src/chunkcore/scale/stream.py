@@ -105,9 +105,8 @@ class Stream:
     chunked like a document; spans, indices and ids are those of the whole document. The output is the same for any
     number of processes and threads.
 
-    Iterating raises:
-        DataError: a document cannot be read or two share an id (unless errors are skipped), or an input is empty.
-        ChunkcoreError: a document cannot be chunked, or the run as a whole fails.
+    Iterating raises `DataError`: a document cannot be read or two share an id (unless errors are skipped), or an input
+    is empty; and `ChunkcoreError`: a document cannot be chunked, or the run as a whole fails.
 
     >>> import tempfile
     >>> from chunkcore.chunkers import get_chunker
@@ -255,10 +254,7 @@ class Stream:
 
 
 def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document]:
-    """The inputs as documents; each part of a large document is one.
-
-    Raises `DataError`: an input cannot be read, or a named file holds no text.
-    """
+    """The inputs as documents; each part of a large document is one. Raises `DataError`."""
     for piece in Sources(paths, part_size):
         try:
             yield from piece_documents(piece, part_size)
@@ -268,10 +264,7 @@ def stream_documents(paths: Sequence[Path], part_size: int) -> Iterator[Document
 
 
 def total_bytes(paths: Sequence[Path]) -> int | None:
-    """Bytes of all input files; None if standard input or a pipe is among them.
-
-    Unreachable files are not counted: reading them raises.
-    """
+    """Bytes of all input files that can be reached; None if standard input or a pipe is among them."""
     if any(path == STANDARD_INPUT or not (path.is_file() or path.is_dir()) for path in paths):
         return None
     size = 0
@@ -306,10 +299,8 @@ class ResumableOutput:
     not ended, and skips their documents (`done`). Skipped documents are listed in ``NAME.errors.jsonl``, if there are
     any.
 
-    Raises:
-        OptionError: the earlier run had another identity, or another process is writing.
-        DataError: the earlier run's files are damaged.
-        OSError: the file cannot be written.
+    Raises `OptionError`: the earlier run had another identity, or another process is writing; or `DataError`: the
+    earlier run's files are damaged.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], *, fresh: bool = False) -> None:
@@ -379,7 +370,6 @@ class ResumableOutput:
             raise OSError(error.errno, error.strerror, str(path)) from error
 
     def close(self) -> None:
-        """Close the files as they are."""
         self._file.close()
         self._progress.close()
 

@@ -20,8 +20,7 @@ class ChunkcoreDocumentEmbedder(Serialized):
         meta_fields_to_embed: metadata to embed before the text, one per line: ``["context"]`` for text that a strategy
             wrote about a chunk.
 
-    Raises:
-        OptionError: a `ValueError`: unknown model.
+    Raises `OptionError` (a `ValueError`): unknown model.
     """
 
     def __init__(self, model: Embedder | str = DEFAULT_MODEL, meta_fields_to_embed: list[str] | None = None) -> None:

@@ -23,8 +23,7 @@ class ChunkcoreSpanEvaluator(Serialized):
         measure: such as ``"Recall@1000tok"`` or ``"IoU@5"``.
         counter: counts the tokens.
 
-    Raises:
-        OptionError: a `ValueError`: unknown collection or measure.
+    Raises `OptionError` (a `ValueError`): unknown collection or measure.
 
     >>> from chunkcore import load_dataset
     >>> question = load_dataset("lochmere").queries[0].text

@@ -90,8 +90,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         keep_white_space: a chunk keeps the white space before the next one, which Haystack's `SentenceWindowRetriever`
             needs: it joins neighbours' texts by nothing. A chunk may exceed a maximum by that white space.
 
-    Raises:
-        OptionError: a `ValueError`: unknown strategy or option, a value out of range, or options given twice.
+    Raises `OptionError` (a `ValueError`): unknown strategy or option, a value out of range, or options given twice.
 
     >>> from haystack import Document
     >>> splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3, "counter": "words"})
@@ -150,7 +149,6 @@ class ChunkcoreDocumentSplitter(Serialized):
         return {"strategy": self.strategy, "options": self.options, **fit_to, **kept}
 
     def warm_up(self) -> None:
-        """Load the tokenizer and the models among the options, once."""
         if self._warm:
             return
         self.chunker.token_counter.boundaries("warm")
@@ -337,7 +335,6 @@ class ChunkcoreExactSplitter(Serialized):
         return placed
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
-        """The chunks of one text, with their places in it."""
         source = CoreDocument(parent.id, parent.content or "", parent.meta)
         pieces = [Piece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks]
         rows = list(placed_records(source, pieces, WHOLE, KEYS, self.unplaced))

@@ -94,11 +94,9 @@ class ChunkcorePassageRanker(Indexed):
         words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
-    Raises:
-        ValueError: an option is out of range, or there is no index.
+    Raises `ValueError`: an option is out of range, or there is no index.
 
-    Warns:
-        PassageWarning: once, of hits in no document, and of each document that has changed.
+    Warns `PassageWarning` once, of hits in no document, and of each document that has changed.
 
     >>> tea = Document(id="tea.md", content="Tea is hot. It boils. Ice is cold.")
     >>> hits = [Document(content="Tea is hot. It", meta={"source_id": "tea.md"})]

@@ -39,8 +39,7 @@ class ChunkcoreIndexRetriever(Indexed):
         filters: Haystack's, on the documents' metadata; those of a run replace them.
         max_tokens, k, counter: see `ChunkcorePassageRanker`.
 
-    Raises:
-        ValueError: an option is out of range, there is no index, or a filter is not on metadata.
+    Raises `ValueError`: an option is out of range, there is no index, or a filter is not on metadata.
 
     >>> retriever = ChunkcoreIndexRetriever(documents=[Document(content="Tea is hot.", meta={"level": 1})])
     >>> allowed = {"field": "meta.level", "operator": "<", "value": 1}
