@@ -374,9 +374,8 @@ _PROBLEM_LENGTH = 1000
 class ArrowChunker:
     """A function from a record batch or table of documents to one of chunks (see `CHUNK_SCHEMA`).
 
-    Rows are in the documents' order, and do not depend on the other documents of the batch. A document that is empty,
-    white space or cannot be chunked gives one row with the reason in ``error``. A pickle holds the configuration, no
-    model and no key; each worker process loads the model on first use. Embed the texts in the engine's next step.
+    Rows are in the documents' order. A document without chunks gives one row with the reason in ``error``. A pickle
+    holds the configuration, no model and no key (docs/guides/arrow.md).
 
     Attributes:
         chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.

@@ -13,6 +13,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
+from chunkcore.spans import shifted
 
 __all__ = ["StoreIndex"]
 
@@ -124,7 +125,7 @@ def _into_region(hit: Hit, regions: Mapping[str, list[_Region]]) -> Hit:
     if number < 0 or not all(map(candidates[number].holds, hit.spans)):
         return replace(hit, document_ids=(), spans=(), document="")
     region = candidates[number]
-    return replace(hit, document_ids=(region.id,), spans=_moved(hit.spans, -region.start), document=region.id)
+    return replace(hit, document_ids=(region.id,), spans=shifted(hit.spans, -region.start), document=region.id)
 
 
 def _out_of_region(passage: Passage, regions: Mapping[str, _Region]) -> Passage:
@@ -134,11 +135,7 @@ def _out_of_region(passage: Passage, regions: Mapping[str, _Region]) -> Passage:
 
     def moved(piece: Retrieved) -> Retrieved:
         parts = tuple(map(moved, piece.parts))
-        return replace(piece, document_id=region.document_id, spans=_moved(piece.spans, region.start), parts=parts)
+        return replace(piece, document_id=region.document_id, spans=shifted(piece.spans, region.start), parts=parts)
 
     document = Document(region.document_id, region.text)
     return replace(passage, retrieved=moved(passage.retrieved), document=document)
-
-
-def _moved(spans: Iterable[Span], by: int) -> tuple[Span, ...]:
-    return tuple(Span(span.start + by, span.end + by) for span in spans)

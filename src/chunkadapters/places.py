@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from chunkcore.document import Chunk, Document, Mark, Span, pages_of_all
 from chunkcore.errors import DataError
-from chunkcore.spans import merge_touching
+from chunkcore.spans import merge_touching, shifted
 
 CONTEXT = "context"
 DERIVED = "derived"
@@ -173,8 +173,7 @@ class Origin:
         if self.passage:
             return self.passage
         if self.shift is not None:
-            shift = self.shift
-            return spans if shift == 0 else tuple(Span(span.start + shift, span.end + shift) for span in spans)
+            return shifted(spans, self.shift) if self.shift else spans
         placed = []
         for span in spans:
             for offset, part in self.parts or ():

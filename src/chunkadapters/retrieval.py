@@ -375,8 +375,7 @@ class RetrieverHooks(Generic[R, D]):
     """
 
     def __init__(self, system: Callable[..., DeployedRetriever], hits: Callable[[Any], list[Hit]]) -> None:
-        self._system = system
-        self._hits = hits
+        self._system, self._hits = system, hits
 
     def run_retriever(
         self, retriever: R, benchmark: Benchmark | str, *, pool: Iterable[D] | None = None, **options: Any

@@ -21,6 +21,16 @@ def as_ranges(spans: Iterable[Span]) -> Ranges:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
+def shifted(spans: Iterable[Span], by: int) -> tuple[Span, ...]:
+    """The spans, so many code points further on."""
+    return tuple([Span(span.start + by, span.end + by) for span in spans])
+
+
+def pairs_of(spans: Iterable[Span]) -> list[list[int]]:
+    """Spans as JSON values."""
+    return [[span.start, span.end] for span in spans]
+
+
 def union_ranges(ranges: Ranges) -> Ranges:
     """Sorted, disjoint, non-touching ranges that cover the same positions. O(n log n).
 

@@ -291,7 +291,7 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
 class IndexRetriever(Limits, _Indexed, BaseRetriever):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
-    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
     A call may have ``k``, ``max_tokens``, and ``filter``: values of metadata, or a function of a `Document` that has
     the metadata and no text.
 

@@ -219,7 +219,6 @@ class PassageRetriever(BaseRetriever):
     Args:
         retriever: any retriever.
         index, documents, words, balance, max_tokens, k, counter: see `PassagePostprocessor`.
-        callback_manager: LlamaIndex' own.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
@@ -255,15 +254,12 @@ class PassageRetriever(BaseRetriever):
 class IndexRetriever(BaseRetriever):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
-    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
     ``options`` has the limits, to be read and assigned.
 
     Args:
-        index: a saved index's folder, or an index.
-        documents: instead of an index, see `PassagePostprocessor`.
+        index, documents, max_tokens, k, counter: see `PassagePostprocessor`.
         filters: on the documents' metadata.
-        max_tokens, k, counter: see `PassagePostprocessor`.
-        callback_manager: LlamaIndex' own.
 
     Raises `ValueError`: an option is out of range, or there is no index.
 

@@ -122,9 +122,7 @@ def answer_questions(
         retries: after an invalid answer.
         progress: called with "answers", the number of questions done, and of all.
 
-    Raises:
-        DataError: a piece outside its document.
-        ModelError: the model cannot be asked, or none of the first 20 answers is valid.
+    Raises `DataError`: a piece outside its document; or `ModelError`: the model cannot be asked, or the first 20 fail.
 
     >>> from chunkcore.datasets import load_dataset
     >>> from chunkcore.models.llm import CallableLLM
@@ -197,12 +195,9 @@ def score_answers(
 ) -> Report:
     """A report of answers' scores, query by query, at `answered.k`: "SquadF1@5".
 
-    - **Right answers** are ``metadata["answers"]`` (a text or a list), else ``metadata["answer"]``.
-    Without them, measures that need one are NaN. An empty text, "unanswerable", or
-    ``metadata["unanswerable"]`` means that no answer is right.
-    - **No answer** (`Answer.failure`, or a missing query) scores 0 by every measure but Faithfulness, and is listed in
-    `Report.unanswered`.
-    - **Faithfulness** is NaN for an empty answer, and without a valid verdict.
+    Right answers are ``metadata["answers"]`` (a text or a list), else ``metadata["answer"]``: see `references_of`.
+    Without them, measures that need one are NaN. No answer (`Answer.failure`, or a missing query) scores 0 by every
+    measure but Faithfulness, which is NaN for it and without a valid verdict; `Report.unanswered` lists it.
 
     `models` are the embedder of AnswerCosine, the model of BertScore, the judge of Faithfulness and Relevancy.
 
@@ -269,7 +264,7 @@ def check_measures(
 
 
 def references_of(query: Query) -> tuple[str, ...]:
-    """The query's right answers, "unanswerable" as ""; none if unknown. Raises `DataError` if malformed."""
+    """The query's right answers; "" where no answer is right ("unanswerable"). Raises `DataError` if malformed."""
     if query.metadata.get("unanswerable") is True:
         return ("",)
     answers = query.metadata.get("answers")

@@ -18,6 +18,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
 from chunkcore.run import Retrieved, Run
+from chunkcore.spans import pairs_of
 
 
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
@@ -130,16 +131,12 @@ def write_pool(pool: Sequence[Retrieved], path: Path | str, benchmark: Benchmark
                 raise DataError(f"piece {number} of the pool has no {'place in the documents' if piece.id else 'id'}")
             document = documents[piece.document_id]
             plain: dict[str, Any] = {"document_id": document.id, "id": piece.id}
-            plain |= {"spans": _pairs(piece), "text": piece.text}
+            plain |= {"spans": pairs_of(piece.spans), "text": piece.text}
             if not _stands(piece.text, piece.spans, document):
                 plain |= {"derived": True, "digest": slices_digest(document.text, piece.spans)}
             yield utf8_line(plain)
 
     return write_parts(Path(path), _with_header("pool", lines()))
-
-
-def _pairs(piece: Retrieved) -> list[list[int]]:
-    return [[span.start, span.end] for span in piece.spans]
 
 
 def read_run(
@@ -336,7 +333,7 @@ def _json_run(run: Run, benchmark: Benchmark | None) -> Iterator[bytes]:
             plain: dict[str, Any] = {"query_id": query, "rank": rank, "score": score}
             plain |= {"id": piece.id} if piece.id else {}
             plain |= {"document_id": piece.document_id}
-            plain |= {"spans": _pairs(piece)} if piece.spans else {"text": piece.text}
+            plain |= {"spans": pairs_of(piece.spans)} if piece.spans else {"text": piece.text}
             if piece.spans and piece.document_id in documents:
                 plain["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
             yield utf8_line(plain)

@@ -21,18 +21,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, docum
 from chunkcore.evaluation.text_search import fold
 from chunkcore.files import installed_version, utf8_line, write_checked
 from chunkcore.models import Embedder
-from chunkcore.models.llm import (
-    LLM,
-    BadAnswerError,
-    CachedLLM,
-    Estimator,
-    Message,
-    Prices,
-    Reply,
-    Usage,
-    ask,
-    get_llm,
-)
+from chunkcore.models.llm import LLM, BadAnswerError, CachedLLM, Estimator, Message, Prices, Reply, Usage, ask, get_llm
 from chunkcore.models.llm.base import awaited, count_message_tokens
 from chunkcore.options import check_number, check_options, check_ranges
 from chunkcore.questions.prompts import (
@@ -259,12 +248,9 @@ def generate_benchmark(
 ) -> Generated:
     """Questions that a language model writes about passages of the documents, with verbatim excerpts that answer them.
 
-    After the Chroma report, "Dataset Generation" and "Dataset Prefiltering": the model sees a passage and earlier
-    questions, and writes a question and up to five excerpts. An excerpt that is not in the passage, apart from white
-    space, rejects the question. Only the places of excerpts are kept, so the model can change no text.
-
-    The result depends only on the documents, the options and the model's answers. With a `CachedLLM` a stopped run
-    resumes without asking again what was answered, and the same call with more questions adds to them.
+    After the Chroma report, "Dataset Generation" and "Dataset Prefiltering" (docs/guides/questions.md). Only the places
+    of excerpts are kept, so the model can change no text. The result depends only on the documents, the options and the
+    model's answers: with a `CachedLLM` a stopped run resumes, and the same call with more questions adds to them.
 
     Args:
         budget: caps the calls of this run; the questions so far are then filtered and returned.

@@ -31,6 +31,7 @@ from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinde
 from chunkcore.files import check_unchanged, csv_rows, json_lines, json_object, text_lines, utf8_line, write_checked
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
+from chunkcore.retrieval.saved import stamp_of
 from chunkcore.run import Retrieved, Retriever
 from chunkcore.spans import trim
 
@@ -79,14 +80,14 @@ class LabelledQuestions:
         self._finder = EvidenceFinder(documents)
         self._lock = RLock()
         self._rows: list[dict[str, Any]] = []
-        self._stamp: tuple[int, ...] = ()
+        self._stamp: list[int] = []
         check_unchanged(path)
         self._read_again()
         self._add(listed)
 
     def _read_again(self) -> None:
         """Take over the file's rows if it was edited."""
-        stamp = _stamp(self.path)
+        stamp = stamp_of(self.path)
         if stamp and stamp != self._stamp:
             self._rows = [row for _, row in json_lines(self.path)] if self.path.stat().st_size else []
             self._stamp = stamp
@@ -96,7 +97,7 @@ class LabelledQuestions:
             write_checked({self.path: b"".join(map(utf8_line, rows))})
         except OSError as error:
             raise DataError(f"{self.path} cannot be written: {error.strerror or error}") from error
-        self._stamp, self._rows = _stamp(self.path), rows
+        self._stamp, self._rows = stamp_of(self.path), rows
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -232,14 +233,6 @@ class LabelledQuestions:
             text = span.slice(self.documents[number].text)
             evidence.append({"document": number, "start": span.start, "end": span.end, "text": text})
         return evidence, problem
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes with every edit of a file; empty where there is none."""
-    if not path.is_file():
-        return ()
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _version(row: Mapping[str, Any]) -> str:

@@ -1,12 +1,6 @@
 """Files of any kind to `Document`s with marks: `read_file`, and `readers`, to which a package can add its own.
 
-| module | reads |
-|---|---|
-| `base` | readers, and the process with limits of time and memory in which they run |
-| `opening` | which reader reads a file; text in any encoding |
-| `pdf` | PDF, by pypdfium2 |
-| `office` | Word, PowerPoint, Excel, EPUB, notebooks, by MarkItDown and openpyxl |
-| `messages` | e-mail; HTML's visible text |
+Readers run in a process with limits of time and memory (`base`); `opening` chooses one by a file's name and bytes.
 """
 
 from chunkcore.files import UnreadError

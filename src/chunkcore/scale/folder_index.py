@@ -20,6 +20,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
+from chunkcore.spans import pairs_of
 
 UNITS = "sentence:size=50"
 _LINES = "documents.jsonl"
@@ -70,13 +71,10 @@ class FolderIndex:
             "file": self.file(passage.document_id),
             "lines": [first, first + document.text.count("\n", start, end - 1)],
             "pages": list(next(pages_of_all(document.marks, [passage.spans]))),
-            "spans": [[span.start, span.end] for span in passage.spans],
+            "spans": pairs_of(passage.spans),
             "score": passage.score,
             "text": passage.text,
-            "parts": [
-                {"spans": [[span.start, span.end] for span in part.spans], "score": part.score}
-                for part in passage.parts
-            ],
+            "parts": [{"spans": pairs_of(part.spans), "score": part.score} for part in passage.parts],
         }
 
     def document(self, document_id: str) -> Document:

@@ -23,12 +23,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.concurrency import ordered
-from chunkcore.document import Chunk, Document, Span
+from chunkcore.document import Chunk, Document
 from chunkcore.errors import ChunkcoreError, DataError, ModelError, NoAnswerError, OptionError, SizeError
 from chunkcore.evaluation.benchmarks.documents import document_of
 from chunkcore.files import decoded, json_object, open_file, unreadable
 from chunkcore.reading import read_file
 from chunkcore.scale.sources import Piece, file_stamp, parts
+from chunkcore.spans import pairs_of, shifted
 
 T = TypeVar("T")
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder a call
@@ -157,14 +158,15 @@ def line_parts(chunk: Chunk, offset: int = 0, part: int | None = None) -> tuple[
     Spans are offsets into a part of the document (`part`: its index), which begins at code point `offset`.
     """
     if offset:
-        chunk = _moved(chunk, offset)
+        segments = tuple([shifted(spans, offset) for spans in chunk.segments])
+        chunk = replace(chunk, spans=shifted(chunk.spans, offset), segments=segments)
     head = {"document_id": chunk.document_id, "id": chunk.id}
     tail = {
-        "spans": _pairs(chunk.spans),
+        "spans": pairs_of(chunk.spans),
         "text": chunk.text,
         "token_count": chunk.token_count,
         **({"context": chunk.context} if chunk.context else {}),
-        **({"segments": [_pairs(spans) for spans in chunk.segments]} if chunk.segments else {}),
+        **({"segments": [pairs_of(spans) for spans in chunk.segments]} if chunk.segments else {}),
         **({"derived": True} if chunk.derived else {}),
         **({} if part is None else {"part": part}),
         "metadata": dict(chunk.metadata),
@@ -177,17 +179,6 @@ def _json(data: dict[str, Any]) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
     return _ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
-
-
-def _pairs(spans: Iterable[Span]) -> list[list[int]]:
-    return [[span.start, span.end] for span in spans]
-
-
-def _moved(chunk: Chunk, by: int) -> Chunk:
-    def moved(spans: Iterable[Span]) -> tuple[Span, ...]:
-        return tuple([Span(span.start + by, span.end + by) for span in spans])
-
-    return replace(chunk, spans=moved(chunk.spans), segments=tuple([moved(spans) for spans in chunk.segments]))
 
 
 def _text(piece: Piece) -> str:

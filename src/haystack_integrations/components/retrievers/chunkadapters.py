@@ -30,14 +30,12 @@ def _check_fields(condition: Any) -> None:
 class ChunkcoreIndexRetriever(Indexed):
     """A saved index as a retriever, without a document store.
 
-    An index with vectors of the units gives the exact passages of `chunkcore.Passages`, one without searches by words.
+    An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
     What comes out is described at `ChunkcorePassageRanker`.
 
     Args:
-        index: a saved index's folder, or an index. It is opened by `warm_up`, or by the first run.
-        documents: instead of an index, see `ChunkcorePassageRanker`.
+        index, documents, max_tokens, k, counter: see `ChunkcorePassageRanker`.
         filters: Haystack's, on the documents' metadata; those of a run replace them.
-        max_tokens, k, counter: see `ChunkcorePassageRanker`.
 
     Raises `ValueError`: an option is out of range, there is no index, or a filter is not on metadata.
 
