@@ -1,9 +1,6 @@
 """chunkcore over Arrow: a record batch of documents in, a record batch of chunks out.
 
-    chunk = ArrowChunker("recursive:size=200")
-    chunks = chunk(batch)                      # columns id, text and, where there is one, metadata
-
-Ray Data, Spark, Daft and DuckDB call it as it is; `ray_chunks` and `spark_chunks` are shortcuts.
+Ray Data, Spark, Daft and DuckDB call `ArrowChunker` as it is; `ray_chunks` and `spark_chunks` are shortcuts.
 """
 
 from __future__ import annotations

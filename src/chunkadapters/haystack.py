@@ -1,9 +1,4 @@
-"""chunkcore inside Haystack: a document splitter for any chunker, and scores for any retriever or pipeline.
-
-splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 200})
-pipeline.add_component("splitter", splitter)
-report = evaluate_retriever(pipeline, benchmark)
-"""
+"""chunkcore inside Haystack: a document splitter for any chunker, passages and scores for any retriever or pipeline."""
 
 from __future__ import annotations
 

@@ -132,11 +132,6 @@ class Origin:
         return cls(parts=(), shift=start)
 
     @classmethod
-    def unknown(cls) -> Origin:
-        """A text without a known place."""
-        return cls(parts=None)
-
-    @classmethod
     def stated(
         cls, length: int, start: int | None, end: int | None, spans: Sequence[Span], *, derived: bool = False
     ) -> Origin:
@@ -153,7 +148,7 @@ class Origin:
         if len(spans) > 1:
             return cls._joined(length, spans)
         if start is None or start < 0 or (end is not None and end - start != length):
-            return cls.unknown()
+            return NOWHERE
         return cls.at(start)
 
     @classmethod
@@ -161,7 +156,7 @@ class Origin:
         """Several spans, joined by one separator: what is left of the text's length gives the separator's."""
         gap, rest = divmod(length - sum(map(len, spans)), len(spans) - 1)
         if gap < 0 or rest:
-            return cls.unknown()
+            return NOWHERE
         parts, offset = [], 0
         for span in spans:
             parts.append((offset, span))
@@ -184,6 +179,7 @@ class Origin:
 
 
 WHOLE = Origin.at(0)  # of a text that is its own source
+NOWHERE = Origin(parts=None)  # of a text without a known place
 
 
 def chunk_place(chunk: Chunk, origin: Origin) -> tuple[Span, ...]:

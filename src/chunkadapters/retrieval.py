@@ -245,19 +245,12 @@ class RetrievalWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class DeployedRetriever:
-    """How a framework's retriever is asked.
+    """How a framework's retriever is asked."""
 
-    Attributes:
-        name: its name in tables, unless the user gives one.
-        ask: from a question to the framework's answer.
-        aask: the same, asynchronously.
-        parts: what the retriever is made of; no message repeats its secrets.
-    """
-
-    name: str
-    ask: Callable[[str], Any]
-    aask: Callable[[str], Awaitable[Any]]
-    parts: Any = None
+    name: str  # in tables, unless the user gives one
+    ask: Callable[[str], Any]  # from a question to the framework's answer
+    aask: Callable[[str], Awaitable[Any]]  # the same, asynchronously
+    parts: Any = None  # what the retriever is made of; no message repeats its secrets
 
 
 @dataclass(frozen=True, kw_only=True)

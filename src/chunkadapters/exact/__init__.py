@@ -1,8 +1,4 @@
-"""`exact`: your configured splitter, with the same chunk texts and right offsets.
-
-langchain.py, llamaindex.py: the most used splitters on offsets. All other splitters, Haystack's among them, are run as
-they are, and their pieces are placed in order (`chunkadapters.pieces`).
-"""
+"""`exact`: your configured splitter, with the same chunk texts and right offsets."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""chunkcore inside LangChain: a text splitter for any chunker, and scores for any retriever.
-
-splitter = ChunkcoreTextSplitter(strategy="recursive", size=200, counter="cl100k_base")
-chunks = splitter.split_documents(documents)
-report = evaluate_retriever(store.as_retriever(), benchmark)
-"""
+"""chunkcore inside LangChain: a text splitter for any chunker, passages and scores for any retriever."""
 
 from typing import TYPE_CHECKING
 

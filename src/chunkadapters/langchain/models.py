@@ -47,11 +47,7 @@ class ChunkcoreEmbeddings(Embeddings):
 
 
 def as_embedder(
-    embeddings: Embeddings,
-    *,
-    name: str | None = None,
-    fingerprint: str | None = None,
-    max_tokens: int | None = None,
+    embeddings: Embeddings, *, name: str | None = None, fingerprint: str | None = None, max_tokens: int | None = None
 ) -> BridgedEmbedder:
     """Any LangChain embeddings as an `Embedder`, for strategies, indexes, caches and comparisons.
 

@@ -1,9 +1,4 @@
-"""chunkcore inside LlamaIndex: a node parser for any chunker, and scores for any retriever.
-
-parser = ChunkcoreNodeParser(strategy="recursive", size=200, counter="cl100k_base")
-nodes = parser.get_nodes_from_documents(documents)
-report = evaluate_retriever(index.as_retriever(), benchmark)
-"""
+"""chunkcore inside LlamaIndex: a node parser for any chunker, passages and scores for any retriever."""
 
 from typing import TYPE_CHECKING
 

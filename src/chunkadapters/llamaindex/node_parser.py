@@ -32,6 +32,7 @@ from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
     DERIVED,
+    NOWHERE,
     PAGE_MARKS,
     WHOLE,
     Origin,
@@ -456,7 +457,7 @@ class PlacedNodeParser(NodeParser):
             else:
                 start = getattr(parent, KEYS.start, None)
                 derived = parent.metadata.get(DERIVED)
-                origin = Origin.unknown() if start is None or derived else Origin.at(start)
+                origin = NOWHERE if start is None or derived else Origin.at(start)
             pieces = [Piece(child.get_content(MetadataMode.NONE)) for child in children]
             source = CoreDocument(parent.node_id, text, parent.metadata)
             records = placed_records(source, pieces, origin, KEYS, self.unplaced)

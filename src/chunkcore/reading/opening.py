@@ -141,9 +141,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     European and Japanese texts are told by their letters, and others by charset-normalizer. Damaged UTF-8 is no other
     encoding.
 
-    Raises:
-        NoTextError: binary data.
-        DataError: the encoding cannot be told; names the byte, and charset-normalizer if it is not installed.
+    Raises `NoTextError`: binary data; or `DataError`: the encoding cannot be told.
 
     >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
     ('Crème brûlée', 'is no UTF-8, and was read as cp1252')

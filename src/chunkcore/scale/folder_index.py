@@ -30,25 +30,15 @@ Stamp = list[int]  # of a file; see `stamp_of`
 
 @dataclass(frozen=True)
 class FolderIndex:
-    """An index, and where its documents come from.
-
-    Attributes:
-        index: of the documents.
-        root: the folder or file that was indexed; None: the index was not made from files.
-        unread: the reasons of files that could not be read, by name.
-        read: how many documents were read, not taken over.
-        folder: where the index is saved; None: nowhere.
-        embedder: see `load_index`.
-        stamp: the `manifest_stamp` of the folder when the index was opened.
-    """
+    """An index, and where its documents come from."""
 
     index: Index
-    root: Path | None = None
-    unread: Mapping[str, str] = field(default_factory=dict)
-    read: int = 0
-    folder: Path | None = None
-    embedder: Embedder | str | None = None
-    stamp: Stamp = field(default_factory=list)
+    root: Path | None = None  # the folder or file that was indexed; None: the index was not made from files
+    unread: Mapping[str, str] = field(default_factory=dict)  # the reasons of files that could not be read, by name
+    read: int = 0  # how many documents were read, not taken over
+    folder: Path | None = None  # where the index is saved; None: nowhere
+    embedder: Embedder | str | None = None  # see `load_index`
+    stamp: Stamp = field(default_factory=list)  # `manifest_stamp` of the folder when the index was opened
 
     def latest(self) -> FolderIndex:
         """The index as it was last saved into its folder, by any process: this one while there is no later save.

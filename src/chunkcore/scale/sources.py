@@ -104,37 +104,22 @@ _CONTINUING = bytes(range(0x80, 0xC0))
 
 
 class Piece(NamedTuple):
-    """A document, or a part of one, as a unit of work. Small, because it is sent to other processes.
+    """A document, or a part of one, as a unit of work. Small, because it is sent to other processes."""
 
-    Attributes:
-        kind: a part of a file's text or the text in `data`, a line of JSON, or a file for `read_file`.
-        id: the document's id; "" if the line holds it.
-        place: the name in messages.
-        argument: index of the input.
-        listed: found in a folder; then a file without text is skipped, else it is an error.
-        begin: first byte in the file; `end`: the byte after the last.
-        offset: code points of the document before this piece.
-        part: index among the document's parts; None if it is the whole document.
-        stamp: the file's size, and its modification time in nanoseconds.
-        data: the bytes, if the file cannot be read again.
-        error: why the piece cannot be read.
-        inside: the folder that links may not leave.
-    """
-
-    kind: Literal["text", "line", "file"]
-    id: str
-    place: str
-    argument: int
-    listed: bool = False
+    kind: Literal["text", "line", "file"]  # text of a file or in `data`, a line of JSON, or a file for `read_file`
+    id: str  # the document's; "" if the line holds it
+    place: str  # the name in messages
+    argument: int  # index of the input
+    listed: bool = False  # found in a folder; then a file without text is skipped, else it is an error
     path: str = ""
-    begin: int = 0
-    end: int = 0
-    offset: int = 0
-    part: int | None = None
-    stamp: tuple[int, int] = (0, 0)
-    data: bytes | None = None
-    error: ChunkcoreError | None = None
-    inside: str = ""
+    begin: int = 0  # the first byte in the file
+    end: int = 0  # the byte after the last
+    offset: int = 0  # code points of the document before this piece
+    part: int | None = None  # index among the document's parts; None if it is the whole document
+    stamp: tuple[int, int] = (0, 0)  # see `file_stamp`
+    data: bytes | None = None  # the bytes, if the file cannot be read again
+    error: ChunkcoreError | None = None  # why the piece cannot be read
+    inside: str = ""  # the folder that links may not leave
 
 
 class Sources:

@@ -59,23 +59,15 @@ class StreamOptions:
 
 @dataclass
 class Tally:
-    """A stream's progress.
+    """A stream's progress."""
 
-    Attributes:
-        documents: documents chunked, each counted with its first part; `by_argument`, of each input.
-        read: bytes of input.
-        skipped: documents or parts skipped for an error.
-        unread: files of a folder that were left out though they should have text: encrypted, broken.
-        index: chunks so far of the document in parts.
-    """
-
-    documents: int = 0
+    documents: int = 0  # that were chunked, each counted with its first part
     chunks: int = 0
-    read: int = 0
-    skipped: int = 0
-    unread: int = 0
-    index: int = 0
-    by_argument: dict[int, int] = field(default_factory=dict)
+    read: int = 0  # bytes of input
+    skipped: int = 0  # documents or parts, for an error
+    unread: int = 0  # files of a folder that were left out though they should have text: encrypted, broken
+    index: int = 0  # chunks so far of the document in parts
+    by_argument: dict[int, int] = field(default_factory=dict)  # documents of each input
 
 
 class Failure(NamedTuple):

@@ -36,6 +36,7 @@ from chunkadapters._haystack import (
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
 from chunkadapters.pieces import Aligned, Piece, Unplaced, placed_records
 from chunkadapters.places import (
+    NOWHERE,
     SEGMENTS,
     SPANS,
     WHITE_SPACE,
@@ -225,7 +226,7 @@ def _root(document: Document) -> tuple[str, Origin] | None:
     if "source_id" not in meta or KEYS.start not in meta:
         return None
     # `spans` without a root are inherited from a chunk of several places whose root is not known.
-    return meta["source_id"], Origin.unknown() if SPANS in meta else KEYS.origin(meta, length)
+    return meta["source_id"], NOWHERE if SPANS in meta else KEYS.origin(meta, length)
 
 
 def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
