@@ -506,6 +506,7 @@ def ray_chunks(dataset: Any, chunker: ArrowChunker, *, actors: int = 2, batch_si
     Args:
         actors: worker processes; each loads the model once and takes one of Ray's cores, unless ``num_cpus`` says less.
             Leave cores for reading, or Ray waits for more forever.
+        batch_size: documents per call of an actor.
         options: of `ray.data.Dataset.map_batches`, such as ``num_cpus``, ``num_gpus`` or ``memory`` of an actor.
     """
     from ray.data import ActorPoolStrategy

@@ -113,18 +113,13 @@ def decode_segments(value: object) -> tuple[tuple[Span, ...], ...]:
 class Origin:
     """Where the parts of a text stand in its source.
 
-    Attributes:
-        parts: (offset in the text, span in the source), ascending; None if the places are not known.
-        shift: for a text of one part, its offset in the source minus its offset in the text.
-        passage: for a text that a model wrote, the passage it was written from, which is every part's place.
-
     >>> Origin.at(100).place((Span(3, 8),))
     (Span(start=103, end=108),)
     """
 
-    parts: tuple[tuple[int, Span], ...] | None
-    shift: int | None = None
-    passage: tuple[Span, ...] = ()
+    parts: tuple[tuple[int, Span], ...] | None  # (offset in the text, span in the source), ascending; None if unknown
+    shift: int | None = None  # for a text of one part, its offset in the source minus its offset in the text
+    passage: tuple[Span, ...] = ()  # for a text that a model wrote, what it was written from: every part's place
 
     @classmethod
     def at(cls, start: int) -> Origin:

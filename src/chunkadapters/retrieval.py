@@ -124,11 +124,7 @@ def _same_file(one: PurePosixPath, other: PurePosixPath) -> bool:
 
 
 class _Locator:
-    """Finds the place of hits in a benchmark's documents: in those that a hit names, else in all.
-
-    Attributes:
-        misplaced: number of hits that state a place where their document has another text.
-    """
+    """Finds the place of hits in a benchmark's documents: in those that a hit names, else in all."""
 
     def __init__(self, benchmark: Benchmark) -> None:
         from chunkcore.evaluation.alignment import Aligner
@@ -136,7 +132,7 @@ class _Locator:
         self._aligner = Aligner(benchmark.documents)
         self._texts = {document.id: document.text for document in benchmark.documents}
         self._names = DocumentNames(self._texts)
-        self.misplaced = 0
+        self.misplaced = 0  # hits that state a place where their document has another text
 
     def locate(self, hit: Hit) -> Retrieved:
         """The hit's place: the stated one if it is right, else the place of its text."""
@@ -164,12 +160,7 @@ class _Locator:
 
 
 class QuestionScorer:
-    """Scores the hits for one question by the benchmark's evidence. Reads the documents once.
-
-    Args:
-        benchmark: a benchmark, or the name of a collection that ships with chunkcore.
-        counter: whose tokens are counted.
-    """
+    """Scores the hits for one question by the evidence of a benchmark, or of a collection that ships with chunkcore."""
 
     def __init__(self, benchmark: Benchmark | str, counter: str = "cl100k_base") -> None:
         from chunkcore.evaluation.scoring import Scorer

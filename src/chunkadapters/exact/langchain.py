@@ -111,8 +111,9 @@ class LangChainCharacter(Joined):
 
     @property
     def separator(self) -> str:  # type: ignore[override]  # it depends on the options
-        literal = not self.regex or re.fullmatch(self.separator_text, self.separator_text)
-        return self.separator_text if self.keep == "drop" and literal else ""
+        if self.keep != "drop" or (self.regex and not re.fullmatch(self.separator_text, self.separator_text)):
+            return ""
+        return self.separator_text
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
@@ -125,11 +126,11 @@ class LangChainCharacter(Joined):
     def _pieces(self, source: TokenizedText) -> np.ndarray[Any, np.dtype[np.int64]]:
         if not self.separator_text:
             places = characters(source.parts)
-        elif self.regex:
-            pattern = re.compile(self.separator_text)
-            separators = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
-            places = pieces_between(source.parts, separators, self.keep)
         else:
-            separators = find_literal(source, self.separator_text, source.parts)
+            if self.regex:
+                pattern = re.compile(self.separator_text)
+                separators = find_regex(source, pattern, source.parts, keep_groups=self.keep == "drop")
+            else:
+                separators = find_literal(source, self.separator_text, source.parts)
             places = pieces_between(source.parts, separators, self.keep)
         return np.column_stack((places.starts, places.ends))

@@ -123,8 +123,8 @@ class _Merged(Joined, ABC):
                 sizes.append(size)
                 continue
             parts = self._cut(source.text, *piece)
-            starts, ends = np.array(parts, dtype=np.int64).reshape(-1, 2).T
-            counts = source.counts(starts, ends).tolist()
+            table = np.array(parts, dtype=np.int64).reshape(-1, 2)
+            counts = source.counts(table[:, 0], table[:, 1]).tolist()
             only = len(parts) == 1
             waiting.extend((part, count, only) for part, count in zip(reversed(parts), reversed(counts), strict=True))
         return pieces, sizes
@@ -189,7 +189,8 @@ class LlamaIndexSentence(_Merged):
         )
 
     def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
-        begin, place, length, fresh = 0, 0, 0, True
+        begin, length, fresh = 0, 0, True
+        place = 0
         while place < len(sizes):
             size = sizes[place]
             if size > self.size:
@@ -225,6 +226,8 @@ class LlamaIndexToken(_Merged):
         overlap: the maximum of the pieces that neighbours share.
         separators: tried in this order, without ""; each goes to the start of the next piece.
         strip: strip white space from chunks.
+
+    Raises `OptionError`: an option is out of range.
 
     >>> LlamaIndexToken(size=2, overlap=1, counter="words").split_text("one two three")
     ['one two', 'two three']

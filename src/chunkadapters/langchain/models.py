@@ -24,7 +24,7 @@ class ChunkcoreEmbeddings(Embeddings):
     as_embedder(OpenAIEmbeddings()), EmbeddingCache("vectors.sqlite")))`` embeds each text once.
 
     Args:
-        embedder: an embedder or its name.
+        embedder: an embedder or its name. Raises `OptionError`: unknown model.
 
     >>> from langchain_core.embeddings import DeterministicFakeEmbedding
     >>> len(ChunkcoreEmbeddings(as_embedder(DeterministicFakeEmbedding(size=8))).embed_query("tea"))

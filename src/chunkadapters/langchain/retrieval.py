@@ -106,6 +106,8 @@ def langsmith_evaluator(
         question_key: of an example's inputs: the question, as text or id.
         documents_key: of the application's outputs: the retrieved documents.
         counter: counts the tokens.
+
+    Raises `OptionError`: an unknown collection, measure or counter.
     """
     parsed = measures_of(measures)
     scorer = QuestionScorer(benchmark, counter)
@@ -242,7 +244,12 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
         return super().invoke(input, config, call_config=config, **kwargs)
 
-    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002
+    async def ainvoke(
+        self,
+        input: str,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
         return await super().ainvoke(input, config, call_config=config, **kwargs)
 
     def _get_relevant_documents(

@@ -27,7 +27,7 @@ class ChunkcoreEmbedding(BaseEmbedding):
     as_embedder(OpenAIEmbedding()), EmbeddingCache("vectors.sqlite")))`` embeds each text once.
 
     Args:
-        embedder: an embedder or its name. A configuration holds its name.
+        embedder: an embedder or its name, which a configuration holds. Raises `OptionError`: unknown model.
         options: LlamaIndex' own: ``embed_batch_size``, ``callback_manager``.
 
     >>> from llama_index.core import MockEmbedding

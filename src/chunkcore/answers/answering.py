@@ -197,7 +197,8 @@ def score_answers(
 
     Right answers are ``metadata["answers"]`` (a text or a list), else ``metadata["answer"]``: see `references_of`.
     Without them, measures that need one are NaN. No answer (`Answer.failure`, or a missing query) scores 0 by every
-    measure but Faithfulness, which is NaN for it and without a valid verdict; `Report.unanswered` lists it.
+    measure but Faithfulness; `Report.unanswered` lists it. Faithfulness is NaN for an empty answer, and without a valid
+    verdict.
 
     `models` are the embedder of AnswerCosine, the model of BertScore, the judge of Faithfulness and Relevancy.
 

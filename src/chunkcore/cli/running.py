@@ -92,10 +92,7 @@ class StopSignals:
     """Ctrl-C and SIGTERM raise KeyboardInterrupt once; a second signal ends the process at once.
 
     Calls to a model that are under way are paid for. They are awaited, which can take as long as a time-out. A second
-    signal is as safe as a kill.
-
-    Attributes:
-        code: the exit code of a stopped process: 128 and the signal's number.
+    signal is as safe as a kill. `code` is the exit code of a stopped process: 128 and the signal's number.
     """
 
     def __init__(self) -> None:

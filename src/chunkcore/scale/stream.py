@@ -37,20 +37,14 @@ _SMALLEST = 64  # bytes of a part: the longest character, and room for a better 
 class StreamOptions:
     """How inputs are streamed. Only `part_size` and `errors` change the output.
 
-    Attributes:
-        workers: threads per process.
-        part_size: bytes; larger documents are cut in parts; at least 64.
-        errors: stop at the first document that cannot be read or chunked, or skip and report it.
-        follow_links: read links that lead out of a folder.
-
     Raises `OptionError`: an option is out of range.
     """
 
     processes: int = 1
-    workers: int = 1
-    part_size: int = 8_000_000
-    errors: Literal["stop", "skip"] = "stop"
-    follow_links: bool = False
+    workers: int = 1  # threads per process
+    part_size: int = 8_000_000  # bytes, at least 64; larger documents are cut in parts
+    errors: Literal["stop", "skip"] = "stop"  # at a document that cannot be read or chunked; what is skipped is told
+    follow_links: bool = False  # read links that lead out of a folder
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -250,7 +250,7 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
 
 
 def _id(chunk_id: str, chunk: Chunk) -> str:
-    """64 hexadecimal digits, like Haystack's ids, which fail on unpaired surrogates and differ between runs.
+    """64 hexadecimal digits of id, context and text: Haystack's own fail on surrogates and differ between runs.
 
     The text counts because a store that skips duplicates would keep the old text of an edited document.
     """
