@@ -18,6 +18,7 @@ from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks import documents
 from chunkcore.reading import read_file
 from chunkcore.retrieval import load_index
+from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale.folder_index import index_files
 from chunkcore.tokens import get_counter
@@ -49,7 +50,7 @@ def rows(capfd) -> list[dict]:
     return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
 
-def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, capfd):
+def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, capfd, monkeypatch):
     page = "<div class='wrap'><p>The tariff is two <b>crowns</b>, if 3 < 4.</p></div>"
     (docs / "tariff.html").write_text(page)
     assert main(["search", str(docs), "tariff crowns", "--json"]) == 0
@@ -57,6 +58,11 @@ def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, c
     assert "two <b>crowns</b>, if 3 < 4." in page[start:end]
     assert main(["search", str(docs), "div class wrap"]) == 0
     assert "nothing relevant in 4 documents" in capfd.readouterr().err
+    monkeypatch.setattr(WindowIndex, "is_related", lambda self, question: False)  # as by vectors
+    assert main(["search", str(docs), "tariff crowns"]) == 0
+    shown = capfd.readouterr()
+    assert "nothing relevant in 4 documents: the passages are as near" in " ".join(shown.err.split())
+    assert "two" in shown.out
 
 
 # --- what is printed ------------------------------------------------------------------------------------

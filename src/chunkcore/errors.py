@@ -120,7 +120,9 @@ def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
     chunkcore.errors.DataError: text is a string, got int: 3
     """
     if not isinstance(value, kinds):
-        raise DataError(f"{name} is {expected}, got {type(value).__name__}: {echo(value)}")
+        kind = type(value)
+        seen = f"{kind.__module__}.{kind.__name__}" if f" {kind.__name__}" in f" {expected}" else kind.__name__
+        raise DataError(f"{name} is {expected}, got {seen}: {echo(value)}")
 
 
 # Packages between a user's line and a warning.

@@ -238,7 +238,8 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         if hasattr(retriever, "as_retriever"):
             raise OptionError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
         if not isinstance(retriever, Runnable):
-            raise OptionError(f"retriever is a LangChain retriever or runnable, got {type(retriever).__name__}")
+            expected = "a LangChain retriever or runnable; an index alone is an IndexRetriever(index)"
+            raise OptionError(f"retriever is {expected}; got {type(retriever).__name__}")
         return retriever
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002

@@ -303,7 +303,7 @@ strategies: Registry[type[Chunker]] = Registry(
 )
 
 
-def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> Chunker:
+def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **options: Any) -> Chunker:
     r"""The chunker that a string or mapping describes; a `Chunker` is returned unchanged.
 
     `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
@@ -313,6 +313,8 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, **options: Any) -> C
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
     """
+    if unnamed:
+        raise OptionError(f"options have names, as in get_chunker('recursive', size=200); got {echo(unnamed[0])}")
     if isinstance(spec, Chunker):
         if options:
             raise OptionError(f"a chunker takes no more options, got {', '.join(options)}; name the strategy instead")

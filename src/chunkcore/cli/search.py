@@ -94,6 +94,7 @@ def search(
     from rich.console import Console
 
     from chunkcore.retrieval.lexicon import word_keys
+    from chunkcore.retrieval.passages import WindowIndex
 
     docs = opening.docs
     if not question.strip():
@@ -101,12 +102,16 @@ def search(
     if not docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
         raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
     searched = opening.open()
-    passages = searched.index.retrieve(question, k, max_tokens, where=_conditions(where))
+    index = searched.index if not where else searched.index.within(_conditions(where))
+    passages = index.retrieve(question, k, max_tokens)
     documents = running.several(len(searched.index.corpus.documents), "document")
     if not passages:
         advice = "try other words" if opening.dense else "try other words, or --dense"
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
+    if isinstance(index, WindowIndex) and not index.is_related(question):
+        nearest = "the passages are as near to the question as chance gives"
+        running.say(f"chunkcore: nothing relevant in {documents}: {nearest}", err=True)
     rows = list(map(searched.row, passages))
     if as_json:
         for row in rows:
@@ -169,9 +174,7 @@ def _check_source(docs: Path) -> None:
         raise OptionError("an index is made of files, not of standard input or a pipe: name a folder or a file")
 
 
-def _conditions(where: list[str] | None) -> dict[str, str] | None:
-    if not where:
-        return None
+def _conditions(where: list[str]) -> dict[str, str]:
     pairs = [condition.partition("=") for condition in where]
     if wrong := [condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])]:
         raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")

@@ -26,9 +26,8 @@ def dataset_path(name: str = "lochmere") -> Path:
     True
     """
     if not isinstance(name, str) or name not in DATASETS:
-        raise OptionError(
-            f"no collection named {echo(name)} ships with the package: expected one of {', '.join(DATASETS)}"
-        )
+        known, yours = ", ".join(DATASETS), "load_benchmark(documents, questions)"
+        raise OptionError(f"no collection {echo(name)} ships, only {known}; yours: {yours}")
     return Path(__file__).resolve().parent / name
 
 

@@ -35,7 +35,7 @@ from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 
-Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker]
+Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
 
 
 def run_retriever(
@@ -112,7 +112,8 @@ def run_experiment(
 
     Args:
         benchmark: documents and queries; or their `Scorer`, with its counter and rules.
-        chunkers: chunkers or their specs, a mapping by report name, or a function of the embedder that makes them.
+        chunkers: a chunker or several, or their specs, a mapping by report name, or a function of the embedder that
+            makes them.
         embedder: of chunks and queries, or its name; a `CachedEmbedder` keeps its cache. With several, a report's name
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25" or "hybrid+rerank". With several, a report's name ends
@@ -236,6 +237,7 @@ class _Strategy(NamedTuple):
 
 def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Meter) -> list[_Strategy]:
     chosen = chunkers(meter.embedder) if callable(chunkers) else chunkers
+    chosen = [chosen] if isinstance(chosen, str | Chunker) else chosen
     check_type("chunkers", chosen, Iterable, "specs or Chunkers")
     if isinstance(chosen, Mapping):
         named = {name: get_chunker(chunker) for name, chunker in chosen.items()}

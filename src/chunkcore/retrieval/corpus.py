@@ -353,7 +353,9 @@ def chunk_corpus(
     """
     chunker = get_chunker(chunker)
     if isinstance(documents, Document | str) or not isinstance(documents, Iterable):
-        raise DataError(f"chunk_corpus takes a list of Documents, got {type(documents).__name__}: put it in a list")
+        raise DataError(
+            f"chunk_corpus takes a list of Documents, such as benchmark.documents; got {type(documents).__name__}"
+        )
     documents = documents if isinstance(documents, Sequence) else list(documents)
     threads = (os.cpu_count() or 1) if workers is None else workers
     chunks = chunker.chunk_many(documents, workers=threads)

@@ -37,7 +37,7 @@ from chunkcore.retrieval.assembly import (
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
-from chunkcore.retrieval.vectors import TextVectors, best_of
+from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
 from chunkcore.retrieval.windows import WHOLE, DenseWindows, LexicalWindows, Scale, Units, mean_of_squares
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores, union
@@ -53,26 +53,10 @@ _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at ev
 # Or the names of documents: of the hits' other documents, only the hits' own text is returned.
 Scope = Literal["hits", "text", "all"] | Collection[str]
 Rank = int
-_COMMON = 0.25  # of the documents: a word that more of them have says little
-_FEW = 10  # units, among fewer of which no score stands out; documents
-_OTHER_QUESTIONS = (  # what they have in common with a collection is chance
-    "What is the capital of Mongolia?",
-    "How is sourdough bread baked?",
-    "Who won the football world cup in 1998?",
-    "How do I tie a bow tie?",
-    "What is the boiling point of ethanol?",
-    "Which planet has the most moons?",
-    "Who painted the Mona Lisa?",
-    "How long do cats live?",
-    "What are the rules of chess?",
-    "When did the Roman Empire end?",
-    "How do vaccines work?",
-    "How tall is Mount Everest?",
-    "Who wrote Hamlet?",
-    "How do I grow tomatoes?",
-    "What is the square root of two?",
-    "Which words rhyme with orange?",
-)
+_FEW = 10  # units, among fewer of which no score stands out
+# What relates a question to a unit: the cosine and a quarter of the share of its words, by weight, that the unit has;
+# or half of its words.
+_QUARTER, _HALF = 0.25, 0.5
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -94,10 +78,11 @@ class Passages(RetrievalMethod):
     `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place; `retrieve`
     returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
     unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among fewer than ten
-    units, none that has a word of the question. A question to which nothing is related more than by chance has no
-    answer: none of its words is in the index or, with vectors, in at most a quarter of the documents (of the units,
-    where there are fewer than ten documents), and no unit is nearer to it than to most of sixteen questions on everyday
-    things, such as "Who wrote Hamlet?".
+    units, none that has a word of the question. `is_related` says whether a question has more in common with the
+    collection than chance. By words alone, any word relates. With vectors, a unit with over half of its words does, by
+    their weights, and so does one that is nearer than most of sixteen questions on everyday things, such as "Who wrote
+    Hamlet?", are to any: by the cosine, and a quarter of the share of those words. A question that is not related, and
+    of whose words none tells units apart, has no answer.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -185,7 +170,6 @@ class WindowIndex(PassageIndex):
         self.units = Units(corpus)
         self._shares = options.shares()
         self._warned_of: set[str] = set()
-        self._of_others: float | None = None
         self._dense: DenseWindows | None = None
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
@@ -203,30 +187,22 @@ class WindowIndex(PassageIndex):
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
         rows = []
-        for scores, _ in self._scores(queries):
+        for scores in self._scores(queries):
             best = best_of(scores, k)
             rows.append((self.units.chunks(best), scores[best]))
         return Hits.of(rows)
 
-    def _scores(self, queries: Sequence[str]) -> Iterator[tuple[Scores, bool]]:
-        """Each query's scores of all units, and whether one of them has more in common with it than chance gives:
-
-        a telling word, or a greater cosine than most questions on something else.
-        By words alone, any word will do.
-        """
+    def _scores(self, queries: Sequence[str]) -> Iterator[Scores]:
+        """Each query's scores of all units."""
         vectors = self._vectors.queries(queries) if self._dense is not None and len(queries) else ()
         for place, query in enumerate(queries):
-            scores, size = np.zeros(len(self.units)), len(self.units)
-            is_related = False
+            scores = np.zeros(len(self.units))
             if "lexical" in self._shares:
                 scores += self._shares["lexical"] * self.word_scores(query)
-                units = self._lexical.with_words(query)
-                is_related = bool(units) if self._dense is None else any(map(self._is_telling, units))
             if self._dense is not None:
                 cosines = self._dense.cosines(vectors[place])
-                scores += self._shares["dense"] * mean_of_squares(self._dense.scales(cosines), size)
-                is_related = is_related or bool(cosines.max(initial=-1.0) > self._chance(self._dense))
-            yield scores, is_related
+                scores += self._shares["dense"] * mean_of_squares(self._dense.scales(cosines), len(scores))
+            yield scores
 
     def word_scores(self, query: str) -> Scores:
         """The lexical kind's score of each unit."""
@@ -322,23 +298,33 @@ class WindowIndex(PassageIndex):
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
         return [
-            self.assembled(query, scores, k, max_tokens or MAX_TOKENS, counter) if is_related else RankedList()
-            for query, (scores, is_related) in zip(queries, self._scores(queries), strict=True)
+            self.assembled(query, scores, k, max_tokens or MAX_TOKENS, counter)
+            if self._share(query) or self.is_related(query)
+            else RankedList()
+            for query, scores in zip(queries, self._scores(queries), strict=True)
         ]
 
-    def _is_telling(self, units: Numbers) -> bool:
-        """Whether a word that these units have says something: see `Passages`."""
-        size, count = len(self.units.firsts) - 1, 1 + int(np.count_nonzero(np.diff(self.units.documents[units])))
-        if size < _FEW:  # documents: units instead
-            size, count = len(self.units), len(units)
-        return bool(size < _FEW or count <= _COMMON * size)
+    def is_related(self, query: str) -> bool:
+        """Whether a unit has more in common with the question than chance gives; see `Passages`."""
+        is_few = self._dense is None or len(self.units) < _FEW
+        if is_few and "lexical" in self._shares and self._lexical.with_words(query):
+            return True
+        if self._dense is None:
+            return False
+        return self._share(query) > _HALF or self._relation(query, self._vectors.queries([query])[0]) > self._chance
 
-    def _chance(self, dense: DenseWindows) -> float:
-        """The cosine of the nearest unit with questions on something else: the upper quartile."""
-        if self._of_others is None:
-            vectors = self._vectors.embed(_OTHER_QUESTIONS, queries=True)
-            self._of_others = float(np.quantile([dense.cosines(vector).max(initial=-1.0) for vector in vectors], 0.75))
-        return self._of_others
+    def _share(self, query: str) -> float:
+        return float(self._lexical.shares(query).max(initial=0.0)) if "lexical" in self._shares else 0.0
+
+    def _relation(self, query: str, vector: NDArray[np.floating]) -> float:
+        assert self._dense is not None
+        return float(self._dense.cosines(vector).max(initial=-1.0)) + _QUARTER * self._share(query)
+
+    @cached_property
+    def _chance(self) -> float:
+        """The relation of questions on something else: the upper quartile."""
+        relations = map(self._relation, OTHER_QUESTIONS, self._vectors.of_others)
+        return float(np.quantile(list(relations), 0.75))
 
     def _least(self, query: str, scores: Scores) -> float:
         """A unit with a lower score becomes no part of a passage. Among few units, any with a word of the query may."""

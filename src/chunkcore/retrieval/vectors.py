@@ -24,6 +24,24 @@ from chunkcore.spans import Numbers, Scores
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
 _MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
+OTHER_QUESTIONS = (  # what they have in common with a collection is chance
+    "What is the capital of Mongolia?",
+    "How is sourdough bread baked?",
+    "Who won the football world cup in 1998?",
+    "How do I tie a bow tie?",
+    "What is the boiling point of ethanol?",
+    "Which planet has the most moons?",
+    "Who painted the Mona Lisa?",
+    "How long do cats live?",
+    "What are the rules of chess?",
+    "When did the Roman Empire end?",
+    "How do vaccines work?",
+    "How tall is Mount Everest?",
+    "Who wrote Hamlet?",
+    "How do I grow tomatoes?",
+    "What is the square root of two?",
+    "Which words rhyme with orange?",
+)
 
 
 @runtime_checkable
@@ -370,6 +388,11 @@ class TextVectors:
             self._progress("queries", len(questions), len(questions))
         return self._queries[1]
 
+    @cached_property
+    def of_others(self) -> Vectors:
+        """Of `OTHER_QUESTIONS`."""
+        return self.embed(OTHER_QUESTIONS, queries=True)
+
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
         for place, known_corpus in enumerate(self._corpora):
             if known_corpus is corpus:
@@ -452,6 +475,10 @@ class SelectedVectors(TextVectors):
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         return self._vectors.queries(texts)
+
+    @cached_property
+    def of_others(self) -> Vectors:
+        return self._vectors.of_others
 
 
 def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:

@@ -13,6 +13,7 @@ z · abs(z) over its scales.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -217,6 +218,18 @@ class LexicalWindows:
         """Of each word of the question the units that have it, ascending; of words that a unit has."""
         rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
         return [units for units in rows if len(units)]
+
+    def shares(self, question: str) -> Scores:
+        """The share of the question's words that each unit has: a word counts by the logarithm of how many times as
+        many units are without it; not at all if most have it.
+        """
+        shares, total = np.zeros(len(self._units)), 0.0
+        for key in set(word_keys(question, self._form)):
+            units, _ = self._postings.of_word(key)
+            weight = max(0.0, math.log((len(shares) - len(units) + 0.5) / (len(units) + 0.5)))
+            shares[units] += weight
+            total += weight
+        return shares / (total or 1.0)
 
     def _weights(self, units: Numbers) -> list[float]:
         """At each scale the inverse document frequency, among its windows, of a word that these units have."""

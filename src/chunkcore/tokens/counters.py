@@ -200,6 +200,6 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
         raise OptionError(
             f"unknown token counter {echo(spec)}: expected characters, words, hf:<name or path of a tokenizer>, "
             f"embedder, embedder:<name of a model>, or one of {', '.join(sorted([*encodings, *counters.offered]))}"
-            f"{suggestion(spec, encodings)}"
+            f"{suggestion(spec, encodings, tiktoken.model.MODEL_TO_ENCODING)}"
         )
     return counter.read(options)

@@ -470,5 +470,5 @@ def chosen_layout(root: Path, questions: Questions | None = None, name: str = "a
     reasons = "".join(f"; for {' or '.join(names)} it lacks {what}" for what, names in missing.items())
     raise DataError(
         f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; chunkcore "
-        f"questions label {root} writes one (it is of no layout that chunkcore datasets layouts lists{reasons})"
+        f"questions label {root} writes one (it is of no layout that chunkcore list layouts shows{reasons})"
     )
