@@ -237,7 +237,7 @@ def check(
     size: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of the chunks to be compared.")] = 200,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     ignore: Annotated[list[str] | None, typer.Option(metavar="KIND", help="A kind that is fine; repeatable.")] = None,
-    limit: Annotated[int, typer.Option(min=0, metavar="N", help="How many of a kind to list; 0 for all.")] = 20,
+    most: Annotated[int, typer.Option("--list", min=0, metavar="N", help="Of a kind; 0 lists all.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before strategies are compared on them.
@@ -265,12 +265,12 @@ def check(
         rows = [{**asdict(row), "line": line and int(line[1])} for row, line in zip(findings, lines, strict=True)]
         typer.echo(json.dumps({"findings": rows}, indent=2))
     else:
-        running.say(*_lines(findings, limit))
+        running.say(*_lines(findings, most))
     if any(finding.kind != "respelled" for finding in findings):
         raise typer.Exit(1)
 
 
-def _lines(findings: Sequence[Finding], limit: int) -> Iterator[str]:
+def _lines(findings: Sequence[Finding], most: int) -> Iterator[str]:
     from chunkcore.questions.validate import KINDS
 
     by_kind = {kind: [finding for finding in findings if finding.kind == kind] for kind in KINDS}
@@ -279,8 +279,8 @@ def _lines(findings: Sequence[Finding], limit: int) -> Iterator[str]:
         yield "nothing is wrong"
     yield from (f"{len(listed):,} {kind}: {KINDS[kind]}" for kind, listed in by_kind.items())
     for kind, listed in by_kind.items():
-        for finding in listed[: limit or None]:
+        for finding in listed[: most or None]:
             named = f", {finding.query_id!r}" if finding.query_id else ""
             yield f"{finding.place}{named}: {kind}: {finding.message}"
-        if 0 < limit < len(listed):
-            yield f"and {len(listed) - limit:,} more of {kind}: --limit 0 lists all"
+        if 0 < most < len(listed):
+            yield f"and {len(listed) - most:,} more of {kind}: --list 0 lists all"
