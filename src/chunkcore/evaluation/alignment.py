@@ -6,6 +6,7 @@ The search loosens step by step: verbatim; without white space; letters and digi
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -29,26 +30,15 @@ _Place = tuple[int, Span]
 
 
 class _Found(NamedTuple):
-    places: tuple[_Place, ...] = ()
+    places: list[_Place]
     match: MatchKind = "unlocated"
-    similarity: float = 0.0
+    similarity: float = 1.0
 
 
 class Aligner:
     """Finds retrieved text in a benchmark's documents.
 
-    `Retrieved.match` is the kind of match:
-
-        spans       the given spans hold the text, or most of it
-        exact       the text verbatim
-        whitespace  the text with other white space
-        folded      its letters and digits: case, accents, quotation marks, markup or ligatures differ
-        order       several places, decided by the neighbours (`locate_in_order`)
-        fuzzy       a text that resembles the whole of it
-        part        a part of it, at least the `share`: a title was prepended, or other words appended
-        ambiguous   several equally good places, one of which was taken
-        unlocated   not found
-
+    `Retrieved.match` is the first kind of match that succeeds; docs/reference/alignment.md lists them.
     `Retrieved.certainty` is the similarity / the number of equally good places. The similarity is 1, except for "fuzzy"
     and "part": matching characters / columns of the alignment.
 
@@ -111,8 +101,9 @@ class Aligner:
         matches = self._search(text, number)
         if not matches.places:
             return Retrieved("", (), score, text, match="unlocated", certainty=0.0)
-        near = offered[0].start if offered else 0
-        place = min(matches.places, key=lambda option: abs(option[1].start - near)) if offered else matches.places[0]
+        place = matches.places[0]
+        if offered:
+            place = min(matches.places, key=lambda option: abs(option[1].start - offered[0].start))
         return self._retrieved(text, matches, place, len(matches.places), score)
 
     def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
@@ -164,7 +155,7 @@ class Aligner:
         key = (text, number)
         if key not in self._known:
             steps = (step(text, number) for step in (self._verbatim, self._folded, self._resembling))
-            self._known[key] = next((item for item in steps if item.places), _Found())
+            self._known[key] = next((item for item in steps if item.places), _Found([]))
         return self._known[key]
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
@@ -183,7 +174,7 @@ class Aligner:
                 loose.append((owner, span))
             if len(exact) == _PLACES:
                 break
-        return _found(exact, "exact") if exact else _found(loose, "whitespace")
+        return _Found(exact, "exact") if exact else _Found(loose, "whitespace")
 
     def _blank(self, text: str, number: int | None) -> _Found:
         owners = range(len(self._documents)) if number is None else [number]
@@ -192,43 +183,33 @@ class Aligner:
             for owner in (owners if text else ())
             for start in occurrences(self._documents[owner].text, text)
         )
-        return _found(list(islice(places, _PLACES)), "exact")
+        return _Found(list(islice(places, _PLACES)), "exact")
 
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         size = len(form.text)
-        places = islice(self._folds.places(form.text, number), _PLACES) if size else ()
-        return _found(
-            [self._widened(text, form, (0, size), at, (start, start + size)) for at, start in places], "folded"
-        )
+        starts = islice(self._folds.places(form.text, number), _PLACES) if size else ()
+        places = [self._widened(text, form, (0, size), owner, (start, start + size)) for owner, start in starts]
+        return _Found(places, "folded")
 
     def _resembling(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         size = len(form.text)
         if self.similarity is None or size < _RESEMBLING_FROM:
-            return _Found()
+            return _Found([])
         least = max(_RESEMBLING_FROM, self.share * size)
         good = [
-            resemblance
-            for resemblance in resemblances(form.text, self._folds.texts, self._folds.index, number)
-            if resemblance.similarity >= self.similarity and resemblance.part_end - resemblance.part_start >= least
+            item
+            for item in resemblances(form.text, self._folds.texts, self._folds.index, number)
+            if item.similarity >= self.similarity and item.part[1] - item.part[0] >= least
         ]
         if not good:
-            return _Found()
+            return _Found([])
         first = good[0]
-        places = [
-            self._widened(
-                text,
-                form,
-                (resemblance.part_start, resemblance.part_end),
-                resemblance.owner,
-                (resemblance.start, resemblance.end),
-            )
-            for resemblance in good
-            if resemblance.matches >= _ALIKE * first.matches
-        ]
-        whole = max(first.part_start, size - first.part_end) < _WORD
-        return _found(places, "fuzzy" if whole else "part", first.similarity)
+        alike = [item for item in good if item.matches >= _ALIKE * first.matches]
+        places = [self._widened(text, form, item.part, item.owner, item.place) for item in alike]
+        whole = max(first.part[0], size - first.part[1]) < _WORD
+        return _Found(places, "fuzzy" if whole else "part", first.similarity)
 
     def _widened(
         self, text: str, form: NormalizedText, part: tuple[int, int], owner: int, place: tuple[int, int]
@@ -256,10 +237,6 @@ def _signs(text: str, between: Span | None) -> list[int]:
     return [at for at in range(between.start, between.end) if not text[at].isspace()] if between else []
 
 
-def _found(places: Sequence[_Place], match: MatchKind, similarity: float = 1.0) -> _Found:
-    return _Found(tuple(places), match, similarity) if places else _Found()
-
-
 # Resemblance: the likeliest stretches by shared windows, then aligned.
 
 _HITS = 20_000  # shared windows examined, rarest first
@@ -280,10 +257,8 @@ class Resemblance(NamedTuple):
     """
 
     owner: int  # the source's number
-    start: int
-    end: int
-    part_start: int
-    part_end: int
+    place: tuple[int, int]
+    part: tuple[int, int]
     matches: int
     similarity: float
 
@@ -294,11 +269,11 @@ def resemblances(text: str, sources: Sequence[str], index: WindowHashes, number:
         return []
     regions = _regions(text, sources, index, number)
     aligned = (_align(text, sources[owner], owner, low, high) for owner, low, high in regions)
-    aligned_places = [item for item in aligned if item is not None]
-    aligned_places.sort(key=lambda item: (-item.matches, -item.similarity, item.owner, item.start))
+    ranked = sorted(filter(None, aligned), key=lambda item: (-item.matches, -item.similarity, item.owner, item.place))
     kept: list[Resemblance] = []
-    for item in aligned_places:
-        if not any(item.owner == one.owner and item.start < one.end and one.start < item.end for one in kept):
+    for item in ranked:
+        (start, end), same = item.place, [one.place for one in kept if one.owner == item.owner]
+        if not any(start < other_end and other_start < end for other_start, other_end in same):
             kept.append(item)
     return kept
 
@@ -314,25 +289,17 @@ def _regions(
     bands = (diagonals + len(text)) // width  # a diagonal is at least -len(text), so never negative
     stride = int(bands.max()) + 2
     keys = owners * stride + bands
-    for key in _best_pairs(keys, offsets):
+    votes = Counter(key for key, _ in set(zip(keys.tolist(), offsets.tolist(), strict=True)))
+    taken: set[int] = set()
+    for key in sorted(votes, key=lambda key: (-votes[key] - votes[key + 1], key)):
+        if {key - 1, key + 1} & taken or len(taken) == _TRIED:
+            continue
+        taken.add(key)
         owner = key // stride
         held, counts = np.unique(diagonals[(keys == key) | (keys == key + 1)], return_counts=True)
         held = held[counts > 1] if (counts > 1).any() else held
         low, high = int(held.min()) - _SLACK, int(held.max()) + len(text) + _SLACK
         yield owner, max(0, low), min(len(sources[owner]), high)
-
-
-def _best_pairs(keys: Numbers, offsets: Numbers) -> list[int]:
-    pairs = np.unique(np.column_stack((keys, offsets)), axis=0)
-    distinct, counts = np.unique(pairs[:, 0], return_counts=True)
-    votes = dict(zip(distinct.tolist(), counts.tolist(), strict=True))
-    taken: list[int] = []
-    for key in sorted(votes, key=lambda key: (-votes[key] - votes.get(key + 1, 0), key)):
-        if not {key - 1, key + 1} & set(taken):
-            taken.append(key)
-            if len(taken) == _TRIED:
-                break
-    return taken
 
 
 def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
@@ -363,7 +330,7 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
         part_start, begin, matches, columns = part_start - 1, begin - 1, matches + 1, columns + 1
     while part_end < len(text) and end < len(region) and text[part_end] == region[end]:
         part_end, end, matches, columns = part_end + 1, end + 1, matches + 1, columns + 1
-    return Resemblance(owner, low + begin, low + end, part_start, part_end, matches, matches / columns)
+    return Resemblance(owner, (low + begin, low + end), (part_start, part_end), matches, matches / columns)
 
 
 # Order: the places that make the sequence most even.
@@ -403,7 +370,8 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
             uneven = np.abs(here[place, 0] - before[:, 1] - jump)
             backwards = np.where(here[place, 0] > before[:, 0], 0, _BACKWARDS)
             place = int((until[step - 1] + uneven + backwards).argmin())
-            after = _least_after(after, before, here, jump)
+            # From the end: for each place before, the least of `after` and the cost of going on to a place here.
+            after = _least(after, -here[:, 0], -before[:, 1] - jump, -before[:, 0])
     return chosen
 
 
@@ -420,11 +388,6 @@ def _least_before(until: Numbers, before: Ranges, after: Ranges, jump: int) -> N
         rows = shifts == shift
         least = np.minimum(least, _least(until[rows], before[rows, 0], at - shift, at))
     return least
-
-
-def _least_after(rest: Numbers, before: Ranges, after: Ranges, jump: int) -> Numbers:
-    """For each place before, the least of `rest` and the cost of going on to a place after: read from the end."""
-    return _least(rest, -after[:, 0], -before[:, 1] - jump, -before[:, 0])
 
 
 def _least(values: Numbers, places: Numbers, due: Numbers, here: Numbers) -> Numbers:

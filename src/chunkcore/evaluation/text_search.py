@@ -245,9 +245,9 @@ class Searchable:
             yield from ((owner, start) for start in occurrences(self.texts[owner], text))
 
 
-def occurrences(text: str, sought: str, start: int = 0, end: int | None = None) -> Iterator[int]:
+def occurrences(text: str, sought: str) -> Iterator[int]:
     """Every offset at which a text that is not empty occurs, in order; occurrences may overlap."""
-    place = text.find(sought, start, end)
+    place = text.find(sought)
     while place >= 0:
         yield place
-        place = text.find(sought, place + 1, end)
+        place = text.find(sought, place + 1)
