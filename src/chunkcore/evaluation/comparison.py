@@ -71,17 +71,8 @@ class Difference:
     losses: int = 0
 
     def reverse(self) -> Difference:
-        return replace(
-            self,
-            a=self.b,
-            b=self.a,
-            mean=-self.mean,
-            low=-self.high,
-            high=-self.low,
-            effect=-self.effect,
-            wins=self.losses,
-            losses=self.wins,
-        )
+        swapped = replace(self, a=self.b, b=self.a, wins=self.losses, losses=self.wins)
+        return replace(swapped, mean=-self.mean, low=-self.high, high=-self.low, effect=-self.effect)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +162,32 @@ class Comparison(Frame):
     @cached_property
     def verdict(self) -> str:
         """The result in two to five sentences."""
-        return _verdict(self)
+        measure, lead = self.measure, self.lead
+        if not self.standing:
+            return f"{measure} is not defined for any of the strategies. There is nothing to compare."
+        sentences = [_opening(self)]
+        if lead is None:
+            sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
+        elif lead.mean == lead.low == lead.high == 0:
+            same = f"{lead.a} and {lead.b} score the same on every question"
+            sentences.append(f"{same}, so no number of such questions would separate them.")
+        else:
+            sentences.append(_lead(self, lead))
+        if self.questions_needed is not None:
+            low, high = (f"{int(float(f'{count:.1e}')):,}" for count in self.questions_needed)
+            takes = f"takes {low} to {high} such questions to show in 8 of 10 cases"
+            sentences.append(f"A difference of {self.within} {takes}.")
+        return " ".join([*sentences, *(f"{caveat}." for caveat in _caveats(self))])
+
+    @property
+    def within(self) -> str:
+        """The margin, as reports show it."""
+        return f"{self.measure.show(self.margin)}{self.measure.points}"
 
     @cached_property
     def ranked(self) -> tuple[Report, ...]:
         """All reports, the best mean first; ties in the given order; last those in which the measure is undefined."""
-        means = {report.name: _sign(self.measure) * report.mean(self.measure) for report in self.reports}
+        means = {report.name: self.measure.sign * report.mean(self.measure) for report in self.reports}
         keys = {name: -math.inf if math.isnan(value) else value for name, value in means.items()}
         return tuple(sorted(self.reports, key=lambda report: -keys[report.name]))
 
@@ -202,15 +213,9 @@ class Comparison(Frame):
         if any(measure not in report.scores for report in self.reports):
             return None
         if measure not in self._others:
-            self._others[measure] = compare(
-                self.reports,
-                measure,
-                resamples=self.resamples,
-                seed=self.seed,
-                confidence=self.confidence,
-                margin=self.margin,
-                by=self.by,
-            )
+            names = ("resamples", "seed", "confidence", "margin", "by")
+            settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+            self._others[measure] = compare(self.reports, measure, **settings)
         return self._others[measure]
 
     @cached_property
@@ -264,7 +269,7 @@ def compare(
     clusters = shared_documents(reports[0].documents, by)
     samples = _Samples(reports, settled, resamples, seed, confidence, clusters)
     names = [report.name for report in reports]
-    low, high = samples.means()
+    low, high = samples.intervals()
     return Comparison(
         reports=tuple(reports),
         measure=settled,
@@ -277,10 +282,6 @@ def compare(
         margin=margin,
         by="question" if clusters is None else "document",
     )
-
-
-def _sign(measure: Measure) -> int:
-    return 1 if measure.higher_is_better else -1
 
 
 def _usual_measure(reports: Sequence[Report]) -> Measure:
@@ -345,7 +346,7 @@ class _Samples:
         flips = max(resamples, math.ceil(_PER_PAIR * len(self._pairs) / (1 - confidence)))
         self._p = randomisation_test(self._apart, flips=flips, seed=seed, clusters=clusters)
 
-    def means(self) -> tuple[Scores, Scores]:
+    def intervals(self) -> tuple[Scores, Scores]:
         """The interval of each system's mean."""
         if self._measure.is_share:
             return share_intervals(self._scores, self._means, self._confidence, self._clusters)
@@ -353,7 +354,7 @@ class _Samples:
 
     def firsts(self) -> Scores:
         """The share of resamples in which each system has the best mean; equal systems share."""
-        signed = np.where(np.isnan(self._means), -np.inf, _sign(self._measure) * self._means)
+        signed = np.where(np.isnan(self._means), -np.inf, self._measure.sign * self._means)
         first = (signed >= signed.max(axis=1, keepdims=True) - 1e-12) & ~np.isnan(self._means)
         shares: Scores = (first / np.maximum(1, first.sum(axis=1, keepdims=True))).mean(axis=0)
         return shares
@@ -389,27 +390,6 @@ class _Samples:
                 wins=int(np.count_nonzero(apart > 0)),
                 losses=int(np.count_nonzero(apart < 0)),
             )
-
-
-def _verdict(comparison: Comparison) -> str:
-    measure, lead = comparison.measure, comparison.lead
-    if not comparison.standing:
-        return f"{measure} is not defined for any of the strategies. There is nothing to compare."
-    sentences = [_opening(comparison)]
-    if lead is None:
-        sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
-    elif lead.mean == lead.low == lead.high == 0:
-        pair = f"{lead.a} and {lead.b}"
-        sentences.append(
-            f"{pair} score the same on every question, so no number of such questions would separate them."
-        )
-    else:
-        sentences.append(_lead(comparison, lead))
-    if comparison.questions_needed is not None:
-        low, high = (f"{int(float(f'{count:.1e}')):,}" for count in comparison.questions_needed)
-        margin = f"{measure.show(comparison.margin)}{measure.points}"
-        sentences.append(f"A difference of {margin} takes {low} to {high} such questions to show in 8 of 10 cases.")
-    return " ".join([*sentences, *(f"{caveat}." for caveat in _caveats(comparison))])
 
 
 def _opening(comparison: Comparison) -> str:
@@ -450,7 +430,7 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
             sentence += ", but they score differently on too few questions to tell"
         else:
             sentence += f", but {among}chance alone may well give that much (p = {lead.adjusted_p:.2g})"
-    within = f"{measure.show(comparison.margin)}{measure.points}"
+    within = comparison.within
     alike = [name for name in comparison.tied[1:] if comparison.between(lead.a, name).equivalent]
     if lead.distinct and lead.equivalent:
         sentence += f"; the intervals show that the difference is under {within}"

@@ -1,9 +1,7 @@
 """Checks for continuous integration: they fail only on a significant shortfall or drop, not by chance.
 
 A requirement fails if the whole interval of the mean is below it; a baseline fails if the whole interval of the change
-is below 0. Passing means that these questions do not show a shortfall, not that the requirement is met: the sentence
-says which. Six questions at least are needed to fail. Unchanged quality fails about one check of 40, somewhat more with
-few questions; checks are not corrected for each other.
+is below 0. Six questions at least are needed to fail. Checks are not corrected for each other.
 """
 
 from __future__ import annotations
@@ -100,7 +98,7 @@ def check_requirement(
     interval = f"95 % interval {_shown(measure, low)} to {_shown(measure, high)}"
     about = f"{report.name}: {measure} is {_shown(measure, mean)} ({interval}, {questions})"
     bound = f"the required {_shown(measure, required.bound)}"
-    sign, under = (1, "under") if measure.higher_is_better else (-1, "over")
+    sign, under = measure.sign, "under" if measure.higher_is_better else "over"
     worst, best = sorted((sign * low, sign * high))
     least = sign * required.bound
     if sign * mean >= least:
@@ -143,12 +141,12 @@ def check_baseline(
     was, is_ = _shown(measure, before.mean(measure)), _shown(measure, now.mean(measure))
     moved = f"{'rose' if change.mean > 0 else 'fell'} from {was} to {is_}" if change.mean else f"stayed at {is_}"
     about = f"{report.name}: {measure} {moved} {where}"
-    sign = 1 if measure.higher_is_better else -1
-    beyond_chance = sign * change.mean < 0 < change.low * change.high
+    fell = measure.sign * change.mean < 0
+    beyond_chance = fell and change.low * change.high > 0
     if beyond_chance and change.distinct:
         return Check(f"{about}: failed.", failed=True)
     doubt = ""
-    if sign * change.mean < 0:
+    if fell:
         doubt = ", but too few questions differ to tell" if beyond_chance else ", which chance may explain"
     return Check(f"{about}{doubt}: passed.", failed=False)
 

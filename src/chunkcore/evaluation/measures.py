@@ -50,7 +50,6 @@ class Measure:
         kind: the registered name, such as "Recall".
         title: the column heading; by default the class's name.
         meaning: one line for readers of a report; by default the docstring's first.
-        formula: how it is computed.
         source: where it was published; "" for none.
         highest: the highest score. If 1, scores are shown in percent.
         higher_is_better: False for errors.
@@ -73,7 +72,6 @@ class Measure:
     kind: ClassVar[str] = ""
     title: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
-    formula: ClassVar[str] = ""
     source: ClassVar[str] = ""
     highest: ClassVar[float] = 1.0
     higher_is_better: ClassVar[bool] = True
@@ -120,6 +118,11 @@ class Measure:
     def is_share(self) -> bool:
         """Whether scores are 0 to 1, and shown in percent."""
         return self.highest == 1
+
+    @property
+    def sign(self) -> int:
+        """1 if higher is better, else -1."""
+        return 1 if self.higher_is_better else -1
 
     @property
     def suffix(self) -> str:
@@ -245,10 +248,8 @@ def get_measure(measure: Measure | str, k: Depth | None = None, unit: Unit | Non
 
     Raises `OptionError`: no such measure, or a k or a unit that does not go with it.
 
-    >>> get_measure("IoU@10[character]")
-    IoU(k=10, unit='character')
-    >>> get_measure("Recall", 5) == get_measure("Recall@5")
-    True
+    >>> get_measure("IoU@10[character]"), get_measure("Recall", 5).name
+    (IoU(k=10, unit='character'), 'Recall@5')
     """
     if isinstance(measure, Measure):
         return measure
@@ -368,7 +369,6 @@ _DUAL = "the paper on the Dual Semantic Chunker, Table 2"
 class Recall(RetrievalMeasure):
     """The share of the evidence that was retrieved."""
 
-    formula = "relevant retrieved / relevant"
     source = _CHROMA
     usual = True
 
@@ -380,7 +380,6 @@ class Recall(RetrievalMeasure):
 class Precision(RetrievalMeasure):
     """The share of what was retrieved that is evidence."""
 
-    formula = "relevant retrieved / retrieved, repeats included"
     source = _CHROMA
     usual = True
 
@@ -392,7 +391,6 @@ class Precision(RetrievalMeasure):
 class IoU(RetrievalMeasure):
     """Recall and precision in one: what is both evidence and retrieved, over what is either."""
 
-    formula = "relevant retrieved / (relevant + retrieved − relevant retrieved)"
     source = _CHROMA
     usual = True
 
@@ -404,7 +402,6 @@ class IoU(RetrievalMeasure):
 class F1(RetrievalMeasure):
     """Recall and precision in one: their harmonic mean."""
 
-    formula = "2 · relevant retrieved / (relevant + retrieved)"
     usual = True
 
     def compute(self, counts: Counts) -> Scores:
@@ -416,7 +413,6 @@ class PrecisionOmega(RetrievalMeasure):
     """The precision if exactly the chunks that hold evidence had been retrieved."""
 
     title = "PrecisionΩ"
-    formula = "relevant / units of all chunks that hold evidence; text that chunks share counts once"
     source = _CHROMA
     usual = True
     depth = "none"
@@ -432,7 +428,6 @@ class PrecisionOmegaReleased(PrecisionOmega):
     """`PrecisionOmega` as the report's released code has it: evidence in no chunk counts as retrieved, too."""
 
     title = "PrecisionΩ, released code"
-    formula = "relevant / (units of all chunks that hold evidence + evidence that no chunk covers)"
     usual = False
 
     def compute(self, counts: Counts) -> Scores:
@@ -443,8 +438,6 @@ class PrecisionOmegaReleased(PrecisionOmega):
 class HitRate(RetrievalMeasure):
     """The share of questions for which any evidence was retrieved."""
 
-    formula = "1 where anything relevant was retrieved, else 0"
-
     def compute(self, counts: Counts) -> Scores:
         return (counts.hit > 0).astype(np.float64)
 
@@ -452,8 +445,6 @@ class HitRate(RetrievalMeasure):
 @measures.register("AllEvidence")
 class AllEvidence(RetrievalMeasure):
     """The share of questions whose every piece of evidence was retrieved whole."""
-
-    formula = "1 where relevant retrieved = relevant, else 0"
 
     def compute(self, counts: Counts) -> Scores:
         return np.equal(counts.hit, counts.relevant).astype(np.float64)
@@ -463,7 +454,6 @@ class AllEvidence(RetrievalMeasure):
 class MRR(RetrievalMeasure):
     """One over the rank of the first piece with evidence."""
 
-    formula = "1 / rank of the first piece with evidence"
     depth = "optional"
 
     def compute(self, counts: Counts) -> Scores:
@@ -478,7 +468,6 @@ class MRR(RetrievalMeasure):
 class MAP(RetrievalMeasure):
     """The precision down to where each part of the evidence comes up, on average; what never does counts 0."""
 
-    formula = "precision down to the piece with a relevant unit, the mean over all relevant units"
     depth = "optional"
 
     def compute(self, counts: Counts) -> Scores:
@@ -494,7 +483,6 @@ class NDCG(RetrievalMeasure):
 
     title = "nDCG"
     names_unit = True
-    formula = "new evidence in the piece / log2(rank + 1), summed, over the most that any pieces could reach"
     depth = "optional"
 
     def compute(self, counts: Counts) -> Scores:
@@ -506,7 +494,6 @@ class NDCG(RetrievalMeasure):
 class DCG(RetrievalMeasure):
     """The share of each piece that is evidence, worth less the further down, summed."""
 
-    formula = "new evidence in the piece / its size / log2(rank + 1), summed"
     source = f"{_DUAL}, which leaves the gain open"
     highest = np.inf
 
@@ -518,7 +505,6 @@ class DCG(RetrievalMeasure):
 class ChunkPrecision(RetrievalMeasure):
     """The share of a piece that is evidence, the mean over the pieces."""
 
-    formula = "new evidence in the piece / the piece's size, the mean over the retrieved pieces"
     source = f"after P@5 of {_DUAL}, which does not define a relevant chunk; overlaps count once here"
     units = ("token", "character", "sentence", "part")
 

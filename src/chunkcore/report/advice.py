@@ -15,7 +15,7 @@ from chunkcore.errors import ChunkcoreError
 from chunkcore.escaping import markdown_cell
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import Comparison
-from chunkcore.evaluation.measures import Depth, Measure, budget_of, describe_depth
+from chunkcore.evaluation.measures import Depth, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.report.page import ReportPage, mean
@@ -32,19 +32,12 @@ _DEAR = 2.0  # a tied strategy that costs so many times as much is named
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do after a comparison or a search.
+    """What to do after a comparison or a search."""
 
-    Attributes:
-        use: the strategy to use, as its report names it; "" if none can be advised.
-        lines: labels and sentences, the most important first.
-        pasted: by title, code that builds the strategy; empty for a system that is no strategy.
-        command: what to run next.
-    """
-
-    use: str
-    lines: tuple[tuple[str, str], ...]
-    pasted: Mapping[str, str] = field(default_factory=dict)
-    command: str = ""
+    use: str  # the strategy to use, as its report names it; "" if none can be advised
+    lines: tuple[tuple[str, str], ...]  # labels and sentences, the most important first
+    pasted: Mapping[str, str] = field(default_factory=dict)  # by title, code that builds the strategy
+    command: str = ""  # what to run next
 
     @classmethod
     def of(cls, page: ReportPage) -> Advice:
@@ -68,11 +61,10 @@ class Advice:
             if name != use and not _worse(comparison, name, use) and not _worse(comparison, use, name)
         ]
         if tied:
-            within = f"{measure.show(comparison.margin)}{measure.points}"
-            margin = f" Under the margin of {within} a difference would not matter." if comparison.margin else ""
-            shown = f"{listed(tied)}: {questions:,} questions show no significant difference.{margin}"
-            lines.append(("As good", shown))
-            lines.append(("Why this one", _reason(use, near, costs, comparison.margin, measure)))
+            margin = f" Under the margin of {comparison.within} a difference would not matter."
+            shown = f"{listed(tied)}: {questions:,} questions show no significant difference."
+            lines.append(("As good", shown + margin if comparison.margin else shown))
+            lines.append(("Why this one", _reason(use, near, costs, comparison.within)))
         if avoid := _avoided(page, use, tied, costs):
             lines.append(("Avoid", avoid))
         if page.balances is not None:
@@ -167,8 +159,7 @@ def _fenced(text: str) -> str:
 def _worse(comparison: Comparison, name: str, other: str) -> bool:
     """Whether one is worse than the other by more than chance explains, and not equivalent to it."""
     gap = comparison.between(other, name)
-    ahead = gap.mean > 0 if comparison.measure.higher_is_better else gap.mean < 0
-    return gap.distinct and not gap.equivalent and ahead
+    return gap.distinct and not gap.equivalent and comparison.measure.sign * gap.mean > 0
 
 
 def _quality(page: ReportPage, name: str) -> str:
@@ -206,8 +197,7 @@ class _Costs(NamedTuple):
         return cls(dict(zip(names, values, strict=True)), "cost to index", shown)
 
 
-def _reason(use: str, near: Sequence[str], costs: _Costs, margin: float, measure: Measure) -> str:
-    within = f"{measure.show(margin)}{measure.points}"
+def _reason(use: str, near: Sequence[str], costs: _Costs, within: str) -> str:
     if len(near) == 1:
         return f"It has the highest score; the tied are more than {within} lower, though that may be chance."
     least, dearest = costs.of[use], max(costs.of[name] for name in near)
@@ -235,16 +225,13 @@ def _avoided(page: ReportPage, use: str, tied: Sequence[str], costs: _Costs) -> 
 
 
 def _settled(page: ReportPage, use: str, tied: Sequence[str], questions: int) -> str:
-    comparison, measure = page.comparison, page.comparison.measure
-    within = f"{measure.show(comparison.margin)}{measure.points}"
-    if not tied:
-        return ""
-    if all(comparison.between(use, name).equivalent for name in tied):
-        return f"Nothing: all of these are within {within} of each other (equivalent)."
-    if comparison.questions_needed is None:
+    comparison = page.comparison
+    if tied and all(comparison.between(use, name).equivalent for name in tied):
+        return f"Nothing: all of these are within {comparison.within} of each other (equivalent)."
+    if not tied or comparison.questions_needed is None:
         return ""
     low, high = (f"{max(0, int(float(f'{needed:.1e}')) - questions):,}" for needed in comparison.questions_needed)
-    return f"{low} to {high} more questions; so many show a difference of {within} in 8 of 10 cases."
+    return f"{low} to {high} more questions; so many show a difference of {comparison.within} in 8 of 10 cases."
 
 
 # ---- what it missed
@@ -256,21 +243,14 @@ _MATCHING = "first5"  # words are compared as the passages' lexical search does
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A question of which a system found little.
-
-    Attributes:
-        recall: the share of its evidence that was found, 0 to 1.
-        evidence: the piece of which least was found, as text.
-        passage: the best passage for that piece: the first that overlaps it, else the first retrieved; "" for none.
-        reason: why, in one sentence, from the ranking.
-    """
+    """A question of which a system found little."""
 
     question_id: str
     question: str
-    recall: float
-    evidence: str
-    passage: str
-    reason: str
+    recall: float  # the share of its evidence that was found, 0 to 1
+    evidence: str  # the piece of which least was found
+    passage: str  # the first that overlaps that piece, else the first retrieved; "" for none
+    reason: str  # why, in one sentence, from the ranking
 
 
 def missed_questions(report: Report, benchmark: Benchmark, k: Depth) -> list[Missed]:
