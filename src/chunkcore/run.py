@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import starmap
 from numbers import Real
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -79,7 +79,8 @@ class Retrieved:
         return table + (marked(self.text, ()) if self.text else "")
 
     def with_score(self, score: float) -> Retrieved:
-        """The same piece with another score.  # dataclasses.replace is several times slower"""
+        """The same piece with another score."""
+        # dataclasses.replace is several times slower.
         match, certainty = self.match, self.certainty
         return Retrieved(
             self.document_id, self.spans, score, self.text, self.parts, match=match, certainty=certainty, id=self.id
@@ -119,8 +120,7 @@ def _hit(rank: int, piece: Retrieved) -> tuple[Any, ...]:
 class PieceColumns(LazySequence[int, Retrieved]):
     """Pieces of one span each as columns; `read` makes the `Retrieved` of a piece's number, on each access.
 
-    `document` is of each piece its place in `documents`; -1 for a piece of more than one span, which is read where it
-    is needed.
+    `document`: each piece's place in `documents`; -1 for a piece of more than one span, which is read when needed.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class PieceColumns(LazySequence[int, Retrieved]):
         self.document, self.starts, self.ends = document, starts, ends
 
 
-class RankedPieces(LazySequence[int, "RankedRow"]):
+class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
     """The pieces of many queries, best first, as columns; `Retrieved` objects are made when they are read.
 
     `pieces` has each piece once, with any score; `counts` the number of answers of each query; `numbers` and `scores`
@@ -151,7 +151,7 @@ class RankedPieces(LazySequence[int, "RankedRow"]):
     def __init__(
         self, pieces: Sequence[Retrieved], counts: Numbers, numbers: Numbers, scores: NDArray[np.float64]
     ) -> None:
-        super().__init__(partial(RankedRow, self), range(len(counts)))
+        super().__init__(self._row, range(len(counts)))
         self.pieces, self.counts, self.numbers, self.scores = pieces, counts, numbers, scores
         self.starts: Numbers = np.cumsum(counts) - counts
 
@@ -169,18 +169,12 @@ class RankedPieces(LazySequence[int, "RankedRow"]):
         # All at once, in their order: no document is read from its file twice.
         return {number: self.pieces[number] for number in sorted(set(self.numbers.tolist()))}
 
-
-class RankedRow(LazySequence[int, Retrieved]):
-    """One query's pieces: row `row` of `answers`."""
-
-    def __init__(self, answers: RankedPieces, row: int) -> None:
-        self.answers, self.row = answers, row
-        start = int(answers.starts[row])
-        super().__init__(self._piece, range(start, start + int(answers.counts[row])))
+    def _row(self, row: int) -> LazySequence[int, Retrieved]:
+        start = int(self.starts[row])
+        return LazySequence(self._piece, range(start, start + int(self.counts[row])))
 
     def _piece(self, place: int) -> Retrieved:
-        answers = self.answers
-        return answers.read[int(answers.numbers[place])].with_score(float(answers.scores[place]))
+        return self.read[int(self.numbers[place])].with_score(float(self.scores[place]))
 
 
 class Answers(Mapping[str, Sequence[Retrieved]]):
