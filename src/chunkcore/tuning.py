@@ -31,9 +31,8 @@ from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.frames import Frame, Markup, html_table
 from chunkcore.models.base import Embedder
-from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
-from chunkcore.options import check_number, split_parts, split_spec
+from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
+from chunkcore.options import check_number, split_parts
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
 from chunkcore.tokens import TokenCounter
@@ -190,7 +189,7 @@ class Tuning(Frame):
     def gain(self) -> bool:
         """Whether held-out questions show that the choice is better than the default."""
         change = self.difference
-        return change.distinct and (change.mean > 0) == self.measure.higher_is_better
+        return change.distinct and self.measure.sign * change.mean > 0
 
     @property
     def use(self) -> str:
@@ -292,9 +291,7 @@ def tune(
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
     split = assign_folds(benchmark, settings)
-    model = lazy_embedder(embedder)
-    if not isinstance(model, CachedEmbedder):
-        model = CachedEmbedder(model, EmbeddingCache(None))
+    model = cached_embedder(embedder)
     scorer = Scorer(benchmark, counter=settings.counter)
     reports: list[Report] = []
     failures: dict[str, str] = {}
@@ -401,7 +398,7 @@ def _conclude(
     if len(reports) < 2:
         reason = next(iter(failures.values()), "the grid has no other")
         raise DataError(f"no configuration besides the default was scored: {reason}")
-    sign = 1 if measure.higher_is_better else -1
+    sign = measure.sign
     scores = sign * np.column_stack([report.values(measure) for report in reports])
     held, choices = hold_out(scores, fold_of)
     folds = []
@@ -425,23 +422,3 @@ def _conclude(
         comparison=comparison,
         failures=failures,
     )
-
-
-def varied_options(configurations: Sequence[Configuration]) -> dict[str, dict[str, list[str]]]:
-    """By chunker name, the options that vary over the configurations, each with its values in order.
-
-    >>> varied_options([Configuration(f"recursive:size={size}", "bm25") for size in (50, 100)])
-    {'recursive': {'size': ['50', '100']}}
-    """
-    values: dict[str, dict[str, list[str]]] = {}
-    for configuration in configurations:
-        name, options = split_spec(configuration.chunker)
-        for option, value in options.items():
-            written = values.setdefault(name, {}).setdefault(option, [])
-            if (text := str(value)) not in written:
-                written.append(text)
-    varied = {
-        name: {option: written for option, written in options.items() if len(written) > 1}
-        for name, options in values.items()
-    }
-    return {name: options for name, options in varied.items() if options}

@@ -27,7 +27,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Usage
-from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, get_embedder, lazy_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, cached_embedder, get_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors
@@ -51,8 +51,8 @@ def run_retriever(
     """Ask a retriever every query.
 
     An `Index` answers all queries at once, and its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`,
-    an index is searched until every query has that many tokens and at least `k` chunks ("Recall@4096tok" needs it). An
-    index that makes passages (`PassageIndex`) keeps to both limits; any other retriever gets both.
+    every query gets at least that many tokens and `k` chunks of an index ("Recall@4096tok" needs it), and at most both
+    of an index that makes passages. Any other retriever is asked with both.
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
@@ -155,8 +155,7 @@ def run_experiment(
     return reports
 
 
-@dataclass(frozen=True, eq=False)
-class _Cut:
+class _Cut(NamedTuple):
     chunker: Chunker
     corpus: ChunkedCorpus
     work: Work
@@ -172,12 +171,12 @@ def _cut_all(
     def cut_so_far(done: int) -> None:
         progress("chunk", len(cuts) * len(documents) + done, total)
 
+    cut_so_far(0)
     for name, chunker in chunkers.items():
-        cut_so_far(0)
         with meter.measured(chunker) as work:
             corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
         cuts[name] = _Cut(chunker, corpus, work)
-    cut_so_far(0)
+        cut_so_far(0)
     return cuts
 
 
@@ -276,8 +275,7 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     several: Sequence[Embedder | str] = embedder if isinstance(embedder, list | tuple) else [embedder]  # type: ignore[list-item]
     names = [model if isinstance(model, str) else getattr(model, "name", "") for model in several]
     _check_names(names, "embedder")
-    cached = (model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model)) for model in several)
-    return {name: Meter(model) for name, model in zip(names, cached, strict=True)}
+    return {name: Meter(cached_embedder(model)) for name, model in zip(names, several, strict=True)}
 
 
 def _check_names(names: Sequence[str], what: str) -> None:
@@ -293,27 +291,17 @@ def _check_names(names: Sequence[str], what: str) -> None:
 
 @dataclass(eq=False)
 class Work:
-    """What cutting, or a search, did.
+    """What cutting, or a search, did."""
 
-    Attributes:
-        seconds: of the whole.
-        embedding: seconds in which the chunker's own texts were embedded; `texts` are their keys, `calls` the batches.
-        waiting: seconds in which a search waited for vectors.
-        late: seconds and tokens of late chunking.
-        chunks: whether a search used the chunks' vectors.
-        queries: whether a search used the queries' vectors.
-        usage: of the chunker's language models.
-    """
-
-    seconds: float = 0.0
-    embedding: float = 0.0
-    texts: set[bytes] = field(default_factory=set)
-    calls: int = 0
-    waiting: float = 0.0
-    late: tuple[float, int] | None = None
-    chunks: bool = False
-    queries: bool = False
-    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0  # of the whole
+    embedding: float = 0.0  # seconds in which the chunker's own texts were embedded
+    texts: set[bytes] = field(default_factory=set)  # keys of those texts
+    calls: int = 0  # batches of those texts
+    waiting: float = 0.0  # seconds in which a search waited for vectors
+    late: tuple[float, int] | None = None  # seconds and tokens of late chunking
+    chunks: bool = False  # whether a search used the chunks' vectors
+    queries: bool = False  # whether a search used the queries' vectors
+    usage: Usage = field(default_factory=Usage)  # of the chunker's language models
 
 
 class Meter(CachedEmbedder):
@@ -321,13 +309,6 @@ class Meter(CachedEmbedder):
 
     A call's time is split over its new texts by length, so a text costs the same whether or not another chunker
     embedded it before. It uses the model and the cache of `embedder`.
-
-    >>> from types import SimpleNamespace
-    >>> ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)
-    >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
-    >>> meter = Meter(CachedEmbedder(model))
-    >>> meter.embed_documents(["a", "b"]).shape, meter.embedded
-    ((2, 2), 2)
     """
 
     def __init__(self, embedder: CachedEmbedder) -> None:

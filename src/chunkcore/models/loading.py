@@ -112,6 +112,11 @@ class LazyEmbedder:
         return getattr(get_embedder(self.spec), name)
 
 
+def cached_embedder(spec: str | Embedder) -> CachedEmbedder:
+    """A `CachedEmbedder` unchanged; any other model, or its name, with a cache in memory. Loads nothing."""
+    return spec if isinstance(spec, CachedEmbedder) else CachedEmbedder(lazy_embedder(spec))
+
+
 def lazy_embedder(spec: str | Embedder) -> Embedder:
     """As `get_embedder`; the model of a string is loaded when first used. Raises `OptionError`: no such model."""
     if not isinstance(spec, str):

@@ -29,7 +29,7 @@ from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.viewer import viewer
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.run import RankedList
-from chunkcore.tuning import Tuning, varied_options
+from chunkcore.tuning import Tuning
 
 # Widths in pixels of a plot's two drawings; the page shows the one that fits.
 WIDTHS = (("wide", 860), ("narrow", 326))
@@ -357,19 +357,24 @@ def _forest(page: ReportPage, width: int) -> str:
 
 def option_plot(tuning: Tuning, *, width: int) -> str:
     """The measure against each option of a chunker that varies, a line a retriever and other options; "" if none."""
+    tried: dict[tuple[str, str], dict[str, None]] = {}  # by chunker and option, its values in order
+    for configuration in tuning.configurations.values():
+        chunker, options = split_spec(configuration.chunker)
+        for option, value in options.items():
+            tried.setdefault((chunker, option), {})[str(value)] = None
     shown = []
-    for chunker, options in varied_options(list(tuning.configurations.values())).items():
-        for option, values in options.items():
-            lines: dict[str, dict[str, float]] = {}
-            for report in tuning.reports:
-                spec, retriever = tuning.configurations[report.name]
-                name, chosen = split_spec(spec)
-                if name == chunker and option in chosen:
-                    others = ", ".join(f"{key}={value}" for key, value in chosen.items() if key != option)
-                    line = lines.setdefault(f"{retriever} {others}".strip(), {})
-                    line[str(chosen[option])] = 100 * report.mean(tuning.measure)
-            if all(re.fullmatch(r"[\d.]+", value) for value in values):
-                values.sort(key=float)
-            drawn = {name: [line.get(value, math.nan) for value in values] for name, line in lines.items()}
-            shown.append(plots.Panel(f"{option} of {chunker}", tuple(values), drawn))
+    for (chunker, option), values in tried.items():
+        lines: dict[str, dict[str, float]] = {}
+        for report in tuning.reports:
+            spec, retriever = tuning.configurations[report.name]
+            name, chosen = split_spec(spec)
+            if name == chunker and option in chosen:
+                others = ", ".join(f"{key}={value}" for key, value in chosen.items() if key != option)
+                line = lines.setdefault(f"{retriever} {others}".strip(), {})
+                line[str(chosen[option])] = 100 * report.mean(tuning.measure)
+        numbers = all(re.fullmatch(r"[\d.]+", value) for value in values)
+        labels = sorted(values, key=float) if numbers else list(values)
+        drawn = {name: [line.get(value, math.nan) for value in labels] for name, line in lines.items()}
+        if len(labels) > 1:
+            shown.append(plots.Panel(f"{option} of {chunker}", tuple(labels), drawn))
     return plots.panels(shown, width=width, title=f"{tuning.measure} in percent against each option that was varied")

@@ -27,8 +27,8 @@ from chunkcore.evaluation.measures import (
 from chunkcore.evaluation.results import ModelPrices, Report, system_name
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
-from chunkcore.models.cache import CachedEmbedder, EmbeddingCache
-from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
+from chunkcore.models.cache import CachedEmbedder
+from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedder
 from chunkcore.options import split_spec
 from chunkcore.report.page import ReportPage
 from chunkcore.report.pasting import BEHIND, UNITS
@@ -52,35 +52,24 @@ DEFAULT_CHUNKERS = (
 By = Literal["auto", "question", "document"]
 DEFAULT_RETRIEVERS = ("hybrid", "passages")
 PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
+_HITS = 10  # of a question that passages are made of: what a retriever returns by default
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """How systems are scored, compared and held to a gate.
+    """How systems are scored, compared and held to a gate."""
 
-    Attributes:
-        depths: what is scored: numbers of pieces, token budgets, "min".
-        measure: of the verdict; by default Recall at the first depth.
-        counter: of the tokens that are scored.
-        margin: the smallest difference that matters, as a share.
-        by: what is resampled, "question", "document" or "auto"; see `compare`.
-        prices: of the embedder and of the chunkers' language models.
-        requirements: such as "HitRate@5>=0.70".
-        earlier: reports that no system may fall behind significantly; None for no baseline.
-        extras: also a row of passages behind a retriever, and other balances of passages on held-out questions.
-    """
-
-    depths: tuple[Depth, ...] = DEFAULT_DEPTHS
-    measure: str = ""
-    counter: str | TokenCounter = "cl100k_base"
-    margin: float = 0.02
-    by: str = "auto"
+    depths: tuple[Depth, ...] = DEFAULT_DEPTHS  # what is scored: numbers of pieces, token budgets, "min"
+    measure: str = ""  # of the verdict; by default Recall at the first depth
+    counter: str | TokenCounter = "cl100k_base"  # of the tokens that are scored
+    margin: float = 0.02  # the smallest difference that matters, as a share
+    by: str = "auto"  # what is resampled, "question", "document" or "auto"; see `compare`
     seed: int = 0
     resamples: int = 10_000
-    prices: ModelPrices = field(default_factory=ModelPrices)
-    requirements: tuple[str, ...] = ()
-    earlier: Sequence[Report] | None = None
-    extras: bool = True
+    prices: ModelPrices = field(default_factory=ModelPrices)  # of the embedder and of the chunkers' language models
+    requirements: tuple[str, ...] = ()  # such as "HitRate@5>=0.70"
+    earlier: Sequence[Report] | None = None  # that no system may fall behind significantly; None for no baseline
+    extras: bool = True  # also passages behind a retriever, and other balances of passages on held-out questions
 
     def __post_init__(self) -> None:
         if self.by not in get_args(By):
@@ -156,9 +145,9 @@ def compare_systems(
 ) -> ReportPage:
     """Score every chunker with every retriever and embedder, and compare them.
 
-    Runs of your own retrievers are scored alone and with passages behind them, as `PassageRetriever` deploys them;
-    without runs, so is the best system that makes no passages. Other balances of `passages` are tried on held-out
-    questions. Stopped by Ctrl-C, it compares what was scored, and the page says so.
+    Runs of your own retrievers are scored alone and with passages behind them; without runs, so is the best system that
+    makes no passages. Other balances of `passages` are tried on held-out questions. Stopped by Ctrl-C, it compares what
+    was scored, and the page says so.
 
     Args:
         chunkers: specs, as are `retrievers`; a report's name has the chunker's size even if it is the default.
@@ -177,7 +166,7 @@ def compare_systems(
     """
     settings = settings or StudySettings()
     methods = [get_retriever(spec).name for spec in retrievers]
-    models = list(map(_cached, embedders))
+    models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, models[0])
     settings.gate.check_names([name for name in built for _ in methods for _ in models])
     settings.check(benchmark)  # raises before the work
@@ -202,10 +191,6 @@ def compare_systems(
         **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
     }
     return ReportPage(settings.compare(reports), benchmark, facts, today(), stopped=stopped, balances=balances)
-
-
-def _cached(model: Embedder | str) -> CachedEmbedder:
-    return model if isinstance(model, CachedEmbedder) else CachedEmbedder(lazy_embedder(model), EmbeddingCache(None))
 
 
 def _keep(reports: list[Report], prices: ModelPrices, report: Report) -> None:
@@ -260,36 +245,26 @@ def _behind_retrievers(
 def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
     """The report of a system with passages behind it, which are chosen anew for each budget of the measures."""
     assert report.run is not None
-    name = system_name(report.name, BEHIND)
+    queries, results = scorer.benchmark.queries, report.run.results
+    units = chunk_corpus(scorer.benchmark.documents, UNITS)
+    index = cast("WindowIndex", get_retriever("passages:lexical").index(units))
+    hits = {query.id: list(results.get(query.id, ()))[:_HITS] for query in queries}
+
+    def behind(budget: int) -> Run:
+        passages = {query.id: index.behind(query.text, hits[query.id], max_tokens=budget) for query in queries}
+        return Run(system_name(report.name, BEHIND), passages)
+
     by_budget: dict[int, list[Measure]] = {}
     for measure in settings.measures:
         if not measure.needs_pool:
             budget = None if measure.k is None else budget_of(measure.k)
             by_budget.setdefault(budget or MAX_TOKENS, []).append(measure)
-    scored = [
-        scorer.score(passages_behind(report.run, scorer.benchmark, name, max_tokens=budget), measures)
-        for budget, measures in by_budget.items()
-    ]
+    scored = [scorer.score(behind(budget), measures) for budget, measures in by_budget.items()]
     joined = scored[0].joined(scored[1:], [measure for measures in by_budget.values() for measure in measures])
     retriever = system_name(report.retriever, BEHIND) if report.retriever else ""
     # The chunks and their cost are those of the retriever; words cost no model.
     joined = replace(joined, chunks=report.chunks, cost=report.cost)
     return replace(joined, chunker=report.chunker, retriever=retriever, embedder=report.embedder)
-
-
-def passages_behind(run: Run, benchmark: Benchmark, name: str, *, hits: int = 10, max_tokens: int = MAX_TOKENS) -> Run:
-    """A run with passages behind it: of each question's first hits, with the words of their documents.
-
-    Args:
-        hits: of each question; what a retriever returns by default.
-        max_tokens: of each question's passages.
-    """
-    index = cast("WindowIndex", get_retriever("passages:lexical").index(chunk_corpus(benchmark.documents, UNITS)))
-    results = {
-        query.id: index.behind(query.text, list(run.results.get(query.id, ()))[:hits], max_tokens=max_tokens)
-        for query in benchmark.queries
-    }
-    return Run(name, results)
 
 
 def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
