@@ -34,11 +34,7 @@ LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
-    """A file without text in any encoding: empty, or an image, an archive, a PDF.
-
-    Attributes:
-        reason: what follows the file's name.
-    """
+    """A file without text in any encoding: empty, or an image, an archive, a PDF. `reason` follows the file's name."""
 
     def __init__(self, path: object, reason: str = "is empty, or no text") -> None:
         super().__init__(f"{path} {reason}")
@@ -217,15 +213,12 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         if data.startswith(_PDF) or (b"\x00" in data and not data.startswith(_UTF_16_OR_32)):
-            raise NoTextError(path, _no_reader(path)) from error
+            kind = path.suffix.lower() if len(path.suffix) < 12 else ""
+            reason = f"is no text, and there is no reader for {kind or 'its kind'}: convert it, or take it out"
+            raise NoTextError(path, reason) from error
         number = line or data.count(b"\n", 0, error.start) + 1
         place = f"byte {before + error.start} is 0x{data[error.start]:02x}"
         raise DataError(f"{path} is not UTF-8 text ({place}) on line {number}: convert it, or take it out") from error
-
-
-def _no_reader(path: Path) -> str:
-    kind = path.suffix.lower() if len(path.suffix) < 12 else ""
-    return f"is no text, and there is no reader for {kind or 'its kind'}: convert it, or take it out"
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
@@ -248,20 +241,19 @@ def write_text(path: Path, text: str) -> Path:
     return write_parts(path, [text.encode("utf-8")])
 
 
-def write_parts(path: Path, parts: Iterable[bytes], *, sync: bool = True) -> Path:
+def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
     """Write the parts to a temporary file beside `path` and move it over `path`; folders are created. Raises `OSError`:
     the folder cannot be written to, or the disk is full; it names the file.
 
     A reader finds the old file or the new one, also after a power loss. After any failure, also while the parts are
     made, the old file stays and nothing else is left. A symbolic link stays, and its target is written. A device or a
-    named pipe is written to directly. Without `sync`, much faster for many files, a crash of the machine may damage
-    the file.
+    named pipe is written to directly.
     """
-    write_files({path: parts}, sync=sync)
+    write_files({path: parts})
     return path
 
 
-def write_files(contents: Mapping[Path, Iterable[bytes]], *, sync: bool = True) -> None:
+def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
     unfinished: dict[Path, Path] = {}
     path = target = Path()
@@ -280,11 +272,10 @@ def write_files(contents: Mapping[Path, Iterable[bytes]], *, sync: bool = True) 
             with unfinished[target].open("xb") as file:
                 file.writelines(parts)
                 file.flush()
-                if sync:
-                    os.fsync(file.fileno())
+                os.fsync(file.fileno())
         for target, written in unfinished.items():
             written.replace(target)
-        for folder in {target.parent for target in unfinished} if sync else ():
+        for folder in {target.parent for target in unfinished}:
             sync_folder(folder)
     except BaseException as error:
         for written in unfinished.values():
@@ -349,11 +340,11 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def append_lines(file: FileIO, lines: bytes, end: int | None = None) -> int:
-    """Write lines at `end` of an unbuffered file (None: at its end) and sync them: all or none. Returns the new end.
-    Raises `OSError`: the lines cannot be written. The file is as before, also after Ctrl-C.
+def append_lines(file: FileIO, lines: bytes) -> int:
+    """Write lines at the end of an unbuffered file and sync them: all or none. Returns the new end. Raises `OSError`:
+    the lines cannot be written. The file is as before, also after Ctrl-C.
     """
-    begin = file.seek(0, os.SEEK_END) if end is None else end
+    begin = file.seek(0, os.SEEK_END)
     try:
         rest = memoryview(lines)
         while rest:  # an unbuffered file may take a part at a time
@@ -413,11 +404,7 @@ def telling_the_folder() -> Iterator[None]:
 
 
 def installed_version() -> str:
-    """The installed package's version; "of a source tree" without one.
-
-    >>> installed_version() != ""
-    True
-    """
+    """The installed package's version; "of a source tree" without one."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

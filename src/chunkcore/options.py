@@ -254,7 +254,7 @@ def described(hint: Any) -> str:
 _BARE = re.compile(r"[^\s,\"'\[\]{}=]([^,\"'\[\]{}]*[^\s,\"'\[\]{}])?")
 
 
-def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
+def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     """The name and options in ``name:option=value,...``; neither is looked up. Raises `OptionError` if malformed.
 
     A value is JSON if it parses as JSON, else a plain string. Commas inside brackets and double quotes belong to it.
@@ -263,9 +263,9 @@ def split_spec(spec: str, noun: str = "strategy") -> tuple[str, dict[str, Any]]:
     ('recursive', {'size': 50, 'keep': 'end'})
     """
     if not isinstance(spec, str):
-        raise OptionError(f"a {noun} is given as name:option=value,...; got {echo(spec)}")
+        raise OptionError(f"a strategy is given as name:option=value,...; got {echo(spec)}")
     name, _, rest = spec.partition(":")
-    return name.strip(), split_options(rest, spec, noun)
+    return name.strip(), split_options(rest, spec, "strategy")
 
 
 def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -111,41 +110,23 @@ def compare_on(test: Sequence[Labelled], tagger: Tagger) -> dict[str, Segmentati
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Options of a tagger's training. The defaults made the shipped weights.
+    """Options of a tagger's training. The defaults made the shipped weights."""
 
-    Attributes:
-        hidden: width of each direction of a layer.
-        layers: LSTM layers of a network.
-        members: networks trained from different seeds; their probabilities are averaged.
-        windows: see `sentence_features`.
-        dropout: of states; twice of vectors, half as much of other inputs.
-        epochs: the most for one network.
-        patience: epochs without a lower development loss before training stops.
-        batch: pieces in one step.
-        piece: sentences in a piece of a text.
-        rate: Adam's learning rate.
-        shuffle: probability of shuffling a text's segments, without the first.
-        splice: probability of replacing a segment by one of another text.
-        short: probability of cutting a text's segments to runs of some 5, 8, 12 or 20 sentences.
-        thin: largest share of a segment's sentences to leave out of other texts.
-        seed: of all random draws.
-    """
-
-    hidden: int = 32
-    layers: int = 1
-    members: int = 2
-    windows: tuple[int, ...] = (1, 2, 4, 8, 15, 25)
-    dropout: float = 0.4
-    epochs: int = 30
-    patience: int = 6
-    batch: int = 16
-    piece: int = 150
-    rate: float = 0.003
-    shuffle: float = 0.5
-    splice: float = 0.1
-    short: float = 0.4
-    thin: float = 0.4
-    seed: int = 0
+    hidden: int = 32  # width of each direction of a layer
+    layers: int = 1  # LSTM layers of a network
+    members: int = 2  # networks trained from different seeds; their probabilities are averaged
+    windows: tuple[int, ...] = (1, 2, 4, 8, 15, 25)  # see `sentence_features`
+    dropout: float = 0.4  # of states; twice of vectors, half as much of other inputs
+    epochs: int = 30  # the most for one network
+    patience: int = 6  # epochs without a lower development loss before training stops
+    batch: int = 16  # pieces in one step
+    piece: int = 150  # sentences in a piece of a text
+    rate: float = 0.003  # Adam's learning rate
+    shuffle: float = 0.5  # probability of shuffling a text's segments, without the first
+    splice: float = 0.1  # probability of replacing a segment by one of another text
+    short: float = 0.4  # probability of cutting a text's segments to runs of some 5, 8, 12 or 20 sentences
+    thin: float = 0.4  # largest share of a segment's sentences to leave out of other texts
+    seed: int = 0  # of all random draws
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -203,11 +184,6 @@ class VariedTexts:
         return [segment for segment in thinned if len(segment)] or segments
 
 
-def whole_texts(texts: Sequence[Labelled], training: Training) -> list[Batch]:
-    """Each text of two or more sentences, unchanged, as a batch."""
-    return [_padded([_prepared(_segments(text), training.windows)]) for text in texts if len(text.rows) > 1]
-
-
 def shortened(texts: Sequence[Labelled], sentences: int, seed: int) -> list[Labelled]:
     """The texts with each segment cut to a run of about so many sentences (log-normal), from a random place in it."""
     random, texts_cut = np.random.default_rng(seed), []
@@ -262,22 +238,24 @@ def train_tagger(
     threshold has the lowest Pk of those that find as many segments as there are, within a fifth. PyTorch runs in one
     thread: the same machine gives the same weights.
 
-    Args:
-        train: texts to learn from.
-        dev: texts to choose by.
-        training: the options.
-        embedder: the name of the model that made the vectors.
-        progress: called after each epoch with network, epoch, and the training and development loss.
-
-    Raises `DataError`: no texts of enough sentences.
+    `embedder` is the name of the model that made the vectors. `progress` is called after each epoch with network,
+    epoch, and the training and development loss. Raises `DataError`: no texts of enough sentences.
     """
     torch = needed("torch", "training", "train a segmenter")
     for texts, what in ((train, "train on"), (dev, "choose by")):
         if not any(len(text.rows) > SHORTEST for text in texts):
             raise DataError(f"there is no text of more than {SHORTEST} sentences to {what}: give more texts")
     dev = [*dev, *(text for length in _LENGTHS[1::2] for text in shortened(dev, length, training.seed))]
-    with _one_thread(torch):
-        tensors = _Course(torch, train, dev, training, progress or (lambda *_: None)).run()
+    width = train[0].rows.shape[1] - EXTRA + features_beside(training.windows)
+    whole = [_padded([_prepared(_segments(text), training.windows)]) for text in dev if len(text.rows) > 1]
+    course = _Course(torch, training, VariedTexts(train, training), whole, width, progress or (lambda *_: None))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            tensors = course.run()
+    finally:
+        torch.set_num_threads(threads)
     settings = TaggerSettings(embedder=embedder, windows=training.windows, threshold=0.5, members=training.members)
     tagger = Tagger({name: tensor.numpy().astype(np.float16) for name, tensor in tensors.items()}, settings)
     return Tagger(tagger.tensors, replace(settings, threshold=_threshold(tagger, dev)))
@@ -306,32 +284,13 @@ def save_tagger(tagger: Tagger, path: Path) -> None:
     write_parts(path, [safetensors.save(tensors, metadata_of(tagger))])
 
 
-@contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-class _Course:
-    def __init__(
-        self,
-        torch: Any,
-        train: Sequence[Labelled],
-        dev: Sequence[Labelled],
-        training: Training,
-        progress: Callable[[int, int, float, float], None],
-    ) -> None:
-        self.torch = torch
-        self.training = training
-        self.texts = VariedTexts(train, training)
-        self.dev = whole_texts(dev, training)
-        self.width = train[0].rows.shape[1] - EXTRA + features_beside(training.windows)
-        self.progress = progress
+class _Course(NamedTuple):
+    torch: Any
+    training: Training
+    texts: VariedTexts
+    dev: list[Batch]  # whole texts
+    width: int  # of the inputs
+    progress: Callable[[int, int, float, float], None]
 
     def run(self) -> dict[str, Any]:
         """The best weights of each network, named "<network>.<weight>"."""

@@ -65,19 +65,12 @@ _BLOCK = 4_000_000  # drawn units or signs held at once, about 100 MB with deriv
 
 
 def mean_intervals(
-    columns: Scores,
-    *,
-    resamples: int = 10_000,
-    seed: int = 0,
-    confidence: float = 0.95,
-    clusters: Sequence[str] | None = None,
-    shares: bool = False,
+    columns: Scores, *, resamples: int = 10_000, seed: int = 0, shares: bool = False
 ) -> tuple[Scores, Scores]:
-    """The expanded percentile bootstrap interval of each column's mean: low and high, float64, shape (columns,).
+    """The expanded 95 % percentile bootstrap interval of each column's mean: low and high, float64, shape (columns,).
 
-    `columns` has the shape (queries, columns); NaN is left out, an empty column gives NaN. `clusters` is each query's
-    group, such as its document, which is drawn as one; None draws queries. `shares` says that scores are from 0 to 1:
-    intervals are widened for skew (see `share_intervals`), and stay there.
+    `columns` has the shape (queries, columns); NaN is left out, an empty column gives NaN. `shares` says that scores
+    are from 0 to 1: intervals are widened for skew (see `share_intervals`), and stay there.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 and 8.3; Hesterberg, What
     Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), on the expansion.
@@ -86,10 +79,8 @@ def mean_intervals(
     >>> bool(low[0] < 0.5 < high[0])
     True
     """
-    means = resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
-    if shares:
-        return share_intervals(columns, means, confidence, clusters)
-    return intervals(means, units_of(columns, clusters), confidence)
+    means = resampled_means(columns, resamples=resamples, seed=seed)
+    return share_intervals(columns, means, 0.95) if shares else intervals(means, units_of(columns, None), 0.95)
 
 
 _STEEPER = 2.0  # few questions show too little of a skew: docs/evidence/statistics.md has the coverage
@@ -134,10 +125,8 @@ def share_intervals(
 def score_interval(mean: float, error: float, reach: float, units: int, skew: float = 0.0) -> tuple[float, float]:
     """The means from 0 to 1 within `reach` standard errors of `mean`, where the error changes with the mean.
 
-    Args:
-        error: the standard error of `mean`.
-        units: drawn independently; for a mean of 0 or 1, whose error is unknown.
-        skew: of the mean: the third central moment over the standard error's cube.
+    `error` is the standard error of `mean`; of a mean of 0 or 1 it is unknown, and `units`, drawn independently, serve
+    instead. `skew` is of the mean: the third central moment over the standard error's cube.
 
     >>> [round(end, 3) for end in score_interval(0.9, 0.055, 2.045, 30)]
     [0.734, 0.967]

@@ -235,17 +235,15 @@ class SegmentReport:
 
 
 def score_segments(
-    documents: Sequence[Document], chunkers: Sequence[Chunker], *, tolerance: int = 0, workers: int = 1
+    documents: Sequence[Document], chunkers: Sequence[Chunker], *, tolerance: int = 0
 ) -> list[SegmentReport]:
     """One report per strategy: its chunks' boundaries against the texts' own, in sentences.
 
     A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. It counts for the
-    nearest sentence start. The chunkers do not see the labels: ``metadata["boundaries"]``, and optionally
-    ``"sentences"``, as from `load_segmented`.
+    nearest sentence start. The chunkers do not see the labels of `load_segmented`.
 
     Args:
         tolerance: sentences that a boundary may be off and still count as right for Precision, Recall and F1.
-        workers: threads.
 
     Raises:
         OptionError: a negative tolerance.
@@ -265,7 +263,7 @@ def score_segments(
     reports = []
     for chunker in chunkers:
         chunks: dict[str, list[Chunk]] = {text.id: [] for text in texts}
-        for chunk in chunker.chunk_many((Document(text.id, text.text) for text in texts), workers=workers):
+        for chunk in chunker.chunk_many(Document(text.id, text.text) for text in texts):
             chunks[chunk.document_id].append(chunk)
         boundaries = [_in_sentences(text, chunk_boundaries(chunks[text.id])) for text in texts]
         reports.append(_report(chunker.label, texts, boundaries, tolerance))
