@@ -317,11 +317,7 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
 class ContiguousChunks(Sequence[Chunk]):
     """A document's chunks of one span each that say nothing more; `Chunk` objects are made on each read.
 
-    Args:
-        document: of the spans.
-        ranges: start and end of each chunk.
-        counts: tokens of each chunk's text.
-        fingerprint: of the chunker and its options.
+    `ranges` are start and end of each chunk, `counts` the tokens of its text.
 
     >>> chunks = ContiguousChunks(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
     >>> chunks[1].text, len(chunks)

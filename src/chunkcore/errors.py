@@ -21,20 +21,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "ChunkcoreError",
-    "DataError",
-    "MissingExtraError",
-    "ModelError",
-    "NoAnswerError",
-    "OptionError",
-    "SizeError",
-    "check_type",
-    "echo",
-    "suggestion",
-    "warn_user",
-]
-
 _LONGEST = 2_000  # characters of a message
 # What stands before a host, and what follows the usual beginning of a key.
 _SECRETS = re.compile(
@@ -126,22 +112,20 @@ def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
 
 
 # Packages between a user's line and a warning.
-_INNER = frozenset(
-    [
-        "chunkadapters",
-        "chunkcore",
-        "haystack",
-        "haystack_integrations",
-        "langchain_core",
-        "langchain_text_splitters",
-        "llama_index",
-        "llama_index_instrumentation",
-        "pydantic",
-        "concurrent",
-        "threading",
-        "asyncio",
-    ]
-)
+_INNER = {
+    "chunkadapters",
+    "chunkcore",
+    "haystack",
+    "haystack_integrations",
+    "langchain_core",
+    "langchain_text_splitters",
+    "llama_index",
+    "llama_index_instrumentation",
+    "pydantic",
+    "concurrent",
+    "threading",
+    "asyncio",
+}
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -16,10 +16,9 @@ def on_first_use(package: str) -> bool:
         if TYPE_CHECKING or on_first_use(__name__):
             from chunkcore.document import Chunk as Chunk
 
-    A type checker sees the imports, and refuses other names. Python reads them in the package's source and runs none:
-    the answer is False. Where there is no source, as in a frozen app, it is True, and all run at once.
-
-    The package gets `__getattr__`, `__dir__` and `__all__`; its own modules with such names are attributes of it, too.
+    A type checker sees the imports. Python reads them in the package's source and runs none: the answer is False. Where
+    there is no source, as in a frozen app, it is True, and all run at once. The package gets `__getattr__`, `__dir__`
+    and `__all__`; its own modules are attributes of it, too.
     """
     module = sys.modules[package]
     get_source = getattr(module.__loader__, "get_source", None)

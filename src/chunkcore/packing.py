@@ -188,7 +188,8 @@ def split_to_maximum(
         start, end = trim(text, start, end)
     parts = []
     while start < end:
-        if _fits(source, start, end, maximum):
+        # A range that is far too long is not recounted for each part cut off.
+        if end <= _reach(source, start, 8 * maximum + 64) and source.count(start, end) <= maximum:
             parts.append((start, end))
             break
         cut = _last_cut(source, start, end, maximum, strip=strip)
@@ -234,11 +235,6 @@ def split_ranges_to_maximum(source: TokenizedText, ranges: Ranges, maximum: int 
     return np.array(parts, dtype=np.int64)
 
 
-def _fits(source: TokenizedText, start: int, end: int, maximum: int) -> bool:
-    # Do not recount a range that is far too long for each part cut off.
-    return end <= _reach(source, start, 8 * maximum + 64) and source.count(start, end) <= maximum
-
-
 def _reach(source: TokenizedText, start: int, tokens: int) -> int:
     """The place `tokens` tokens after `start` in the text's own tokenization."""
     place = int(np.searchsorted(source.boundaries, start)) + tokens
@@ -259,24 +255,19 @@ def _last_cut(source: TokenizedText, start: int, end: int, maximum: int, *, stri
     return cut
 
 
-def _graphemes(source: TokenizedText, place: int, end: int) -> Iterator[tuple[int, int]]:
-    """The graphemes from a little before `place` to `end`.
+def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[int]:
+    """Up to the first end at or after `limit`; none of a grapheme that is far longer.
 
     The pattern is given a slice: before a regional indicator it would count all of them back to the text's beginning.
     A mark that the slice begins with makes a grapheme with those after it.
     """
-    start = max(0, place - _LOOK_BACK)
-    second = source.flag_ends.searchsorted(start)
-    if second < len(source.flag_ends) and source.flag_ends[second] == start:
-        start -= 1
-    for grapheme in _GRAPHEME.finditer(source.text[start:end]):
-        yield start + grapheme.start(), start + grapheme.end()
-
-
-def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[int]:
-    """Up to the first end at or after `limit`; none of a grapheme that is far longer."""
     bound = min(end, limit + _LONGEST)
-    for _, stop in _graphemes(source, start, bound):
+    begin = max(0, start - _LOOK_BACK)
+    second = source.flag_ends.searchsorted(begin)
+    if second < len(source.flag_ends) and source.flag_ends[second] == begin:
+        begin -= 1
+    for grapheme in _GRAPHEME.finditer(source.text[begin:bound]):
+        stop = begin + grapheme.end()
         if stop == bound < end:
             return
         if stop > start:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
@@ -24,20 +24,11 @@ C = TypeVar("C")
 _LISTED = 12  # names that an error lists
 
 
+@dataclass(eq=False, repr=False)
 class Registry(Generic[T]):
     """Things of one kind by name: chunkcore's own, and those of installed packages.
 
-    A package adds a thing by an entry point of `group`, whose value leads to the registered thing. Its module is
-    imported when the name is first requested.
-
-    Args:
-        noun: what errors call one thing, such as "strategy".
-        group: the group of the entry points, such as "chunkcore.strategies".
-        base: the class that registered classes extend, for errors.
-        attribute: the class attribute that `register` sets to the name; "" for none.
-        note: ends the list of known names in an error.
-        modules: modules that register chunkcore's own things, imported when a name is unknown.
-        guesses: names of other libraries, and what an error suggests for them.
+    A package adds a thing by an entry point of `group`, imported when the name is first requested.
 
     >>> fruits = Registry("fruit", "chunkcore.fruits")
     >>> @fruits.register("apple")
@@ -47,26 +38,16 @@ class Registry(Generic[T]):
     (['apple'], 'Apple', 'Red, or green.')
     """
 
-    def __init__(
-        self,
-        noun: str,
-        group: str,
-        *,
-        base: type | None = None,
-        attribute: str = "",
-        note: str = "",
-        modules: tuple[str, ...] = (),
-        guesses: Mapping[str, str] | None = None,
-    ) -> None:
-        self.noun = noun
-        self.group = group
-        self._base = base
-        self._attribute = attribute
-        self._note = note
-        self._modules = modules
-        self._guesses = guesses or {}
-        self._known: dict[str, T] = {}
-        self._importing = RLock()
+    noun: str  # what errors call one thing, such as "strategy"
+    group: str  # of the entry points, such as "chunkcore.strategies"
+    _: KW_ONLY
+    base: type | None = None  # the class that registered classes extend, for errors
+    attribute: str = ""  # of a class, which `register` sets to the name; "" for none
+    note: str = ""  # ends the list of known names in an error
+    modules: tuple[str, ...] = ()  # that register chunkcore's own things, imported when a name is unknown
+    guesses: Mapping[str, str] = field(default_factory=dict)  # other libraries' names, and what an error suggests
+    _known: dict[str, T] = field(default_factory=dict, init=False)
+    _importing: Any = field(default_factory=RLock, init=False)
 
     def register(self, name: str) -> Callable[[C], C]:
         """Decorator: register a thing. Raises `OptionError` if another thing has the name."""
@@ -75,8 +56,8 @@ class Registry(Generic[T]):
             taken = getattr(self._known.get(name), "__qualname__", None)
             if taken not in (None, getattr(thing, "__qualname__", None)):
                 raise OptionError(f"the {self.noun} name {echo(name)} is taken by {taken}")
-            if self._attribute:
-                setattr(thing, self._attribute, name)
+            if self.attribute:
+                setattr(thing, self.attribute, name)
             self._known[name] = cast(T, thing)
             return thing
 
@@ -87,10 +68,10 @@ class Registry(Generic[T]):
         thing = self.find(name)
         if thing is None:
             names = list(self)
-            listed = f"expected one of {', '.join(names)}{self._note}"
+            listed = f"expected one of {', '.join(names)}{self.note}"
             if len(names) > _LISTED:
                 listed = f"chunkcore list {self.group.rpartition('.')[2]} shows all {len(names)}"
-            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, names, self._guesses)}")
+            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, names, self.guesses)}")
         return thing
 
     __getitem__ = get
@@ -100,7 +81,7 @@ class Registry(Generic[T]):
         if not isinstance(name, str):
             return None
         if name not in self._known:
-            for module in map(import_module, self._modules):
+            for module in map(import_module, self.modules):
                 # Most things have a class of their name; to import one is quicker than to import all.
                 for attribute in dir(module):
                     if attribute.lower() == name.replace("_", ""):
@@ -110,7 +91,7 @@ class Registry(Generic[T]):
         if name not in self._known and packages:
             offers = self._offers().get(name, [])
             if offers and self._load(name, offers) is not self._known.get(name):
-                what = f"a subclass of {self._base.__name__}" if self._base else f"the {self.noun}"
+                what = f"a subclass of {self.base.__name__}" if self.base else f"the {self.noun}"
                 raise OptionError(
                     f"the entry point {name!r} of the group {self.group} leads to {self._load(name, offers)!r}, which "
                     f"is no {self.noun} of that name: "
@@ -120,7 +101,7 @@ class Registry(Generic[T]):
 
     def _import(self) -> None:
         with self._importing:  # another thread waits until all are known
-            modules, self._modules = self._modules, ()
+            modules, self.modules = self.modules, ()
             for module in map(import_module, modules):
                 for name in dir(module):
                     getattr(module, name)  # a package may import its modules on first use

@@ -282,11 +282,8 @@ class Relevance:
 
     def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
         """One value per piece of evidence, grouped by query."""
-        counts = np.bincount(self._query, minlength=self._queries)
-        ends = np.cumsum(counts)
-        listed = shares.tolist()
-        places = zip((ends - counts).tolist(), ends.tolist(), strict=True)
-        return tuple(tuple(listed[start:end]) for start, end in places)
+        ends = np.cumsum(np.bincount(self._query, minlength=self._queries))
+        return tuple(tuple(part.tolist()) for part in np.split(shares, ends)[:-1])
 
     @cached_property
     def by_document(self) -> tuple[Numbers, Scores]:

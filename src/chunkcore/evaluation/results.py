@@ -13,7 +13,7 @@ from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.escaping import plain_json
 from chunkcore.evaluation.measures import Depth, Measure, RetrievalMeasure, get_measure, parse_depth
 from chunkcore.evaluation.resampling import mean_std
-from chunkcore.frames import Frame, Markup, html_table
+from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.options import check_number
 from chunkcore.run import MatchKind, Run
@@ -231,20 +231,15 @@ class Report(Frame):
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a question and measure: strategy, question, collection, measure, k, unit, score."""
-        rows = len(self.scores)
-        count = len(self.query_ids)
-        return {
-            "strategy": [self.name] * rows * count,
-            "question": list(self.query_ids) * rows,
-            "collection": list(self.collections) * rows,
-            "measure": [str(measure) for measure in self.scores for _ in range(count)],
-            "k": ["" if measure.k is None else str(measure.k) for measure in self.scores for _ in range(count)],
-            "unit": [measure.unit for measure in self.scores for _ in range(count)],
-            "score": [score for values in self.scores.values() for score in values.tolist()],
-        }
+        names = ("strategy", "question", "collection", "measure", "k", "unit", "score")
+        rows: list[tuple[Any, ...]] = []
+        for measure, values in self.scores.items():
+            described = str(measure), "" if measure.k is None else str(measure.k), measure.unit
+            scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)
+            rows += ((self.name, query, collection, *described, score) for query, collection, score in scores)
+        return columns_of(names, rows)
 
     def _repr_html_(self) -> str:
-        """A row a measure; `tidy` has one a question."""
         means = [mean_std(values) for values in self.scores.values()]
         columns: dict[str, Sequence[Any]] = {"measure": list(map(str, self.scores))}
         columns |= dict(zip(("mean", "standard deviation", "questions"), zip(*means, strict=True), strict=False))

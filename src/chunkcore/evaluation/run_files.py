@@ -24,12 +24,11 @@ from chunkcore.spans import pairs_of
 def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
     """The chunks of a JSON-lines file by id, in file order; read line by line.
 
-    The first line of a file that `write_pool` wrote has a checksum of the others, which is compared. Any other line has
-    "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
+    A line has "id", "document_id" and "spans", pairs of offsets in code points. "text" is checked against the
     documents, or the passage's "digest" if "derived" is true. Other keys are ignored.
 
     Raises `DataError`: with file and line: a malformed line, an unknown document, a place outside it, a text that is
-    not at its place, or a repeated id. Or no chunks.
+    not at its place, or a repeated id. Or no chunks, or a damaged file.
     """
     place = Path(path)
     documents = {document.id: document for document in benchmark.documents}
@@ -154,10 +153,8 @@ def read_run(
     by its text (`Aligner`), else by the "id" of a chunk; else it is its whole document. Rank and score are optional. A
     "digest" of the text at the spans is checked.
 
-    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document.
-
-    The first line of a file that `write_run` wrote has a checksum of the others, which is compared. Hits are ordered by
-    rank. Memory grows with the hits.
+    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document. Hits
+    are ordered by rank.
 
     Args:
         chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.
@@ -165,7 +162,7 @@ def read_run(
         aligner: of the benchmark's documents, to share its index between runs.
 
     Raises `DataError`: with file and line: a malformed line, an unknown query or document, a non-finite score, a
-    repeated hit, ranks or scores out of order, or a wrong digest. Or no hits.
+    repeated hit, ranks or scores out of order, or a wrong digest. Or no hits, or a damaged file.
     """
     check_type("the path of a run", path, str | Path, "a path")
     check_type("the path of chunks", chunks, str | Path | None, "a path, or None")

@@ -23,7 +23,6 @@ from chunkcore.evaluation.counting import (
     SpanTable,
     StartAxis,
     UnitCounts,
-    UnitTable,
     meeting_pairs,
 )
 from chunkcore.evaluation.measures import (
@@ -54,9 +53,8 @@ def score(
 ) -> Report:
     """Score a run, query by query.
 
-    A span holds the tokens or sentences that begin in it, to their ends; a span inside one of them holds that one. A
-    part belongs to every span that overlaps it. Relevant units count once; retrieved units count every time, except
-    documents and parts. A query that the run lacks scores 0. Unlocated text counts as retrieved.
+    Relevant units count once; retrieved units count every time, except documents and parts. A query that the run lacks
+    scores 0. Unlocated text counts as retrieved. docs/reference/measures.md says which units a span holds.
 
     Args:
         measures: such as "Recall@4096tok", "nDCG@10[document]" or "AllEvidence@1000tok"; see `Measure`. By default the
@@ -222,7 +220,7 @@ class _RunCounts:
         self._queries = len(scorer.benchmark.queries)
         self._count = cache(self._counts)
         self._select = cache(self._selection)
-        self._table = cache(self._unit_table)
+        self._table = cache(lambda unit, pieces: scorer.relevance(unit).count(pieces))
 
     def scores(self, measure: RetrievalMeasure) -> Scores:
         if measure.needs_pool and self._holding is None:
@@ -259,12 +257,8 @@ class _RunCounts:
             return self._holding.per_query(self._queries)
         return np.full(self._queries, k if isinstance(k, int) else np.iinfo(np.int64).max)
 
-    def _unit_table(self, unit: Unit, pieces: SpanTable) -> UnitTable:
-        return self._scorer.relevance(unit).count(pieces)
-
 
 def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchKind, int]:
-    """The answers of each kind of match."""
     times = np.bincount(retrieved.piece, minlength=len(pieces))
     is_plain = pieces.document >= 0 if isinstance(pieces, PieceColumns) else np.zeros(len(pieces), dtype=np.bool_)
     is_plain[list(retrieved.pieces.texts)] = False

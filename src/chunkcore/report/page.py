@@ -105,8 +105,3 @@ class ReportPage:
 def mean(report: Report, measure: Measure) -> float:
     """The report's mean; NaN without the measure."""
     return report.mean(measure) if measure in report.scores else math.nan
-
-
-def std(report: Report, measure: Measure) -> float:
-    """The report's standard deviation; NaN without the measure."""
-    return report.std(measure) if measure in report.scores else math.nan

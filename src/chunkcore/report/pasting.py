@@ -61,20 +61,6 @@ for passage in index.retrieve("your question", max_tokens=1000):
     print(passage.document_id, passage.text)"""
 
 
-def portable_spec(spec: str, embedder: str = DEFAULT_MODEL) -> str:
-    """The spec with the embedder added, if the strategy embeds and would default to another one.
-
-    >>> portable_spec("cluster_semantic:size=200", "openvino:models/mine")
-    'cluster_semantic:size=200,embedder=openvino:models/mine'
-    >>> portable_spec("recursive:size=200", "openvino:models/mine")
-    'recursive:size=200'
-    """
-    name, options = split_spec(spec)
-    if embedder == DEFAULT_MODEL or "embedder" not in strategies[name].option_names() or "embedder" in options:
-        return spec
-    return format_spec(name, {**options, "embedder": embedder})
-
-
 def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
     """Code to paste, by title: the chunker in each framework; with a retriever, the whole system as it was measured.
 
@@ -85,8 +71,9 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     <BLANKLINE>
     splitter = ChunkcoreTextSplitter("sentence:size=100")
     """
-    spec = portable_spec(spec, embedder)
-    _, options = split_spec(spec)
+    name, options = split_spec(spec)
+    if embedder != DEFAULT_MODEL and "embedder" in strategies[name].option_names() and "embedder" not in options:
+        spec = format_spec(name, {**options, "embedder": embedder})  # the chunker would default to another one
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
     inner = retriever.removesuffix(f" · {BEHIND}")

@@ -1,9 +1,8 @@
 """The report's plots as SVG text.
 
 matplotlib is large and draws text as outlines, which search and screen readers miss; vega, plotly and bokeh add
-megabytes of script to a page. Colours and fonts come from the page's stylesheet by class, so one drawing serves light,
-dark and paper; numbers on the marks serve readers without colour. Widths are pixels: the page holds a wide and a narrow
-drawing.
+megabytes of script to a page. Colours and fonts come from the page's stylesheet by class; numbers on the marks serve
+readers without colour. Widths are pixels.
 """
 
 from __future__ import annotations

@@ -250,24 +250,11 @@ _NAME = 30  # columns for a name
 
 
 def print_report(page: ReportPage, console: Console) -> None:
-    """Print what to do, the scores at the verdict's k, the warnings and the verdict."""
-    from rich.text import Text
-
-    measure = page.comparison.measure
-    print_advice(Advice.of(page), console)
-    console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width))
-    console.print(Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim")
-    for warning in tables.warnings(page):
-        console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
-    verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
-    console.print(Text(f"\n{terminal_text(verdict)}"), style="dim")
-
-
-def print_advice(advice: Advice, console: Console) -> None:
-    """Print the lines, the next command, and the code to paste."""
+    """Print what to do, the next command, the code to paste, the scores at the verdict's k, warnings and verdict."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    measure, advice = page.comparison.measure, Advice.of(page)
     block = RichTable.grid(padding=(0, 2))
     for number, (label, text) in enumerate(advice.lines):
         block.add_row(Text(label, style="bold"), Text(terminal_text(text), style="" if number else "bold"))
@@ -280,6 +267,12 @@ def print_advice(advice: Advice, console: Console) -> None:
             code = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
             console.print(Text(indent(code, "    ")), soft_wrap=True)
     console.print()
+    console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width))
+    console.print(Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim")
+    for warning in tables.warnings(page):
+        console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
+    verdict = page.tuning.verdict if page.tuning else page.comparison.verdict
+    console.print(Text(f"\n{terminal_text(verdict)}"), style="dim")
 
 
 def _fitting(table: Table[Any], width: int) -> RichTable:

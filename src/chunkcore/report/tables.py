@@ -19,7 +19,7 @@ from chunkcore.evaluation.benchmarks.benchmark import DataProblem
 from chunkcore.evaluation.comparison import enumerated
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.results import Cost, Report
-from chunkcore.report.page import ReportPage, System, mean, std
+from chunkcore.report.page import ReportPage, System, mean
 from chunkcore.report.plots import signed
 from chunkcore.run import MatchKind
 from chunkcore.tuning import Fold, Tuning
@@ -42,28 +42,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column that describes itself.
-
-    Attributes:
-        show: a row's cell, or its text.
-        group: heading shared by neighbouring columns.
-        kind: sets the alignment.
-        meaning: one sentence for readers of the page.
-        qualified: Markdown writes the group before the title.
-        number: of the system in this column; 0 for none.
-        short: heading in a terminal; "" leaves the column out there.
-        priority: the order in a terminal, in which a narrow one drops the last ones, but never those of 0.
-    """
+    """A column that describes itself."""
 
     title: str
-    show: Callable[[Row], Cell | str]
-    group: str = ""
-    kind: Literal["number", "text"] = "number"
-    meaning: str = ""
-    qualified: bool = False
-    number: int = 0
-    short: str = ""
-    priority: int = 0
+    show: Callable[[Row], Cell | str]  # a row's cell, or its text
+    group: str = ""  # heading shared by neighbouring columns
+    kind: Literal["number", "text"] = "number"  # sets the alignment
+    meaning: str = ""  # one sentence for readers of the page
+    qualified: bool = False  # Markdown writes the group before the title
+    number: int = 0  # of the system in this column; 0 for none
+    short: str = ""  # heading in a terminal; "" leaves the column out there
+    priority: int = 0  # the order in a terminal: a narrow one drops the last ones, but never those of 0
 
     def cell(self, row: Row) -> Cell:
         shown = self.show(row)
@@ -110,11 +99,7 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.8125), percent(float("nan"))
-    ('81.2', '–')
-    """
+    """A share as a percentage."""
     return f"{100 * value:.{digits}f}" if math.isfinite(value) else MISSING
 
 
@@ -147,17 +132,8 @@ def money(value: float | None) -> str:
     return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
 
 
-def interval_text(low: float, high: float) -> str:
-    """An interval of a share in percent; "" if unknown."""
-    return f"{percent(low)} to {percent(high)}" if math.isfinite(low) else ""
-
-
 def plural(count: int, noun: str) -> str:
-    """A count with its noun and "is" or "are".
-
-    >>> plural(1, "chunk"), plural(2, "chunk")
-    ('1 chunk is', '2 chunks are')
-    """
+    """A count with its noun and "is" or "are"."""
     return f"{count:,} {noun} is" if count == 1 else f"{count:,} {noun}s are"
 
 
@@ -253,8 +229,9 @@ def heading(measure: Measure) -> str:
 
 def _score(page: ReportPage, measure: Measure, row: System) -> Cell:
     verdict = measure == page.comparison.measure
-    more = interval_text(*page.interval(row.report, measure)) if verdict else ""
-    return Cell(percent(mean(row.report, measure)), (more,) if more else (), strong=verdict)
+    low, high = page.interval(row.report, measure) if verdict else (math.nan, math.nan)
+    details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
+    return Cell(percent(mean(row.report, measure)), details, strong=verdict)
 
 
 def total_seconds(report: Report) -> float | None:
@@ -278,7 +255,7 @@ def collection_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System] | 
     columns = [
         *_system_columns(page),
         Column[System](
-            f"All ({len(labels):,})", lambda row: _spread(mean(row.report, measure), std(row.report, measure))
+            f"All ({len(labels):,})", lambda row: _spread(row.report.mean(measure), row.report.std(measure))
         ),
         *(Column(f"{name or '(none)'} ({labels.count(name):,})", partial(cell, name)) for name in page.collections),
     ]
@@ -431,14 +408,8 @@ def cost_axis(page: ReportPage) -> CostAxis | None:
 
 
 def model_tokens(cost: Cost) -> float:
-    """Tokens that embedders and language models read and wrote, per token of the source.
-
-    >>> model_tokens(Cost(source_tokens=100, embedded_tokens=150, llm_input_tokens=40, llm_output_tokens=10))
-    2.0
-    """
-    if not cost.source_tokens:
-        return math.nan
-    return cost.tokens_ratio + (cost.llm_input_tokens + cost.llm_output_tokens) / cost.source_tokens
+    """Tokens that embedders and language models read and wrote, per token of the source."""
+    return cost.tokens_ratio + (cost.llm_input_tokens + cost.llm_output_tokens) / (cost.source_tokens or math.nan)
 
 
 def cost_table(page: ReportPage) -> Table[System] | None:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import numpy as np
 
 from chunkcore.concurrency import batches_of
-from chunkcore.document import Document, Span
+from chunkcore.document import Document, Span, page_marks
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import budget_of
@@ -183,8 +183,8 @@ def answers(
 
 def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth: int, pool: bool) -> dict[str, Any]:
     pieces = _PieceRows(documents)
-    drawn = pool and run.pool is not None
-    pieces.add_pool(run.pool if drawn and run.pool is not None else ())
+    chunks = run.pool if pool else None
+    pieces.add_pool(chunks or ())
     sources = {document.id: document.text for document in benchmark.documents}
     results = [run.results.get(query.id, ()) for query in benchmark.queries]
     hits = [piece for row in results for piece in row[:depth]]  # of all questions, one after another
@@ -200,7 +200,7 @@ def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth
         "sure": [] if all(share == 100 for share in sure) else sure,
         "parts": [[number, _parts_of(piece)] for number, piece in enumerate(hits) if piece.parts],
     }
-    return {"pool": drawn, "pieces": pieces.columns(), "hits": columns}
+    return {"pool": chunks is not None, "pieces": pieces.columns(), "hits": columns}
 
 
 class _PieceRows:
@@ -257,12 +257,8 @@ class _PieceRows:
 
 def _parts_of(passage: Retrieved) -> list[float]:
     """Start, length and score of each part, one after another."""
-    return [
-        value
-        for part in passage.parts
-        for span in part.spans
-        for value in (span.start, span.end - span.start, _rounded(part.score) or 0.0)
-    ]
+    spans = [(span, _rounded(part.score) or 0.0) for part in passage.parts for span in part.spans]
+    return [value for span, score in spans for value in (span.start, span.end - span.start, score)]
 
 
 def _key(piece: Retrieved) -> tuple[str, tuple[Span, ...], int]:
@@ -287,11 +283,7 @@ def _rounded(score: float) -> float | None:
 
 
 def _steps(values: Iterable[int]) -> list[int]:
-    """The first value, then the differences.
-
-    >>> _steps([3, 4, 4, 9])
-    [3, 1, 0, 5]
-    """
+    """The first value, then the differences."""
     return [int(step) for step in np.diff(np.fromiter(values, dtype=np.int64), prepend=0)]
 
 
@@ -334,12 +326,8 @@ def viewer(page: ReportPage) -> Viewer | None:
 
 def _pages(document: Document) -> list[int]:
     """Start, end and number of each page, one after another."""
-    return [
-        value
-        for mark in document.marks
-        if mark.kind == "page" and type(mark.data.get("number")) is int
-        for value in (mark.span.start, mark.span.end, mark.data["number"])
-    ]
+    pages = page_marks(document.marks)
+    return [value for page in pages for value in (page.span.start, page.span.end, page.data["number"])]
 
 
 def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
@@ -355,11 +343,8 @@ def _within_budget(report: Report, benchmark: Benchmark, budget: int) -> list[in
 def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
     """The evidence, and the first hits of every question."""
     numbers = {document.id: at for at, document in enumerate(benchmark.documents)}
-    places = {
-        Place(numbers[piece.document_id], piece.span.start, piece.span.end): None
-        for query in benchmark.queries
-        for piece in query.evidence
-    }
+    evidence = (piece for query in benchmark.queries for piece in query.evidence)
+    places = {Place(numbers[piece.document_id], piece.span.start, piece.span.end): None for piece in evidence}
     for run in runs:
         for hits in run.results.values() if run else ():
             for rank, hit in enumerate(hits[: _WINDOWS[0].deepest], 1):

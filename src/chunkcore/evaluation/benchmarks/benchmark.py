@@ -34,11 +34,7 @@ def documents_digest(documents: Iterable[Document]) -> str:
     >>> documents_digest([before]) == documents_digest([after])
     False
     """
-    digest = blake2b(digest_size=16)
-    for document in documents:
-        for text in (document.id, document.text):
-            _add(digest, text)
-    return digest.hexdigest()
+    return _digest((text for document in documents for text in (document.id, document.text)), 16)
 
 
 def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
@@ -49,15 +45,15 @@ def warn_where_they_differ(digests: Iterable[str], message: str) -> None:
 
 def slices_digest(text: str, spans: Sequence[Span]) -> str:
     """16 hexadecimal digits of the text at the spans."""
-    digest = blake2b(digest_size=8)
-    for span in spans:
-        _add(digest, span.slice(text))
+    return _digest((span.slice(text) for span in spans), 8)
+
+
+def _digest(texts: Iterable[str], size: int) -> str:
+    digest = blake2b(digest_size=size)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
-
-
-def _add(digest: blake2b, text: str) -> None:
-    data = text.encode("utf-8", "surrogatepass")
-    digest.update(len(data).to_bytes(8, "little") + data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +241,6 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
 
     Source: Qu et al. (2024), section 3.2 and appendix D.
 
-    >>> from chunkcore.document import Document
     >>> story = Document("fox.txt", "A fox naps. It dreams of a dog. It wakes.")
     >>> toy = Benchmark("toy", [story], [Query("q1", "Of whom?", (Evidence("fox.txt", Span(25, 30)),))])
     >>> whole_sentences(toy).queries[0].evidence[0].span.slice(story.text)
@@ -344,8 +339,8 @@ _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
     """Write documents and questions as JSON lines, replacing the two files, which are returned.
 
-    `load_benchmark` reads the same documents and queries. Left-out questions are not written. ``checksums.json`` beside
-    them has the files' checksums, which `load_benchmark` compares: delete it to edit the files.
+    Left-out questions are not written. `load_benchmark` compares the files with ``checksums.json``: delete it to edit
+    them.
 
     Raises:
         DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair
@@ -353,12 +348,10 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
         OSError: the folder cannot be written to.
 
     >>> import tempfile
-    >>> from chunkcore import load_benchmark, load_dataset
+    >>> from chunkcore import load_dataset
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = write_benchmark(load_dataset("lochmere"), folder)
-    ...     again = load_benchmark(folder)
-    >>> [file.name for file in files], len(again.queries) == len(load_dataset("lochmere").queries)
-    (['documents.jsonl', 'questions.jsonl'], True)
+    ...     [file.name for file in write_benchmark(load_dataset("lochmere"), folder)]
+    ['documents.jsonl', 'questions.jsonl']
     """
     texts = {document.id: document.text for document in benchmark.documents}
     documents = []
@@ -378,14 +371,10 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
     taken = [key for key in query.metadata if key in QUESTION_KEYS]
     if taken:
         raise DataError(f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise")
+    pieces = [(piece.document_id, piece.span) for piece in query.evidence]
     evidence = [
-        {
-            "document_id": piece.document_id,
-            "start": piece.span.start,
-            "end": piece.span.end,
-            "text": piece.span.slice(texts[piece.document_id]),
-        }
-        for piece in query.evidence
+        {"document_id": name, "start": span.start, "end": span.end, "text": span.slice(texts[name])}
+        for name, span in pieces
     ]
     places = {"evidence": evidence} if evidence else {"without_evidence": True}
     row = {"id": query.id, "question": query.text, **places, "collection": query.collection}

@@ -29,11 +29,9 @@ def load_documents(
     """The documents at a path, in the order of their ids or of the file.
 
     A folder that holds ``documents.jsonl`` is that file. In any other folder each regular file, at any depth, is a
-    document, as `read_file` reads it (text, PDF, Word, PowerPoint, Excel, EPUB, e-mail, notebooks); its id is its
-    relative path. Skipped are names with a leading dot and, with a warning that says why, files that chunkcore wrote,
-    files and folders that cannot be read, and links out of the folder, which `follow_links` allows. A ``.jsonl`` file
-    has one ``{"id", "text", ...}`` a line; ``marks`` are read (`Mark.to_dict`), and other keys become metadata. Any
-    other file is one document.
+    document, as `read_file` reads it; its id is its relative path. Skipped are names with a leading dot and, with a
+    warning that says why, files that chunkcore wrote, files and folders that cannot be read, and links out of the
+    folder, which `follow_links` allows. docs/reference/formats.md has the formats.
 
     `leave_out` names files of the folder to skip; `unread` receives the names and reasons of files that were not read.
 
@@ -84,9 +82,7 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
 
 
 def document_of(row: Mapping[str, Any], place: str) -> Document:
-    """The document of one ``documents.jsonl`` row. Raises `DataError`, with `place`: id or text missing or of a wrong
-    type.
-    """
+    """The document of one ``documents.jsonl`` row. Raises `DataError`, with `place`: a wrong or missing id or text."""
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
         raise DataError(f"{place}: the document has no {' and no '.join(missing)}; it has {', '.join(row)}")
@@ -141,8 +137,7 @@ class LeftOut:
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}  # by name, of files that were not read
-        self.files = FileNotes()
-        self.notes = FileNotes()  # on files that were read
+        self.files, self.notes = FileNotes(), FileNotes()  # on files that are left out, and on those that are read
 
     def add(self, name: str, error: NoTextError) -> None:
         self.reasons[name] = error.reason
@@ -189,8 +184,7 @@ class FolderWalk:
 
     Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote,
     which `written` lists after the walk. Links to files are given as they are: `open_file` refuses those that leave the
-    folder. Links to folders are skipped, but with `follow_links` entered once each. Memory grows with the largest
-    single folder (about 100 bytes a name), not with the number of files. `on_error` gets each folder that
+    folder. Links to folders are skipped, but with `follow_links` entered once each. `on_error` gets each folder that
     cannot be listed; the default raises `DataError`.
     """
 

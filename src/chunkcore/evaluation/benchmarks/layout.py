@@ -124,12 +124,10 @@ def read_own(
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
-    """Questions with their places, from JSON lines, a CSV of the Chroma report, or objects.
+    """Questions with their places, from JSON lines, a CSV, or objects; docs/reference/formats.md has their keys.
 
-    A line is ``{"id"?, "question", "document_id"?, "evidence": [...]}``, with entries for `EvidenceFinder.find`, or one
-    excerpt; or it has ``spans``, pairs of offsets into its document, and ``evidence`` spells out their texts. Common
-    names of other formats are understood (`understood`). Other keys become metadata. Raises `DataError`: the file
-    cannot be read, or a line is not a JSON object.
+    A line may also have ``spans``, pairs of offsets into its document, and ``evidence`` spells out their texts. Raises
+    `DataError`: the file cannot be read, or a line is not a JSON object.
     """
     if not isinstance(questions, str | Path):
         rows = [(f"question {number}", row) for number, row in enumerate(questions, start=1)]
@@ -219,9 +217,7 @@ class JsonNode(NamedTuple):
     joint: str = "."  # between the place and the keys inside it
 
     def get(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """The object's value of a key; the default, if given, for nothing or null. It is of the type, or a `DataError`
-        is raised.
-        """
+        """The object's value of a key; the default, if given, for nothing or null. Raises `DataError`: another type."""
         if not isinstance(self.value, Mapping):
             raise DataError(f"{self.place}: expected an object, got {type(self.value).__name__}")
         if default is not None and self.value.get(key) is None:

@@ -86,9 +86,8 @@ class EvidenceFinder:
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
 
-        An entry is a verbatim excerpt; or an object with ``start`` and ``end`` (and ``text``, to verify); or with
-        ``text`` (and ``occurrence``, from 1); or with a true ``whole``, for a whole document. It may name its
-        ``document`` or ``document_id``; else it is of the question's `document_id`; "" is all documents.
+        docs/reference/formats.md lists the entries. One that names no document is of the question's `document_id`; ""
+        is all documents.
         """
         if isinstance(entry, str):
             return self._excerpt(entry, self._chosen(document_id), None)
@@ -289,9 +288,7 @@ _EVIDENCE = (
 def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mapping[str, Any]:
     """The row with what other formats call otherwise under our names; keys of ours are never replaced.
 
-    `query` and `user_input` are questions; `document`, `source`, `file_name` and the like name a document if one of
-    `documents` has the id; `context`, `reference_contexts`, `references` and the like are evidence, which a table may
-    hold as a list that JSON or Python wrote.
+    A name of a document counts if one of `documents` has that id. Evidence may be a list that JSON or Python wrote.
 
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
     ['Tea is hot.']
@@ -348,11 +345,9 @@ def load_benchmark(
 ) -> Benchmark:
     """A benchmark from files.
 
-    A path is a public dataset as distributed (docs/reference/formats.md lists the layouts), or ``questions.jsonl``
-    beside ``documents.jsonl``, a folder ``documents/``, or the documents themselves.
-
-    A question whose evidence is not found, or found more than once, goes to `Benchmark.problems` with the reason. An
-    excerpt that stands at one place in another spelling (see `EvidenceFinder`) is accepted with a warning.
+    docs/reference/formats.md has the layouts. A question whose evidence is not found, or found more than once, goes to
+    `Benchmark.problems` with the reason. An excerpt that stands at one place in another spelling is accepted with a
+    warning.
 
     Args:
         documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves.
