@@ -220,10 +220,9 @@ def structure() -> None:
 
 def report() -> None:
     """Writes a comparison as a page."""
-    from chunkcore.report.html import require_jinja2, template
+    from chunkcore.report.html import page_template
 
-    require_jinja2()
-    assert template("page.html.jinja")
+    assert page_template()
 
 
 def llm() -> None:

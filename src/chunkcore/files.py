@@ -178,26 +178,21 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
     """
     # Lines keep their newlines, so that line feeds inside quotes survive.
     tabs = path.suffix.lower() == ".tsv"
-    reader = csv.reader(
-        (line for _, line in text_lines(path)),
-        delimiter="\t" if tabs else ",",
-        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
+    separator, quoting = ("\t", csv.QUOTE_NONE) if tabs else (",", csv.QUOTE_MINIMAL)
+    lines = (line for _, line in text_lines(path))
+    reader = csv.DictReader(lines, delimiter=separator, quoting=quoting, strict=True)
     try:
-        header = next(reader, [])
+        header = reader.fieldnames or []
         missing = [column for column in columns if column not in header]
         if missing:
             raise DataError(f"{path} lacks the column {' and '.join(missing)}, got {', '.join(header) or 'none'}")
         for row in reader:
-            if not row:
-                continue
-            if len(row) > len(header):
+            if beyond := row.get(reader.restkey):
                 raise DataError(
-                    f"{path}, line {reader.line_num}: {len(row)} values, but the header names {len(header)} columns: "
-                    "put quotes around values with commas"
+                    f"{path}, line {reader.line_num}: {len(header) + len(beyond)} values, but the header names "
+                    f"{len(header)} columns: put quotes around values with commas"
                 )
-            yield reader.line_num, dict(zip(header, [*row, *[None] * (len(header) - len(row))], strict=True))
+            yield reader.line_num, row
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 
@@ -301,7 +296,7 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
         checksums = {}
     for path, data in contents.items():
         accepted = [data, path.read_bytes()] if path.is_file() else [data]
-        checksums[path.name] = list(map(_checksum, accepted))
+        checksums[path.name] = list(map(checksum, accepted))
     write_text(place, json.dumps(checksums) + "\n")
     write_files({path: [data] for path, data in contents.items()})
 
@@ -311,11 +306,12 @@ def check_unchanged(path: Path) -> None:
     place = path.with_name(CHECKSUMS)
     checksums = read_json(place) if place.is_file() else {}
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
-    if isinstance(accepted, list) and not (path.is_file() and _checksum(path.read_bytes()) in accepted):
+    if isinstance(accepted, list) and not (path.is_file() and checksum(path.read_bytes()) in accepted):
         raise DataError(f"{path} is not what was written: write it again, or delete {CHECKSUMS} to accept it")
 
 
-def _checksum(data: bytes) -> str:
+def checksum(data: bytes) -> str:
+    """32 hexadecimal digits."""
     return blake2b(data, digest_size=16).hexdigest()
 
 

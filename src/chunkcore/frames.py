@@ -92,19 +92,12 @@ def columns_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str,
     >>> columns_of(["a", "b"], [(1, 2), (3, 4)]), columns_of(["a"], [])
     ({'a': [1, 3], 'b': [2, 4]}, {'a': []})
     """
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for row in rows:
-        for name, value in zip(names, row, strict=True):
-            columns[name].append(value)
-    return dict(columns)
+    columns = list(map(list, zip(*rows, strict=True))) or [[] for _ in names]
+    return dict(zip(names, columns, strict=True))
 
 
 def marked(text: str, spans: Iterable[tuple[int, int, float]], title: str = "") -> Markup:
-    """A text with highlighted ranges: start, end, and how strong, from 0 to 1; disjoint, in order.
-
-    >>> marked("The fox <naps>.", [(4, 7, 1.0)]).count("mark style")
-    1
-    """
+    """A text with highlighted ranges: start, end, and how strong, from 0 to 1; disjoint, in order."""
     parts, at, text = [], 0, text[:_MOST]
     for number, (start, end, share) in enumerate(spans):
         # Neighbours have two colours, readable on light and dark pages; the underline serves readers without colour.

@@ -1,11 +1,4 @@
-"""`Retrieved`, `Retriever`, `Run`: what a retrieval system returns, as plain data.
-
->>> class FirstParagraphs:
-...     def retrieve(self, query, k=None, max_tokens=None):
-...         return [Retrieved("guide.txt", (Span(0, 120),), score=1.0)][:k]
->>> isinstance(FirstParagraphs(), Retriever)
-True
-"""
+"""`Retrieved`, `Retriever`, `Run`: what a retrieval system returns, as plain data."""
 
 from __future__ import annotations
 
@@ -178,12 +171,7 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
 
 
 class Answers(Mapping[str, Sequence[Retrieved]]):
-    """The pieces of every query, by its id, as columns: `ranked`, whose rows are in the order of `ids`.
-
-    >>> fox = Retrieved("fox.txt", (Span(4, 13),), 0.5, "fox naps.")
-    >>> Answers.of(["q1", "q2"], [[fox], []])["q1"][0].text
-    'fox naps.'
-    """
+    """The pieces of every query, by its id, as columns: `ranked`, whose rows are in the order of `ids`."""
 
     def __init__(self, ids: Sequence[str], ranked: RankedPieces) -> None:
         self.rows = {name: row for row, name in enumerate(ids)}

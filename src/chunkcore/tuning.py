@@ -296,9 +296,9 @@ def tune(
     reports: list[Report] = []
     failures: dict[str, str] = {}
     groups = [list(group) for _, group in groupby(configurations, key=lambda each: each.chunker)]
+    show = progress or (lambda *_: None)
     for number, group in enumerate(groups):
-        if progress is not None:
-            progress("tune", number, len(groups))
+        show("tune", number, len(groups))
         chunker, methods = group[0].chunker, [configuration.retriever for configuration in group]
         try:
             strategies = {chunker: prepare(get_chunker(chunker))}
@@ -308,8 +308,7 @@ def tune(
             if default in group:
                 raise
             failures |= {configuration.name: str(error) for configuration in group}
-    if progress is not None:
-        progress("tune", len(groups), len(groups))
+    show("tune", len(groups), len(groups))
     return _conclude(reports, configurations, default.name, split, settings, failures)
 
 

@@ -147,7 +147,7 @@ def run_experiment(
         for place, (method, strategy) in enumerate(pairs, start=1):
             used = model if method.embeds or strategy.embeds else ""
             parts = (strategy.name, method.name if len(methods) > 1 else "", used if len(meters) > 1 else "")
-            report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored, meter)
+            report = _report(system_name(*parts), cuts[strategy.name], method, vectors, scorer, scored)
             reports.append(replace(report, chunker=strategy.name, retriever=method.name, embedder=used))
             if done is not None:
                 done(reports[-1])
@@ -181,15 +181,9 @@ def _cut_all(
 
 
 def _report(
-    name: str,
-    cut: _Cut,
-    method: RetrievalMethod,
-    vectors: MeteredVectors,
-    scorer: Scorer,
-    measures: Sequence[Measure],
-    meter: Meter,
+    name: str, cut: _Cut, method: RetrievalMethod, vectors: MeteredVectors, scorer: Scorer, measures: Sequence[Measure]
 ) -> Report:
-    corpus, queries = cut.corpus, scorer.benchmark.queries
+    corpus, queries, meter = cut.corpus, scorer.benchmark.queries, vectors.meter
     budget = max([0, *(budget_of(measure.k) or 0 for measure in measures)])
     sizes = scorer.token_counts(corpus.retrieved) if budget else None
     ks = {measure.k for measure in measures}
@@ -239,14 +233,12 @@ def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Mete
     chosen = [chosen] if isinstance(chosen, str | Chunker) else chosen
     check_type("chunkers", chosen, Iterable, "specs or Chunkers")
     if isinstance(chosen, Mapping):
-        named = {name: get_chunker(chunker) for name, chunker in chosen.items()}
-        _check_names(list(named), "strategy")
+        named = [(name, get_chunker(chunker)) for name, chunker in chosen.items()]
     else:
-        built = list(map(get_chunker, chosen))
-        _check_names([chunker.label for chunker in built], "strategy")
-        named = {chunker.label: chunker for chunker in built}
-    shared = {name: with_run_embedder(chunker, meter) for name, chunker in named.items()}
-    return [_Strategy(name, chunker, chunker is not named[name]) for name, chunker in shared.items()]
+        named = [(chunker.label, chunker) for chunker in map(get_chunker, chosen)]
+    _check_names([name for name, _ in named], "strategy")
+    shared = [with_run_embedder(chunker, meter) for _, chunker in named]
+    return [_Strategy(name, used, used is not chunker) for (name, chunker), used in zip(named, shared, strict=True)]
 
 
 def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
@@ -426,16 +418,16 @@ class MeteredVectors(TextVectors):
 
     def __init__(self, meter: Meter, corpora: Sequence[ChunkedCorpus], *, progress: Progress | None = None) -> None:
         super().__init__(meter, corpora, progress=progress)
-        self._meter = meter
+        self.meter = meter
         self._late: tuple[float, int] | None = None
 
     def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
-        with self._meter.waiting() as work:
+        with self.meter.waiting() as work:
             work.chunks = True
             return super().chunks(corpus, cluster_only=cluster_only)
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
-        with self._meter.waiting() as work:
+        with self.meter.waiting() as work:
             began = time.perf_counter()
             vectors = super().late(corpus)
             if self._late is None:
@@ -445,6 +437,6 @@ class MeteredVectors(TextVectors):
         return vectors
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        with self._meter.waiting() as work:
+        with self.meter.waiting() as work:
             work.queries = True
             return super().queries(texts)

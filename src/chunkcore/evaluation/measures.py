@@ -1,7 +1,6 @@
 """`Measure`: a value such as ``Recall@5``, ``IoU@4096tok`` or ``nDCG@10[document]``; `get_measure` reads the name.
 
-The measures of retrieval stand at the end; docs/reference/measures.md works an example of each. A relevant unit counts
-once, however often it is retrieved. A retrieved unit counts every time, except documents and parts. MRR, MAP and nDCG
+The measures of retrieval stand at the end; docs/reference/measures.md works an example of each. MRR, MAP and nDCG
 follow trec_eval, with any unit in place of documents.
 
 A measure of your own registers with ``@measures.register("Name")`` or the entry point group ``chunkcore.measures``.

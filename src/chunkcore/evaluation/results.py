@@ -297,13 +297,15 @@ class Report(Frame):
         """The inverse of `to_dict`. Raises `DataError`: a part is missing, of the wrong type, or out of range."""
         try:
             count = len(data["query_ids"])
-            scores = {get_measure(name): row for name, row in data["scores"].items()}
+            # The cosines among the measures of answers are from -1 to 1.
+            scores = [(get_measure(name), row) for name, row in data["scores"].items()]
+            ranges = {m: (m.highest, 0.0 if isinstance(m, RetrievalMeasure) else -1.0) for m, _ in scores}
             return cls(
                 name=_text(data["name"]),
                 benchmark=_text(data["benchmark"]),
                 query_ids=_texts(data["query_ids"], count),
                 collections=_texts(data["collections"], count),
-                scores={measure: _scores(measure, row, count) for measure, row in scores.items()},
+                scores={measure: _numbers(row, count, *ranges[measure]) for measure, row in scores},
                 retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in data["retrieved_tokens"].items()},
                 found={
                     parse_depth(k): tuple(tuple(_numbers(row, len(row), 1).tolist()) for row in rows)
@@ -336,12 +338,6 @@ def _texts(values: Any, count: int | None = None) -> tuple[str, ...]:
     if isinstance(values, str) or (count is not None and len(texts) != count):
         raise ValueError(f"expected a list of {count} strings, got {values!r:.60}")
     return texts
-
-
-def _scores(measure: Measure, values: Sequence[float | None], count: int) -> Scores:
-    # The cosines among the measures of answers are from -1 to 1.
-    lowest = 0.0 if isinstance(measure, RetrievalMeasure) else -1.0
-    return _numbers(values, count, measure.highest, lowest)
 
 
 def _numbers(values: Sequence[float | None], count: int, highest: float = math.inf, lowest: float = 0.0) -> Scores:

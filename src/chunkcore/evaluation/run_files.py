@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
-from chunkcore.files import json_lines, text_lines, utf8_line, write_parts
+from chunkcore.files import checksum, json_lines, text_lines, utf8_line, write_parts
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import pairs_of
 
@@ -69,7 +68,8 @@ def read_pool(path: Path | str, benchmark: Benchmark) -> dict[str, Retrieved]:
 def _with_header(kind: str, lines: Iterable[bytes]) -> list[bytes]:
     """The lines after one with their number and checksum, for `_checked_rows`."""
     body = list(lines)
-    return [utf8_line({"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": _checksum(body)}), *body]
+    header = {"format": f"chunkcore {kind} 1", "lines": len(body), "checksum": checksum(b"".join(body))}
+    return [utf8_line(header), *body]
 
 
 def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -78,17 +78,13 @@ def _checked_rows(path: Path, kind: str) -> Iterator[tuple[int, dict[str, Any]]]
         if number == 1 and row.get("format") == f"chunkcore {kind} 1":
             with path.open("rb") as file:
                 body = list(file)[1:]
-            if row != {"format": row["format"], "lines": len(body), "checksum": _checksum(body)}:
+            if row != {"format": row["format"], "lines": len(body), "checksum": checksum(b"".join(body))}:
                 raise DataError(
                     f"{path}, line 1: what follows is not what was written ({row.get('lines')} lines then, {len(body)} "
                     "now): the file was damaged or edited; write it again, or take line 1 away to accept it"
                 )
         else:
             yield number, row
-
-
-def _checksum(lines: Sequence[bytes]) -> str:
-    return blake2b(b"".join(lines), digest_size=16).hexdigest()
 
 
 def _read_spans(value: Any, document: Document, where: str) -> tuple[Span, ...]:

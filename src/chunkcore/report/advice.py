@@ -245,7 +245,6 @@ _MATCHING = "first5"  # words are compared as the passages' lexical search does
 class Missed:
     """A question of which a system found little."""
 
-    question_id: str
     question: str
     recall: float  # the share of its evidence that was found, 0 to 1
     evidence: str  # the piece of which least was found
@@ -292,7 +291,7 @@ def _missed(
         same = any(hit.document_id == piece.document_id for hit in hits)
         place = "another part of its document was preferred" if same else "other documents were preferred"
         cause = f"Outranked: it is not among the {len(hits):,} passages retrieved; {place}."
-    return Missed(query.id, query.text, recall, _excerpt(evidence), _excerpt(best), cause)
+    return Missed(query.text, recall, _excerpt(evidence), _excerpt(best), cause)
 
 
 def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequence[int], length: int, k: Depth) -> str:

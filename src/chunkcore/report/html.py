@@ -60,14 +60,10 @@ def require_jinja2() -> None:
     needed("jinja2", "report", "write the HTML report")
 
 
-def template(name: str) -> Any:
-    """The template of this name. Raises `MissingExtraError` if jinja2 is not installed."""
-    require_jinja2()
-    return _environment().get_template(name)
-
-
 @cache
-def _environment() -> Any:
+def page_template() -> Any:
+    """The page's template. Raises `MissingExtraError` if jinja2 is not installed."""
+    require_jinja2()
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     def headings(columns: Sequence[tables.Column[Any]]) -> list[tuple[str, int]]:
@@ -89,7 +85,7 @@ def _environment() -> Any:
     )
     environment.filters["headings"] = headings
     environment.filters["breakable"] = breakable
-    return environment
+    return environment.get_template("page.html.jinja")
 
 
 def markup(text: str) -> Any:
@@ -127,7 +123,7 @@ def html_report(page: ReportPage) -> str:
     facts.append(("Questions", tables.amount(len(page.reports[0].query_ids))))
     facts += [("Systems", tables.amount(len(page.reports))), ("Verdict by", str(page.comparison.measure))]
     return str(
-        template("page.html.jinja").render(
+        page_template().render(
             policy=policy(style, script),
             style=markup(style),
             script=markup(script),

@@ -78,11 +78,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def number(value: float) -> str:
-    """A tick's label: grouped thousands, no trailing zeros, a true minus.
-
-    >>> number(1200.0), number(-0.5)
-    ('1,200', '−0.5')
-    """
+    """A tick's label: grouped thousands, no trailing zeros, a true minus."""
     text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.10g}"
     return text.replace("-", "\u2212")
 

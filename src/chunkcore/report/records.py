@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.measures import Measure, describe_depth
 from chunkcore.evaluation.results import Report
-from chunkcore.files import write_files, write_text
+from chunkcore.files import checksum, read_json, write_files, write_text
 from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
@@ -160,16 +159,8 @@ def json_report(page: ReportPage) -> str:
 
 
 def read_reports(path: Path | str) -> list[Report]:
-    """The reports that `json_report` wrote, best first.
-
-    Raises:
-        DataError: the file is no such report.
-        OSError: it cannot be read.
-    """
-    try:
-        data = json.loads(Path(path).read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON ({error}); expected the report.json that a comparison wrote") from error
+    """The reports that `json_report` wrote, best first. Raises `DataError`: an unreadable file, or no such report."""
+    data = read_json(Path(path))
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("reports"), list):
         raise DataError(f'{path} is no report: expected an object whose "format" is "{FORMAT}"')
     if data.get("checksum") != reports_checksum(data["reports"]):
@@ -179,7 +170,7 @@ def read_reports(path: Path | str) -> list[Report]:
 
 def reports_checksum(reports: Sequence[Mapping[str, Any]]) -> str:
     """32 hexadecimal digits of reports as plain JSON values."""
-    return blake2b(json.dumps(reports, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return checksum(json.dumps(reports, sort_keys=True).encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cached_property, partial
-from typing import Literal, cast, get_args
+from functools import cached_property
+from typing import cast, get_args
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
-from chunkcore.evaluation.comparison import Comparison, compare
+from chunkcore.evaluation.comparison import By, Comparison, compare
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
 from chunkcore.evaluation.measures import (
@@ -49,7 +49,6 @@ DEFAULT_CHUNKERS = (
     "recursive:size=400",
     "cluster_semantic:size=200",
 )
-By = Literal["auto", "question", "document"]
 DEFAULT_RETRIEVERS = ("hybrid", "passages")
 PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
 _HITS = 10  # of a question that passages are made of: what a retriever returns by default
@@ -116,20 +115,15 @@ class StudySettings:
         return [measure for measure in self.measures if pool or measure.k is not None or not measure.needs_pool]
 
     def score_runs(
-        self,
-        runs: Sequence[Run],
-        benchmark: Benchmark,
-        facts: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
+        self, runs: Sequence[Run], benchmark: Benchmark, facts: Mapping[str, str], progress: Progress
     ) -> ReportPage:
         """Score and compare what systems retrieved elsewhere; `facts` are shown as settings."""
         scorer = self.scorer(benchmark)
         reports = []
         for number, run in enumerate(runs, 1):
             reports.append(scorer.score(run, self.measures_of(run)))
-            if progress is not None:
-                progress("score", number, len(runs))
-        return ReportPage(self.compare(reports), benchmark, facts or {}, today())
+            progress("score", number, len(runs))
+        return ReportPage(self.compare(reports), benchmark, facts, today())
 
 
 def compare_systems(
@@ -172,10 +166,15 @@ def compare_systems(
     settings.check(benchmark)  # raises before the work
     scorer = settings.scorer(benchmark)
     reports: list[Report] = []
-    done = partial(_keep, reports, settings.prices)
-    stopped, balances = "", None
+    stopped, balances, measures = "", None, settings.measures
+
+    def prepared(model: Embedder) -> dict[str, Chunker]:
+        return {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()}
+
+    def done(report: Report) -> None:
+        reports.append(replace(report, cost=report.cost and report.cost.priced(settings.prices)))
+
     try:
-        measures, prepared = settings.measures, partial(_prepared, chunkers, prepare)
         run_experiment(scorer, prepared, models, measures=measures, retrievers=methods, progress=progress, done=done)
         balances = _balances(reports, models, scorer, settings, prepare, progress)
         reports += _behind_retrievers(reports, runs, scorer, settings)
@@ -191,14 +190,6 @@ def compare_systems(
         **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
     }
     return ReportPage(settings.compare(reports), benchmark, facts, today(), stopped=stopped, balances=balances)
-
-
-def _keep(reports: list[Report], prices: ModelPrices, report: Report) -> None:
-    reports.append(replace(report, cost=report.cost and report.cost.priced(prices)))
-
-
-def _prepared(chunkers: Sequence[str], prepare: Callable[[Chunker], Chunker], model: Embedder) -> dict[str, Chunker]:
-    return {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()}
 
 
 def _balances(

@@ -34,12 +34,7 @@ class Pack:
 
 
 def packed(name: str, value: Any) -> Pack:
-    """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError.
-
-    >>> pack = packed("numbers", [1, 2, 3])
-    >>> zlib.decompress(base64.b64decode(pack.text))
-    b'[1,2,3]'
-    """
+    """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Pack(name, base64.b64encode(zlib.compress(text.encode("utf-8"), 6)).decode("ascii"))
 

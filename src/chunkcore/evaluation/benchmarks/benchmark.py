@@ -28,12 +28,7 @@ class ChangedDocumentsWarning(UserWarning):
 
 
 def documents_digest(documents: Iterable[Document]) -> str:
-    """32 hexadecimal digits of all ids and texts, in order.
-
-    >>> before, after = Document("fox.txt", "The fox naps."), Document("fox.txt", "The fox sleeps.")
-    >>> documents_digest([before]) == documents_digest([after])
-    False
-    """
+    """32 hexadecimal digits of all ids and texts, in order."""
     return _digest((text for document in documents for text in (document.id, document.text)), 16)
 
 

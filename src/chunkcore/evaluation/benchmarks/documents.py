@@ -175,10 +175,6 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _raise(path: Path, error: OSError) -> None:
-    raise unreadable(path, error) from error
-
-
 class FolderWalk:
     """Every regular file below a folder, sorted: its relative path, and its path.
 
@@ -189,7 +185,7 @@ class FolderWalk:
     """
 
     def __init__(
-        self, root: Path, on_error: Callable[[Path, OSError], None] = _raise, *, follow_links: bool = False
+        self, root: Path, on_error: Callable[[Path, OSError], None] | None = None, *, follow_links: bool = False
     ) -> None:
         self.root = root
         self.written: list[Path] = []
@@ -223,6 +219,8 @@ class FolderWalk:
                     elif _is_file(entry):
                         files.add(entry.name)
         except OSError as error:
+            if self._on_error is None:
+                raise unreadable(self.root / folder, error) from error
             self._on_error(self.root / folder, error)
         if folder and is_saved_index(files, folders):
             self.written.append(self.root / folder / "manifest.json")
@@ -286,9 +284,5 @@ def written_names(names: set[str]) -> Iterator[str]:
 
 
 def is_saved_index(files: Collection[str], folders: Collection[str]) -> bool:
-    """Whether a folder with these files and folders, which end in a slash, is a saved index.
-
-    >>> is_saved_index({"manifest.json"}, ["docs/index/data-0123456789abcdef/"]), is_saved_index({"manifest.json"}, [])
-    (True, False)
-    """
+    """Whether a folder with these files and folders, which end in a slash, is a saved index."""
     return files == {"manifest.json"} and bool(folders) and all(_INDEX_DATA.search(name) for name in folders)

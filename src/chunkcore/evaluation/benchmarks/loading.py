@@ -62,10 +62,7 @@ class EvidenceFinder:
     """Finds the spans of a benchmark file's evidence.
 
     An excerpt that is nowhere word for word is accepted where it stands at one place with other white space, case,
-    quotation marks, dashes or Unicode form; `notes` says so.
-
-    Args:
-        unread: files that were not read, with the reasons, for messages.
+    quotation marks, dashes or Unicode form; `notes` says so. Messages name the reasons of `unread` files.
 
     >>> finder = EvidenceFinder([Document("fox.txt", "The fox naps. The dog naps.")])
     >>> finder.find("The dog")
@@ -234,13 +231,13 @@ class QuestionReader:
         self._collections = {document.id: _collection(document) for document in documents}
         self._named = self._collections.keys() | (unread or {}).keys()
         self._seen: dict[str, str] = {}
-        self._given = frozenset(reserved)
+        self._reserved = frozenset(reserved)
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` names it in messages."""
         identity = "" if row.get("id") is None else str(row["id"])
         numbered = (f"q{number}" for number in count(len(self._seen) + 1))
-        identity = identity or next(item for item in numbered if item not in self._seen and item not in self._given)
+        identity = identity or next(item for item in numbered if item not in self._seen and item not in self._reserved)
         if identity in self._seen:
             reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
             self.repeated.append(DataProblem(identity, reason, "repeated-id"))
