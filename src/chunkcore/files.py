@@ -45,9 +45,7 @@ class NoTextError(DataError):
 
 
 class UnreadError(NoTextError):
-    """A file that cannot be read: encrypted, broken, pictures only, of an unknown encoding, not permitted, too large,
-    or its package is missing.
-    """
+    """A file that cannot be read: encrypted, broken, only pictures, not permitted, too large, or without its package."""
 
 
 @cache
@@ -133,9 +131,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number, from 1, and object of each line that is not blank. Raises `DataError`: a line is no JSON object; or
-    as `text_lines`.
-    """
+    """Line number, from 1, and object of each line that is not blank. Raises `DataError`: no JSON object, or no text."""
     # Not str.splitlines, which cuts at U+2028 and U+0085: JSON strings may contain them.
     for number, line in text_lines(path):
         if line.strip():
@@ -171,16 +167,16 @@ def read_json(path: Path) -> Any:
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
     """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 
-    A file that ends in .tsv has tabs for commas, and quotation marks are a part of its text. `columns` are required;
-    others are returned, too.
+    A file that ends in .tsv has tabs for commas, and quotation marks are text. `columns` are the required ones.
 
     Raises `DataError`: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
     # Lines keep their newlines, so that line feeds inside quotes survive.
     tabs = path.suffix.lower() == ".tsv"
-    separator, quoting = ("\t", csv.QUOTE_NONE) if tabs else (",", csv.QUOTE_MINIMAL)
     lines = (line for _, line in text_lines(path))
-    reader = csv.DictReader(lines, delimiter=separator, quoting=quoting, strict=True)
+    reader = csv.DictReader(
+        lines, delimiter="\t" if tabs else ",", quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL, strict=True
+    )
     try:
         header = reader.fieldnames or []
         missing = [column for column in columns if column not in header]

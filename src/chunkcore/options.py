@@ -136,8 +136,7 @@ def check_options(thing: Any) -> None:
 
 
 def check_option(cls: type, name: str, value: Any) -> Any:
-    """The value as stored: a list becomes a tuple, numpy numbers become Python's. Raises `OptionError` for another
-    type.
+    """The value as stored: a tuple for a list, Python's numbers for numpy's. Raises `OptionError`: another type.
 
     >>> from dataclasses import dataclass
     >>> @dataclass

@@ -158,12 +158,9 @@ def join_ranges(
         owners = np.searchsorted(source.parts[:, 1], table[:, 0], side="right")
         changes = [True, *(owners[1:] != owners[:-1]).tolist()]
         gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
+    sizes = source.counts(table[:, 0], table[:, 1]).tolist()
     groups = join_small(
-        source.counts(table[:, 0], table[:, 1]).tolist(),
-        gaps,
-        minimum,
-        maximum,
-        lambda first, last: source.count(rows[first][0], reach[last - 1]),
+        sizes, gaps, minimum, maximum, lambda first, last: source.count(rows[first][0], reach[last - 1])
     )
     # An unmerged chunk keeps its end, even if an earlier chunk reaches farther.
     return [rows[first] if last - first == 1 else (rows[first][0], reach[last - 1]) for first, last in groups]

@@ -72,7 +72,6 @@ class Retrieved:
         return table + (marked(self.text, ()) if self.text else "")
 
     def with_score(self, score: float) -> Retrieved:
-        """The same piece with another score."""
         # dataclasses.replace is several times slower.
         match, certainty = self.match, self.certainty
         return Retrieved(
@@ -211,8 +210,7 @@ class Run(Frame):
 
     Attributes:
         results: by query id, best first. A missing query counts as answered with nothing.
-        pool: every piece that the system can return (its chunks); PrecisionOmega and k = "min" need it. None if
-            unknown.
+        pool: every piece that the system can return (its chunks), for PrecisionOmega and k = "min"; None if unknown.
         seconds: by step, such as "chunk", "embed", "search".
         failures: by query id, why the system gave no answer. `results` lacks these queries.
     """

@@ -294,10 +294,8 @@ class _Course(NamedTuple):
 
     def run(self) -> dict[str, Any]:
         """The best weights of each network, named "<network>.<weight>"."""
-        weights: dict[str, Any] = {}
-        for member in range(self.training.members):
-            weights |= {f"{member}.{name}": tensor for name, tensor in self._fit(member).items()}
-        return weights
+        members = range(self.training.members)
+        return {f"{member}.{name}": tensor for member in members for name, tensor in self._fit(member).items()}
 
     def _fit(self, member: int) -> dict[str, Any]:
         self.torch.manual_seed(self._seed(member, 0))

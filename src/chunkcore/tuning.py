@@ -29,7 +29,7 @@ from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure
 from chunkcore.evaluation.resampling import column_means
 from chunkcore.evaluation.results import Report, system_name
 from chunkcore.evaluation.scoring import Scorer
-from chunkcore.frames import Frame, Markup, html_table
+from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
 from chunkcore.options import check_number, split_parts
@@ -226,14 +226,11 @@ class Tuning(Frame):
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a configuration: chunker, retriever, score, chunks, seconds."""
-        pairs = [self.configurations[report.name] for report in self.reports]
-        return {
-            "chunker": [pair.chunker for pair in pairs],
-            "retriever": [pair.retriever for pair in pairs],
-            "score": [report.mean(self.measure) for report in self.reports],
-            "chunks": [report.chunks.count if report.chunks else 0 for report in self.reports],
-            "seconds": [sum(report.seconds.values()) for report in self.reports],
-        }
+        rows = []
+        for report in self.reports:
+            chunks, seconds = report.chunks.count if report.chunks else 0, sum(report.seconds.values())
+            rows.append((*self.configurations[report.name], report.mean(self.measure), chunks, seconds))
+        return columns_of(("chunker", "retriever", "score", "chunks", "seconds"), rows)
 
     def _repr_html_(self) -> str:
         return f"{Markup.of(self.verdict)}{html_table(self.tidy())}"

@@ -42,8 +42,7 @@ class Aligner:
     `Retrieved.certainty` is the similarity / the number of equally good places. The similarity is 1, except for "fuzzy"
     and "part": matching characters / columns of the alignment.
 
-    Indexes are built on first use: for "exact" and "whitespace" about 7 bytes a character and 1 s per 10 MB; for the
-    others twice as much more.
+    Indexes are built on first use: about 7 bytes a character and 1 s per 10 MB, three times that for changed letters.
 
     Args:
         similarity: the least for a match, over 0.5 to 1; None for no resemblance.
@@ -345,10 +344,6 @@ def choose_in_order(places: Sequence[Sequence[Span]], lengths: Sequence[int]) ->
     gap: the median between neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in
     characters) widen the gap over pieces that have no place; their choice is None. Time and memory: the number of all
     places, times a logarithm of the overlap, times the number of lengths that one piece's places have.
-
-    >>> row = [Span(0, 9), Span(20, 29), Span(40, 49)]
-    >>> choose_in_order([[Span(12, 19)], row, [Span(30, 39)]], [7, 9, 9])[1]
-    (1, 1)
     """
     placed = [number for number, spans in enumerate(places) if spans]
     read = {id(place): as_ranges(place) for place in places}  # a repeated text has one list

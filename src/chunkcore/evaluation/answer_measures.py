@@ -72,16 +72,12 @@ class AnswerModels:
 
 @dataclass(frozen=True)
 class AnswerMeasure(Measure):
-    """A measure of answers that were written from the best k pieces.
-
-    Attributes:
-        needs: "references", "tokens" (a token model) or "judge".
-    """
+    """A measure of answers that were written from the best k pieces."""
 
     unit: Unit = "answer"
 
     units: ClassVar[tuple[Unit, ...]] = ("answer",)
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset()  # "references", "tokens" (a token model) or "judge"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,8 +157,7 @@ def squad_normalised(text: str) -> str:
 def squad_f1(answer: str, references: Sequence[str]) -> float:
     """The best F1 of the words shared with a reference.
 
-    Source: the evaluation script of SQuAD 2.0 (Rajpurkar et al., 2018). An empty answer is right if all references are
-    empty.
+    Source: the script of SQuAD 2.0 (Rajpurkar et al., 2018). An empty answer is right if all references are empty.
 
     >>> round(squad_f1("the year 1916", ["in 1916", "February 1916"]), 3)
     0.5
@@ -219,8 +214,7 @@ def bleu(answer: str, references: Sequence[str], order: int = 4) -> float:
 def meteor(answer: str, references: Sequence[str]) -> float:
     """METEOR (Banerjee and Lavie, 2005) by nltk: words matched exactly, then by stem; best reference.
 
-    Synonyms are not matched, so that scores do not depend on downloaded data. Published scores mostly match them and
-    are a little higher.
+    Synonyms are not matched, as that needs downloaded data; most published scores match them and are a little higher.
 
     Raises `MissingExtraError`: nltk is not installed.
 

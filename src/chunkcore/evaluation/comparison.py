@@ -30,7 +30,7 @@ from chunkcore.evaluation.resampling import (
     units_of,
 )
 from chunkcore.evaluation.results import Report
-from chunkcore.frames import Frame, Markup, html_table
+from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.options import check_number
 from chunkcore.spans import Scores
 
@@ -110,17 +110,11 @@ class Comparison(Frame):
 
         Each pair is in `differences`; each question's scores are in the reports.
         """
-        names = [report.name for report in self.reports]
-        ends = [self.intervals.get(name, (math.nan, math.nan)) for name in names]
-        return {
-            "strategy": names,
-            "measure": [str(self.measure)] * len(names),
-            "mean": [report.mean(self.measure) for report in self.reports],
-            "low": [low for low, _ in ends],
-            "high": [high for _, high in ends],
-            "first": [self.firsts.get(name, math.nan) for name in names],
-            "tied": [name in self.tied for name in names],
-        }
+        rows = []
+        for report in self.reports:
+            name, value = report.name, report.mean(self.measure)
+            rows.append((name, str(self.measure), value, *self.intervals[name], self.firsts[name], name in self.tied))
+        return columns_of(("strategy", "measure", "mean", "low", "high", "first", "tied"), rows)
 
     def _repr_html_(self) -> str:
         columns, order = self.tidy(), [self.reports.index(report) for report in self.ranked]
@@ -347,7 +341,6 @@ class _Samples:
         self._p = randomisation_test(self._apart, flips=flips, seed=seed, clusters=clusters)
 
     def intervals(self) -> tuple[Scores, Scores]:
-        """The interval of each system's mean."""
         if self._measure.is_share:
             return share_intervals(self._scores, self._means, self._confidence, self._clusters)
         return intervals(self._means, units_of(self._scores, self._clusters), self._confidence)

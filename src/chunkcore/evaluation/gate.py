@@ -16,7 +16,7 @@ import numpy as np
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.comparison import compare
-from chunkcore.evaluation.measures import Depth, Measure, get_measure
+from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report
 
@@ -28,9 +28,6 @@ class Requirement:
     """The lowest mean that a measure may have (the highest, if lower is better).
 
     Raises `OptionError`: the measure cannot have such a score.
-
-    >>> str(Requirement(get_measure("HitRate@5"), 0.7))
-    'HitRate@5>=0.7'
     """
 
     measure: Measure
@@ -186,10 +183,6 @@ class Gate:
 
     requirements: tuple[Requirement, ...]
     earlier: Sequence[Report] | None
-
-    @property
-    def ks(self) -> list[Depth]:
-        return [measure.k for measure in self.measures if measure.k is not None]
 
     @property
     def measures(self) -> list[Measure]:

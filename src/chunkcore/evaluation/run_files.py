@@ -149,8 +149,7 @@ def read_run(
     by its text (`Aligner`), else by the "id" of a chunk; else it is its whole document. Rank and score are optional. A
     "digest" of the text at the spans is checked.
 
-    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document. Hits
-    are ordered by rank.
+    Any other file has TREC's six columns, ``query_id Q0 id rank score tag``; an id names a chunk or a document.
 
     Args:
         chunks: the file of the searched chunks (see `read_pool`): the run's pool, for k = "min" and PrecisionOmega.

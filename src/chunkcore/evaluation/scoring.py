@@ -72,8 +72,7 @@ def score(
 
     Time O(n log n) in the retrieved spans and the documents' length, memory O(n).
 
-    Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", section "Metrics"; each other measure
-    names its own.
+    Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", "Metrics"; other measures name theirs.
 
     >>> from chunkcore.document import Document, Span
     >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query

@@ -1,7 +1,6 @@
 """Segmentation measures: how far boundaries are from a reference.
 
-Pk and WindowDiff slide a window and are errors: lower is better. Precision, recall and F1 compare boundaries: higher
-is better.
+Pk and WindowDiff slide a window and are errors: lower is better. Precision, recall and F1 compare boundaries.
 """
 
 from __future__ import annotations

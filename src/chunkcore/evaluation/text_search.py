@@ -34,9 +34,7 @@ class NormalizedText:
         return Span(int(self.origins[start]), int(self.origins[end - 1]) + 1)
 
     def left_out(self, whole: str, place: int) -> Span | None:
-        """The span in the original, `whole`, left out before the reduced ``text[place]`` (or before the end); None if
-        empty.
-        """
+        """The span of `whole`, the original, left out before ``text[place]`` (or before the end); None if empty."""
         begin = int(self.origins[place - 1]) + 1 if place else 0
         end = int(self.origins[place]) if place < len(self.text) else len(whole)
         return Span(begin, end) if begin < end else None
@@ -64,8 +62,7 @@ def fold(text: str) -> NormalizedText:
 
 
 def loosen(text: str) -> NormalizedText:
-    r"""The text in compatibility form (NFKD), case-folded, without white space, with one kind of quotation mark and
-    dash.
+    r"""The text in compatibility form (NFKD), case-folded, without white space, with one kind of quote and dash.
 
     Unlike `fold` it keeps punctuation and diacritics. Characters without a shape, such as soft hyphens, are left out.
 
@@ -211,9 +208,7 @@ def _window_hashes(text: str, window: int) -> NDArray[np.uint64]:
 
 
 class Searchable:
-    """Texts in the form that `reduce` makes, on first search; a `WindowHashes` is built for the first long enough
-    query.
-    """
+    """Texts in the form that `reduce` makes, on first search; the first long query builds a `WindowHashes`."""
 
     def __init__(
         self, texts: Sequence[str], reduce: Callable[[str], NormalizedText], *, window: int, stride: int

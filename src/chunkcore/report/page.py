@@ -88,7 +88,6 @@ class ReportPage:
 
     @cached_property
     def collections(self) -> tuple[str, ...]:
-        """The collections of the questions."""
         return tuple(sorted({name for report in self.reports for name in report.collections}))
 
     @property

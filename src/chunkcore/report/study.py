@@ -85,8 +85,9 @@ class StudySettings:
     @cached_property
     def measures(self) -> list[Measure]:
         """Of all depths, of the verdict and of the requirements."""
-        depths = [*self.depths, *([] if self.verdict_by.k is None else [self.verdict_by.k]), *self.gate.ks]
-        return list(dict.fromkeys([*measures_at(tuple(dict.fromkeys(depths))), self.verdict_by, *self.gate.measures]))
+        others = [self.verdict_by, *self.gate.measures]
+        depths = [*self.depths, *(measure.k for measure in others if measure.k is not None)]
+        return list(dict.fromkeys([*measures_at(dict.fromkeys(depths)), *others]))
 
     def scorer(self, benchmark: Benchmark) -> Scorer:
         return Scorer(benchmark, counter=self.counter)

@@ -74,7 +74,6 @@ class Table(Generic[Row]):
 
     @cached_property
     def rows(self) -> tuple[tuple[Cell, ...], ...]:
-        """The cells, row by row."""
         return tuple(tuple(column.cell(item) for column in self.columns) for item in self.items)
 
 
@@ -175,9 +174,10 @@ def _cost(title: str, group: str, show: Callable[[Cost], str], **more: Any) -> C
 
 def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table[System]:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
+    groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
     columns = [
         *_system_columns(page),
-        *_score_columns(page, k, unit),
+        *(_score_column(page, m, group) for depth, group in groups.items() for m in page.measures(depth, unit)),
         Column[System](
             "Tokens retrieved",
             lambda row: amount(row.report.mean_tokens(k)),
@@ -201,37 +201,18 @@ _HEADING = 12  # characters of a heading in a terminal; longer ones are broken
 _LONG = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
-def _score_columns(page: ReportPage, k: Depth, unit: Unit) -> list[Column[System]]:
-    """A column per measure at this depth, then per measure without depth."""
-    groups = {k: f"At {describe_depth(k)}, % of {unit}s", None: f"Any k, % of {unit}s"}
-    verdict = page.comparison.measure
-    columns: list[Column[System]] = []
-    for depth, group in groups.items():
-        for measure in page.measures(depth, unit):
-            title = heading(measure)
-            columns.append(
-                Column(
-                    title,
-                    partial(_score, page, measure),
-                    group,
-                    meaning=measure.meaning,
-                    short=_LONG.sub("-\n", title) if len(title) > _HEADING else title,
-                    priority=2 if measure != verdict else 0,
-                )
-            )
-    return columns
-
-
-def heading(measure: Measure) -> str:
-    """The heading of a measure's column. Scores are shown times 100: shares become percent."""
-    return measure.title if measure.is_share else f"{measure.title} × 100"
-
-
-def _score(page: ReportPage, measure: Measure, row: System) -> Cell:
+def _score_column(page: ReportPage, measure: Measure, group: str) -> Column[System]:
+    """The means by a measure, times 100: shares become percent. The verdict's measure has intervals."""
     verdict = measure == page.comparison.measure
-    low, high = page.interval(row.report, measure) if verdict else (math.nan, math.nan)
-    details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
-    return Cell(percent(mean(row.report, measure)), details, strong=verdict)
+    title = measure.title if measure.is_share else f"{measure.title} × 100"
+
+    def score(row: System) -> Cell:
+        low, high = page.interval(row.report, measure) if verdict else (math.nan, math.nan)
+        details = (f"{percent(low)} to {percent(high)}",) if math.isfinite(low) else ()
+        return Cell(percent(mean(row.report, measure)), details, strong=verdict)
+
+    short = _LONG.sub("-\n", title) if len(title) > _HEADING else title
+    return Column(title, score, group, meaning=measure.meaning, short=short, priority=0 if verdict else 2)
 
 
 def total_seconds(report: Report) -> float | None:

@@ -57,8 +57,7 @@ class Place:
 class Excerpts:
     """The kept text of documents: the numbers of the listed ones, ascending, and of each the ranges that are kept.
 
-    A shelf packs a list of documents, each a list of start, text, start, text …; `firsts` has the index in `numbers` of
-    each shelf's first document.
+    A shelf packs a list of documents, each a list of start, text, start, text …; `firsts` are the shelves' first ones.
     """
 
     numbers: list[int]
@@ -135,7 +134,7 @@ def _parts(text: str, ranges: Ranges) -> list[int | str]:
 _Place = tuple[str, tuple[Span, ...]]
 
 ANSWER_ROOM = 7_000_000  # characters of the page, all systems together
-HOWS: tuple[MatchKind, ...] = get_args(MatchKind)
+MATCHES: tuple[MatchKind, ...] = get_args(MatchKind)
 TEXT = 400  # characters kept of a text that is not in the documents
 POOL = 250_000  # chunks of the listed documents, all systems together, that a browser can draw
 
@@ -185,13 +184,13 @@ def _columns(benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth
     hits = [piece for row in results for piece in row[:depth]]  # of all questions, one after another
     numbers = [pieces.number(piece, sources) for piece in hits]
     counts, kept = [len(row) for row in results], [min(len(row), depth) for row in results]
-    hows, sure = [HOWS.index(piece.match) for piece in hits], [round(100 * piece.certainty) for piece in hits]
+    matches, sure = [MATCHES.index(piece.match) for piece in hits], [round(100 * piece.certainty) for piece in hits]
     columns = {
         "kept": kept,
         "found": [] if counts == kept else counts,
         "piece": numbers,
         "score": [_rounded(piece.score) for piece in hits],
-        "how": hows if any(hows) else [],  # empty if each was located by its spans
+        "how": matches if any(matches) else [],  # empty if each was located by its spans
         "sure": [] if all(share == 100 for share in sure) else sure,
         "parts": [[number, _parts_of(piece)] for number, piece in enumerate(hits) if piece.parts],
     }
@@ -308,7 +307,7 @@ def viewer(page: ReportPage) -> Viewer | None:
         "pages": {str(at): _pages(document) for at, document in enumerate(listed) if document.marks},
         "shelves": carried.firsts,
         "answers": [pack.name if pack else "" for pack in packed_answers.packs],
-        "hows": [FOUND_BY[how] for how in HOWS],
+        "hows": [FOUND_BY[match] for match in MATCHES],
         "within": {
             str(k): [_within_budget(report, benchmark, budget) for report in page.reports]
             for k in page.ks

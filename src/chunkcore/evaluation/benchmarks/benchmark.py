@@ -140,8 +140,7 @@ class Benchmark:
         without_evidence: questions that have no evidence on purpose (multiple choice over a whole story, unanswerable
             questions). Retrieval is not scored on them; answers are.
 
-    Raises `DataError`: documents or queries share an id, a query has no evidence, or evidence lies outside its
-    document.
+    Raises `DataError`: two documents or queries share an id, or a query has no evidence or some outside its document.
 
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> query = Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))
@@ -334,8 +333,7 @@ _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
     """Write documents and questions as JSON lines, replacing the two files, which are returned.
 
-    Left-out questions are not written. `load_benchmark` compares the files with ``checksums.json``: delete it to edit
-    them.
+    Left-out questions are not written. `load_benchmark` compares the files with ``checksums.json``; delete it to edit.
 
     Raises:
         DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair

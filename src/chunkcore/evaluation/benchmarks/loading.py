@@ -83,8 +83,7 @@ class EvidenceFinder:
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
 
-        docs/reference/formats.md lists the entries. One that names no document is of the question's `document_id`; ""
-        is all documents.
+        docs/reference/formats.md lists the entries. One without a document is of `document_id`; "" is all documents.
         """
         if isinstance(entry, str):
             return self._excerpt(entry, self._chosen(document_id), None)
@@ -343,8 +342,7 @@ def load_benchmark(
     """A benchmark from files.
 
     docs/reference/formats.md has the layouts. A question whose evidence is not found, or found more than once, goes to
-    `Benchmark.problems` with the reason. An excerpt that stands at one place in another spelling is accepted with a
-    warning.
+    `Benchmark.problems` with the reason. An excerpt in another spelling at one place is accepted with a warning.
 
     Args:
         documents: a folder, a text file, a ``documents.jsonl``, a dataset's file, or the documents themselves.
