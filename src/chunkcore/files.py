@@ -45,7 +45,7 @@ class NoTextError(DataError):
 
 
 class UnreadError(NoTextError):
-    """A file that cannot be read: encrypted, broken, only pictures, not permitted, too large, or without its package."""
+    """A file that cannot be read: encrypted, broken, pictures only, not permitted, too large, or lacking a package."""
 
 
 @cache
@@ -131,7 +131,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number, from 1, and object of each line that is not blank. Raises `DataError`: no JSON object, or no text."""
+    """Line number, from 1, and object of each line that is not blank. Raises `DataError`: no object, or no text."""
     # Not str.splitlines, which cuts at U+2028 and U+0085: JSON strings may contain them.
     for number, line in text_lines(path):
         if line.strip():

@@ -118,7 +118,7 @@ class SpanTable:
 
     @classmethod
     def of(cls, pieces: Sequence[Retrieved], axis: CharacterAxis, source: str) -> SpanTable:
-        """The pieces in order. Raises `DataError`: a span ends after its document, or text of an unknown one is missing."""
+        """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
         documents = np.full(len(pieces), -1, dtype=np.int64)
         owner, characters = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
         if isinstance(pieces, PieceColumns):
