@@ -203,18 +203,13 @@ class Gate:
 
     def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
         """Every requirement of every strategy, then every strategy against its earlier report."""
-        checks = [
-            check_requirement(report, requirement, resamples=resamples, seed=seed)
-            for requirement in self.requirements
-            for report in reports
-        ]
+        drawn = {"resamples": resamples, "seed": seed}
+        checks = [check_requirement(report, item, **drawn) for item in self.requirements for report in reports]
         for report, earlier in self._pairs(reports):
             # The verdict's measure is needed: if it was not scored before, the error says so.
             others = [measure for measure in self.measures if measure in earlier.scores]
-            checks += [
-                check_baseline(report, earlier, measure, resamples=resamples, seed=seed)
-                for measure in dict.fromkeys([verdict_by, *others])
-            ]
+            measures = dict.fromkeys([verdict_by, *others])
+            checks += [check_baseline(report, earlier, measure, **drawn) for measure in measures]
         return checks
 
     def _pairs(self, reports: Sequence[Report]) -> Iterator[tuple[Report, Report]]:

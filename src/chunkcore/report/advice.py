@@ -55,11 +55,8 @@ class Advice:
         use = next(name for name in near if not costs.of[name] > _ALIKE * least)
         few = questions < FEW
         lines = [("For now" if few else "Use", f"{use}: {_quality(page, use)}")]
-        tied = [
-            name
-            for name in standing
-            if name != use and not _worse(comparison, name, use) and not _worse(comparison, use, name)
-        ]
+        others = (name for name in standing if name != use)
+        tied = [name for name in others if not _worse(comparison, name, use) and not _worse(comparison, use, name)]
         if tied:
             margin = f" Under the margin of {comparison.within} a difference would not matter."
             shown = f"{listed(tied)}: {questions:,} questions show no significant difference."
@@ -142,11 +139,8 @@ def _near(comparison: Comparison, standing: Mapping[str, Report]) -> list[str]:
     # Being tied is no chain: one of the tied may still be significantly worse than another.
     beaten = {name for name in standing for other in tied if other != name and _worse(comparison, name, other)}
     best = mean(standing[tied[0]], measure)
-    return [
-        name
-        for name, report in standing.items()
-        if name not in beaten and abs(best - mean(report, measure)) <= comparison.margin
-    ]
+    near = (name for name, report in standing.items() if abs(best - mean(report, measure)) <= comparison.margin)
+    return [name for name in near if name not in beaten]
 
 
 def _fenced(text: str) -> str:

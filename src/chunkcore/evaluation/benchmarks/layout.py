@@ -159,18 +159,16 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
             raise DataError(f"{path} has no column of questions: expected {names}, got {echo(', '.join(row))}")
 
 
+def _entry(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"start": item.get("start_index"), "end": item.get("end_index"), "text": item.get("content")}
+
+
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:
     corpus = row["corpus_id"] or ""
     evidence: Any = row["references"]
     with suppress(ValueError, RecursionError):
         if isinstance(references := json.loads(evidence or ""), list):
-            names = {"start": "start_index", "end": "end_index", "text": "content"}
-            evidence = [
-                {ours: reference.get(name) for ours, name in names.items()}
-                if isinstance(reference, dict)
-                else reference
-                for reference in references
-            ]
+            evidence = [_entry(item) if isinstance(item, dict) else item for item in references]
     return {
         **{key: value for key, value in row.items() if key not in _COLUMNS},
         "id": f"{corpus}-{number}",
@@ -489,13 +487,8 @@ def _parquet_rows(file: Path) -> Iterator[Row]:
 def _judged_question(
     row: Mapping[str, Any], texts: Sequence[str], ids: Mapping[str, str], collection: str, place: str
 ) -> dict[str, Any]:
-    query: dict[str, Any] = {
-        "id": row.get("id"),
-        "question": row.get("question"),
-        "collection": collection,
-        "response": row.get("response"),
-        "documents": [ids[text] for text in texts if text in ids],
-    }
+    query: dict[str, Any] = {key: row.get(key) for key in ("id", "question", "response")}
+    query |= {"collection": collection, "documents": [ids[text] for text in texts if text in ids]}
     node = JsonNode(row, place)
     sentences: dict[str, tuple[int, Span | str]] = {}
     for number, pairs in enumerate(node.get("documents_sentences", list)):
