@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chunkcore.document import Document, Span
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
-from chunkcore.report.viewer import HOWS, Pack, Place, answers, excerpts, viewer
+from chunkcore.report.viewer import MATCHES, Pack, Place, answers, excerpts, viewer
 from chunkcore.run import Retrieved, Run
 from tests.report_data import NASTY, study
 from tests.strategies import hard_text
@@ -159,7 +159,7 @@ def test_how_a_piece_was_located_and_what_was_not_located_arrive():
     )
     shown, (none, hits) = decoded(answers(BENCHMARK, [run], NUMBERS).packs[0])
     assert none == []
-    assert [(HOWS[how], sure) for _, _, how, sure in hits] == [("fuzzy", 87), ("unlocated", 0), ("spans", 100)]
+    assert [(MATCHES[how], sure) for _, _, how, sure in hits] == [("fuzzy", 87), ("unlocated", 0), ("spans", 100)]
     assert [score for _, score, _, _ in hits] == [0.5, 0.4, 0.3]
     assert shown[0] == (0, 0, [(0, 17)], "the  valve is red"), "what came back differs from what stands there"
     assert shown[1][0] == -1

@@ -195,7 +195,7 @@ def test_a_baseline_fails_only_a_fall(given, tmp_path, capfd) -> None:
     ("more", "message"),
     [
         (["--require", "HitRate@5"], "'HitRate@5' is no requirement"),
-        (["--baseline", "missing.json"], "missing.json: No such file"),
+        (["--baseline", "missing.json"], "missing.json cannot be read: No such file"),
     ],
 )
 def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd, more, message) -> None:
