@@ -293,11 +293,7 @@ class Chunk:
 
 
 class Chunks(FrameList[Chunk]):
-    """A list of chunks that is a table, too: `to_pandas`, `to_arrow`, and `plot`, their lengths.
-
-    >>> Chunks([Chunk("tea.md", 0, (Span(0, 4),), "Tea.", 2, metadata={"pages": [3]})]).tidy()["pages"]
-    [[3]]
-    """
+    """A list of chunks that is a table, too: `to_pandas`, `to_arrow`, and `plot`, their lengths."""
 
     __slots__ = ()
 

@@ -80,12 +80,7 @@ class Retrieved:
 
 
 class RankedList(FrameList[Retrieved]):
-    """Pieces, best first: a list that is a table, too; `plot` shows where in their documents they lie.
-
-    >>> fox = Retrieved("fox.txt", (Span(4, 13),), 0.5, "fox naps.")
-    >>> RankedList([fox]).tidy()["tokens"]
-    [4]
-    """
+    """Pieces, best first: a list that is a table, too; `plot` shows where in their documents they lie."""
 
     __slots__ = ()
 

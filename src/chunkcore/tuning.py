@@ -210,19 +210,14 @@ class Tuning(Frame):
         """The held-out score, its difference from the default, and what follows."""
         measure, change = self.measure, self.difference
         low, high = map(measure.show, self.comparison.intervals[CHOICE])
-        sentences = [
-            f"On questions that did not choose it, the choice of {len(self.reports):,} configurations has a {measure} "
-            f"of {measure.show(self.held_out.mean(measure))}{measure.suffix} (95 % interval {low} to {high})."
-        ]
+        score = f"{measure} of {measure.show(self.held_out.mean(measure))}{measure.suffix}"
+        choice = f"the choice of {len(self.reports):,} configurations has a {score} (95 % interval {low} to {high})"
         if self.winner == self.default and not change.wins and not change.losses:
-            return f"{sentences[0]} It is the default."
-        ends = f"{measure.show(change.low, signed=True)} to {measure.show(change.high, signed=True)}"
-        sentences.append(
-            f"That is {measure.show(change.mean, signed=True)}{measure.points} from the default {self.default} "
-            f"(95 % interval {ends}): "
-            + (f"use {self.winner}." if self.gain else "no gain that these questions show; keep the default.")
-        )
-        return " ".join(sentences)
+            return f"On questions that did not choose it, {choice}. It is the default."
+        mean, low, high = (measure.show(value, signed=True) for value in (change.mean, change.low, change.high))
+        gap = f"That is {mean}{measure.points} from the default {self.default} (95 % interval {low} to {high})"
+        advice = f"use {self.winner}" if self.gain else "no gain that these questions show; keep the default"
+        return f"On questions that did not choose it, {choice}. {gap}: {advice}."
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a configuration: chunker, retriever, score, chunks, seconds."""

@@ -156,7 +156,6 @@ def run_experiment(
 
 
 class _Cut(NamedTuple):
-    chunker: Chunker
     corpus: ChunkedCorpus
     work: Work
 
@@ -175,7 +174,7 @@ def _cut_all(
     for name, chunker in chunkers.items():
         with meter.measured(chunker) as work:
             corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
-        cuts[name] = _Cut(chunker, corpus, work)
+        cuts[name] = _Cut(corpus, work)
         cut_so_far(0)
     return cuts
 
@@ -201,14 +200,14 @@ def _report(
     cost, seconds = meter.cost(cut.work, work, corpus, texts, scorer.tokens.size)
     first, *others = [scorer.score(replace(run, seconds=seconds), group) for run, group in runs]
     report = first.joined(others, measures) if others else first
-    chunks = meter.statistics(work, corpus, _lengths(cut, scorer.counter))
+    chunks = meter.statistics(work, corpus, _lengths(corpus, scorer.counter))
     return replace(report, chunks=chunks, cost=cost)
 
 
-def _lengths(cut: _Cut, counter: TokenCounter) -> Numbers:
-    if cut.chunker.token_counter == counter:
-        return cut.corpus.token_counts
-    return np.concatenate([counter.count_many([chunk.text for chunk in some]) for some in blocks(cut.corpus)])
+def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
+    if corpus.chunker is not None and corpus.chunker.token_counter == counter:
+        return corpus.token_counts
+    return np.concatenate([counter.count_many([chunk.text for chunk in some]) for some in blocks(corpus)])
 
 
 def _one_by_one(measures: Sequence[Measure], depth: int) -> list[tuple[int | None, int | None, Sequence[Measure]]]:

@@ -176,10 +176,6 @@ class Ranking:
     def sum(self, values: Scores) -> Scores:
         return np.bincount(self.query, values, minlength=len(self.ideal)).astype(np.float64)
 
-    def before(self, values: Scores) -> Scores:
-        """For each piece, the sum of the values of its query's better pieces."""
-        return running(values, self.query)
-
     @property
     def share(self) -> Scores:
         return divide(self.new, self.sizes)
@@ -471,8 +467,8 @@ class MAP(RetrievalMeasure):
 
     def compute(self, counts: Counts) -> Scores:
         ranking = counts.ranking
-        relevant = ranking.before(ranking.new) + ranking.new
-        seen = ranking.before(ranking.sizes) + ranking.sizes
+        relevant = running(ranking.new, ranking.query) + ranking.new
+        seen = running(ranking.sizes, ranking.query) + ranking.sizes
         return divide(ranking.sum(ranking.new * divide(relevant, seen)), counts.relevant)
 
 

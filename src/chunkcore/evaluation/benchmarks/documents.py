@@ -164,9 +164,8 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
         return
     folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
     count = "1 file is" if len(files) == 1 else f"{len(files):,} files are"
-    warn_user(
-        f"{count} left out of {root}, having been written by chunkcore, in {listed(folders)}: write results elsewhere"
-    )
+    reason = f"having been written by chunkcore, in {listed(folders)}: write results elsewhere"
+    warn_user(f"{count} left out of {root}, {reason}")
 
 
 def listed(names: Sequence[str]) -> str:

@@ -203,12 +203,7 @@ def _keys_seen(file: Path) -> set[str]:
 
 
 class JsonNode(NamedTuple):
-    """A value of a JSON file, and its place there, which the messages of `DataError` name.
-
-    >>> file = JsonNode({"data": [{"title": "Fox"}, {}]}, "fox.json", joint=", ")
-    >>> [each.get("title", str, "none") for each in file.nodes("data")], file.nodes("data")[1].place
-    (['Fox', 'none'], 'fox.json, data[1]')
-    """
+    """A value of a JSON file, and its place there, which the messages of `DataError` name."""
 
     value: Any
     place: str
