@@ -7,6 +7,8 @@ import pickle
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
+from typing import Any
+
 from hypothesis import assume
 from hypothesis import strategies as st
 from llama_index.core import Document as LlamaIndexDocument
@@ -86,7 +88,7 @@ def nodes_leave_room_for_their_metadata(chunker: Chunker, title: str, text: str)
     """Smaller chunks, of which none is lost, or an error that says what the metadata count."""
     parser = llamaindex.ChunkcoreNodeParser(chunker, metadata_aware=True)
     try:
-        nodes = parser([LlamaIndexDocument(text=text, metadata={"title": title})])
+        nodes: Any = parser([LlamaIndexDocument(text=text, metadata={"title": title})])
     except OptionError as error:
         if "which leaves nothing of size=" in str(error):
             return

@@ -9,7 +9,7 @@ from chunkcore.chunkers import Chunker
 from tests import test_arrow
 from tests.fuzzing.chunkers import chunkers
 from tests.fuzzing.of_chunkers import SLOW
-from tests.fuzzing.targets import target
+from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import texts
 
 _encodable = texts(40).map(lambda text: text.encode("utf-8", "replace").decode())
@@ -18,7 +18,7 @@ _encodable = texts(40).map(lambda text: text.encode("utf-8", "replace").decode()
 @target(share=0.5, texts=3, chunker=chunkers(without=SLOW), text=_encodable)
 def arrow_rows_are_the_chunks_of_the_core(chunker: Chunker, text: str) -> None:
     """Of every strategy; a document that is refused is a row that says so."""
-    test_arrow.test_the_rows_are_the_chunks_of_every_strategy.hypothesis.inner_test(chunker, [text, "a"])
+    inner_test(test_arrow.test_the_rows_are_the_chunks_of_every_strategy)(chunker, [text, "a"])
 
 
 @target(
@@ -29,4 +29,4 @@ def arrow_rows_are_the_chunks_of_the_core(chunker: Chunker, text: str) -> None:
 )
 def arrow_bytes_are_the_same_in_any_partition(cases: tuple[str | None, ...], cuts: list[int], turned: bool) -> None:
     """In any order of them, too."""
-    test_arrow.test_the_same_bytes_in_any_partition_and_order.hypothesis.inner_test(list(cases), cuts, turned)
+    inner_test(test_arrow.test_the_same_bytes_in_any_partition_and_order)(list(cases), cuts, turned)

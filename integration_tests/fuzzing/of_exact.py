@@ -9,7 +9,7 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 from llama_index.core.utils import globals_helper
 
 from integration_tests import test_exact
-from tests.fuzzing.targets import target
+from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import texts
 
 assert globals_helper.punkt_tokenizer  # asking for it tells nltk where its sentences are
@@ -43,16 +43,16 @@ def langchains_recursive_splitter_is_copied_exactly(text: str, keep: Any, sizes:
 @target(share=0.2, texts=4, text=texts(), number=st.integers(0, len(test_exact.LLAMA) - 1))
 def llamaindex_splitters_are_copied_exactly(text: str, number: int) -> None:
     """Of several options each."""
-    test_exact.test_llamaindex_on_generated_text.hypothesis.inner_test(text, number)
+    inner_test(test_exact.test_llamaindex_on_generated_text)(text, number)
 
 
 @target(share=0.2, texts=4, text=texts(), size=st.integers(8, 40), overlap=st.integers(0, 8))
 def llamaindex_splitters_of_small_sizes_are_copied_exactly(text: str, size: int, overlap: int) -> None:
     """Where single words are over the size, the same error."""
-    test_exact.test_llamaindex_small_sizes_on_generated_text.hypothesis.inner_test(text, size, overlap)
+    inner_test(test_exact.test_llamaindex_small_sizes_on_generated_text)(text, size, overlap)
 
 
 @target(share=0.2, texts=4, text=texts(), number=st.integers(0, len(test_exact.HAYSTACK) - 1))
 def haystack_splitters_are_copied_exactly(text: str, number: int) -> None:
     """Of several options each."""
-    test_exact.test_haystack_on_generated_text.hypothesis.inner_test(text, number)
+    inner_test(test_exact.test_haystack_on_generated_text)(text, number)

@@ -126,7 +126,7 @@ def _random_inputs(seed: int) -> list[bytes]:
 
 def _property(target: Target, after: Callable[[], None]) -> Callable[[bytes], object]:
     """The target as a function of bytes."""
-    tried = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))(
+    tried: Any = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))(
         property_of(_telling(target), after)
     )
     return tried.hypothesis.fuzz_one_input

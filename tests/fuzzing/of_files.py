@@ -28,7 +28,7 @@ from chunkcore.segmenters.base import get_segmenter
 from chunkcore.tuning import expand_grid
 from tests import test_bad_files
 from tests.files import lines_of, paragraph, pdf_bytes, table, write_docx, write_epub
-from tests.fuzzing.targets import target
+from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import texts
 from tests.test_bad_files import FILES, VALUES
 
@@ -49,14 +49,14 @@ def contents(most: int = 60) -> st.SearchStrategy[bytes]:
 @target(share=0.3, guided=True, place=st.sampled_from(FILES), content=contents())
 def any_bytes_in_any_collection_end_in_a_sentence(place: tuple[str, str], content: bytes) -> None:
     """In each file of each layout."""
-    test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence.hypothesis.inner_test(place, content)
+    inner_test(test_bad_files.test_any_bytes_in_any_file_end_in_a_sentence)(place, content)
 
 
 @target(share=0.3, place=st.sampled_from(_JSON), seed=_seeds, other=VALUES)
 def any_value_in_any_collection_ends_in_a_sentence(place: tuple[str, str], seed: int, other: Any) -> None:
     """Anywhere in its JSON."""
     test = test_bad_files.test_any_value_anywhere_in_a_json_file_ends_in_a_sentence
-    test.hypothesis.inner_test(place, Random(seed), other)
+    inner_test(test)(place, Random(seed), other)
 
 
 @target(share=1, guided=True, content=contents(), name=st.sampled_from(["r.jsonl", "r.trec", "c.jsonl"]))

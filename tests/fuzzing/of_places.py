@@ -11,7 +11,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.text_search import fold
 from chunkcore.run import Retrieved, Run
 from tests import test_scoring, test_spans
-from tests.fuzzing.targets import target
+from tests.fuzzing.targets import inner_test, target
 from tests.fuzzing.texts import recipes, text_of, texts
 
 # What happens to a passage between an index and an answer.
@@ -88,13 +88,12 @@ def pieces_in_order_are_each_found(cases: list[str]) -> None:
 
 @target(share=0.5, left=test_spans.groups, right=test_spans.groups)
 def spans_are_sets_of_positions(left: list[Span], right: list[Span]) -> None:
-    """Union and intersection, as sets have them, in normal form."""
-    test_spans.test_the_algebra_is_that_of_sets_of_positions.hypothesis.inner_test(left, right)
-    test_spans.test_union_and_intersection_are_sorted_and_do_not_touch.hypothesis.inner_test(left, right)
-    test_spans.test_merging_joins_only_neighbours_that_touch_in_their_order.hypothesis.inner_test(left)
+    """Union and intersection, as sets have them."""
+    inner_test(test_spans.test_the_algebra_is_that_of_sets_of_positions)(left, right)
+    inner_test(test_spans.test_merging_joins_only_neighbours_that_touch_in_their_order)(left)
 
 
 @target(share=0.2, case=test_scoring.cases())
 def columns_are_scored_as_objects(case: tuple[Benchmark, Run]) -> None:
     """Every measure, from columns as from objects."""
-    test_scoring.test_columns_are_scored_as_objects_are.hypothesis.inner_test(case)
+    inner_test(test_scoring.test_columns_are_scored_as_objects_are)(case)
