@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import DataError, ModelError, OptionError
-from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever, passages
+from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, chunk_corpus, get_retriever
 from chunkcore.retrieval import windows as scoring
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.tokens import get_counter
@@ -141,8 +141,8 @@ OPTIONS = st.fixed_dictionaries(
 def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, query, options, scales, seed):
     method = Passages(**options)
     model = Table(seed=seed)
-    chosen = passages.SCALES if scales is None else dict.fromkeys(passages.SCALES, scales)
-    with patch.dict(passages.SCALES, chosen):
+    chosen = scoring.SCALES if scales is None else dict.fromkeys(scoring.SCALES, scales)
+    with patch.dict(scoring.SCALES, chosen):
         index = method.index(corpus, TextVectors(model))
     expected = np.zeros(len(corpus))
     shares = (
@@ -376,7 +376,7 @@ def test_scales_beyond_the_longest_document_take_no_more_than_its_length(monkeyp
     corpus = chunk_corpus(documents, get_chunker("sentence:size=4,counter=words"))
     found = []
     for scales in ((0, 3, 4), (0, 10**9, 10**12)):
-        monkeypatch.setattr(passages, "SCALES", dict.fromkeys(passages.SCALES, scales))
+        monkeypatch.setattr(scoring, "SCALES", dict.fromkeys(scoring.SCALES, scales))
         found.append(Passages().index(corpus, TextVectors(Table())).search(["fox rain"], 3))
     assert found[0].indices.tolist() == found[1].indices.tolist()
     np.testing.assert_array_equal(found[0].scores, found[1].scores)

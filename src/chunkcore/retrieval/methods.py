@@ -56,8 +56,7 @@ class Dense(RetrievalMethod):
 class Late(RetrievalMethod):
     """Exact search by the vectors of late chunking: a chunk's tokens are read with their document (`LateEmbedder`).
 
-    Segments are ignored. Cost: the model reads each document once; about twice its tokens if it exceeds the model's
-    limit.
+    Segments are ignored. Cost: the model reads each document once; about twice its tokens if it is over the limit.
     """
 
     def check(self, embedder: Embedder) -> None:

@@ -38,16 +38,12 @@ from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod,
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors, best_of
-from chunkcore.retrieval.windows import WHOLE, DenseWindows, LexicalWindows, Scale, Units, mean_of_squares
+from chunkcore.retrieval.windows import DenseWindows, LexicalWindows, Units, mean_of_squares
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Numbers, Scores, union
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
-SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up, tell little apart
-    "dense": (0, 1, 3, WHOLE),
-    "lexical": (0, 1, 3, 7, 15, 31, WHOLE),
-}
 BALANCE = 0.3
 _CLEAR = 25.0  # the words' score of a unit five deviations above the mean at every scale
 # Or the names of documents: of the hits' other documents, only the hits' own text is returned.
@@ -65,24 +61,16 @@ _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a
 class Passages(RetrievalMethod):
     """Passages of any size: exact spans under a budget of tokens, from small chunks that are indexed once.
 
-    The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. The window of a
-    unit at a half-width h is the units within h of it in its document. For a question, each kind scores every unit's
-    window at each scale, which is a half-width (dense: 0, 1 and 3; lexical: 0, 1, 3, 7, 15 and 31) or the document:
-
-    - dense: the cosine of the question and the sum of the window's unit-length vectors, each times the square root of
-      its chunk's tokens;
-    - lexical: BM25 of the window as one text among the windows of this scale; see `BM25`.
-
-    Each kind and scale is standardised over all units, z = (x - mean) / deviation, and a kind's score of a unit is the
-    mean of z · abs(z) over its scales: a window twice as far above the mean counts fourfold. A unit's score is
-    `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place; `retrieve`
-    returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of 1,000 tokens. A
-    unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among fewer than ten
-    units, none that has a word of the question. `is_related` says whether a question has more in common with the
-    collection than chance. By words alone, any word relates. With vectors, a unit with over half of its words does, by
-    their weights, and so does one that is nearer than most of sixteen questions on everyday things, such as "Who wrote
-    Hamlet?", are to any: by the cosine, and a quarter of the share of those words. A question that is not related, and
-    of whose words none tells units apart, has no answer.
+    The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
+    each kind (dense, lexical) scores every unit's windows at all scales: see `chunkcore.retrieval.windows`. A unit's
+    score is `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place;
+    `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of
+    1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
+    fewer than ten units, none that has a word of the question. `is_related` says whether a question has more in common
+    with the collection than chance. By words alone, any word relates. With vectors, a unit with over half of its words
+    does, by their weights, and so does one that is nearer than most of sixteen questions on everyday things, such as
+    "Who wrote Hamlet?", are to any: by the cosine, and a quarter of the share of those words. A question that is not
+    related, and of whose words none tells units apart, has no answer.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -96,10 +84,8 @@ class Passages(RetrievalMethod):
     Cost: one embedding per chunk and query; one product of the vectors with the question. An index takes, beside the
     vectors, 176 bytes a unit and 5 to 8 a distinct word of a unit.
 
-    Raises:
-        OptionError: an unknown kind or counter, or an option out of range.
-        DataError: when indexing, chunks overlap. A table's header before other rows of it is no overlap: passages have
-            it once.
+    Raises `OptionError`: an unknown kind or counter, or an option out of range. Raises `DataError`: when indexing,
+    chunks overlap. A table's header before other rows of it is no overlap: passages have it once.
 
     >>> Passages().name, Passages(kinds=("lexical",), words="whole").name
     ('passages', 'passages:lexical,words=whole')
@@ -174,7 +160,7 @@ class WindowIndex(PassageIndex):
         if "dense" in self._shares:
             rows, _ = self._vectors.chunks(corpus, cluster_only=True)
             measured = self._vectors.norms(options.name, corpus).get("windows")
-            self._dense = DenseWindows(self.units, rows, corpus.token_counts, SCALES["dense"], measured)
+            self._dense = DenseWindows(self.units, rows, corpus.token_counts, measured)
             self.norms = {"windows": self._dense.measured}
         if "lexical" in self._shares:
             _ = self._lexical
@@ -182,8 +168,8 @@ class WindowIndex(PassageIndex):
     @cached_property
     def _lexical(self) -> LexicalWindows:
         options = self._options
-        postings, scales = self.corpus.postings(options.words), SCALES["lexical"]
-        return LexicalWindows(self.units, postings, scales, form=options.words, k1=options.k1, b=options.b)
+        postings = self.corpus.postings(options.words)
+        return LexicalWindows(self.units, postings, form=options.words, k1=options.k1, b=options.b)
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
         rows = []
@@ -250,8 +236,11 @@ class WindowIndex(PassageIndex):
             and hit.document_id not in changed
             and (whole is None or hit.document_id in self.sources)
         ]
-        alone = [one for one in ranked if one not in placed]
-        alone = kept_alone(ranked, alone, max_tokens, self.sources, tokens)
+        alone = []
+        if len(placed) < len(ranked):  # hits without a place that the budget would hold if the hits were returned
+            texts = [hit.text or with_source(hit, self.sources).text for hit in hits]
+            reached = np.cumsum(tokens.count_many(texts)).tolist()
+            alone = [one for one, size in zip(ranked, reached, strict=True) if one not in placed and size <= max_tokens]
         left = max_tokens - sum(tokens.count(hit.text) for _, hit in alone)
         passages: list[Retrieved] = []
         if left > 0 and (placed or words == "all"):
@@ -270,13 +259,11 @@ class WindowIndex(PassageIndex):
         return RankedList(passages[:k])
 
     def _changed(self, hits: Iterable[Retrieved]) -> set[str]:
-        """The documents that have changed since they were indexed: a hit's place has another text of equal length.
-
-        A text of another length was not copied from its place: a model wrote it, or it has a context before it.
-        """
+        """The documents that have changed since they were indexed: a hit's place has another text of equal length."""
         changed = set()
         for hit in hits:
             document = self.sources.get(hit.document_id)
+            # A text of another length was not copied from its place: a model wrote it, or it has a context before it.
             is_copied = hit.match == "spans" and len(hit.text) == sum(map(len, hit.spans)) + len(hit.spans) - 1
             text = " ".join(span.slice(document.text) for span in hit.spans) if document else ""
             if document and is_copied and hit.text.split() != text.split():  # spans may be joined by a line end, too
@@ -350,10 +337,7 @@ class WindowIndex(PassageIndex):
         counter: TokenCounter,
         shown: HitText | None = None,
     ) -> RankedList:
-        """The passages of the best units; a unit of the score -inf is none of them.
-
-        With `shown`, a passage has no other text.
-        """
+        """The passages of the best units, none of the score -inf; with `shown`, a passage has no other text."""
         most = int(np.isfinite(scores).sum())
         count = min(8 + int(1.25 * budget / self._mean_tokens), most)
         while True:
@@ -411,21 +395,6 @@ class WindowIndex(PassageIndex):
     @cached_property
     def sources(self) -> dict[str, Document]:
         return {document.id: document for document in self.corpus.documents}
-
-
-def kept_alone(
-    ranked: Sequence[tuple[Rank, Retrieved]],
-    alone: Sequence[tuple[Rank, Retrieved]],
-    budget: int,
-    documents: Mapping[str, Document],
-    counter: TokenCounter,
-) -> list[tuple[Rank, Retrieved]]:
-    """The hits without a place in the index that the budget would hold if the retriever's hits were returned."""
-    if not alone:
-        return []
-    texts = [hit.text or with_source(hit, documents).text for _, hit in ranked]
-    reached = np.cumsum(counter.count_many(texts))
-    return [(rank, hit) for rank, hit in alone if reached[rank - 1] <= budget]
 
 
 class HitText:

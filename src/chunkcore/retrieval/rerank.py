@@ -32,11 +32,10 @@ _FILES = ("*.json", "*.txt", "model.safetensors")
 class CrossEncoder:
     """A cross-encoder by its folder or hub name, loaded by sentence-transformers, as a `Reranker`.
 
-    The model must have one output. Longer input is truncated, from the longer of query and text first.
+    Longer input than the model reads is truncated, from the longer of query and text first.
 
-    Raises:
-        OptionError: the model is not found, not reachable, or has several outputs.
-        MissingExtraError: sentence-transformers is not installed.
+    Raises `OptionError`: the model is not found, not reachable, or has several outputs. Raises `MissingExtraError`:
+    sentence-transformers is not installed.
     """
 
     def __init__(self, source: str) -> None:
@@ -66,11 +65,9 @@ class CrossEncoder:
 
 
 def get_reranker(spec: str | Reranker) -> Reranker:
-    """The cross-encoder of a name (the same object each time), or a function unchanged.
+    """The cross-encoder of a name (the same object each time), see `CrossEncoder`; or a function unchanged.
 
-    Raises:
-        OptionError: no such model, or neither a name nor a function.
-        MissingExtraError: sentence-transformers is not installed.
+    Raises `OptionError`: neither a name nor a function.
     """
     if callable(spec):
         return spec
@@ -114,7 +111,6 @@ class Reranked(Stage):
     reranker reads a chunk's context with its text. Ties keep the method's order.
 
     Attributes:
-        method: the method.
         model: a cross-encoder's folder or its name on the hub, or a function of pairs of query and text to numbers.
         depth: how many of each query are read again. The others keep their order, below them.
 

@@ -35,6 +35,10 @@ _WIDE = 2**15
 _SAME = 1e-6  # a smaller deviation, relative to the largest score (of cosines: to 1), is rounding
 
 Scale = int | str  # a half-width, or "document"
+SCALES: dict[str, tuple[Scale, ...]] = {  # the vectors of many units, added up, tell little apart
+    "dense": (0, 1, 3, WHOLE),
+    "lexical": (0, 1, 3, 7, 15, 31, WHOLE),
+}
 Places = NDArray[np.int32]
 _Word = tuple[Numbers, NDArray[Any], list[float]]  # its units, how often in each, and its weight at each scale
 
@@ -98,9 +102,7 @@ class Units:
                 first = end
 
     def with_gaps(self, scores: Scores, k: int) -> Numbers:
-        """The k best units, ascending, and the units between two of them that cost less than all of their document's
-        best are worth.
-        """
+        """The k best units, and those between two of them that cost less than their document's best are worth."""
         best = np.sort(best_of(scores, k))
         if not len(best):
             return best
@@ -118,25 +120,15 @@ class Units:
 
 
 class DenseWindows:
-    """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied.
+    """Cosines of windows. One inverse length of each window's vector is kept; the vectors are not copied."""
 
-    Memory while indexing: 8 bytes a dimension for 16,384 units, or for the units of the longest document.
-    """
-
-    def __init__(
-        self,
-        units: Units,
-        rows: Rows,
-        tokens: Numbers,
-        scales: Sequence[Scale],
-        measured: NDArray[np.float64] | None = None,
-    ) -> None:
+    def __init__(self, units: Units, rows: Rows, tokens: Numbers, measured: NDArray[np.float64] | None = None) -> None:
         self._units = units
         self._rows = rows
         self._weights = np.sqrt(units.by_unit(tokens))
-        self._scales = scales
-        self._windows = [units.windows(scale) for scale in scales]
-        self._inverse = np.zeros((len(scales) + 1, len(units)))  # the last row: of each unit's own vector
+        self._scales = SCALES["dense"]
+        self._windows = [units.windows(scale) for scale in self._scales]
+        self._inverse = np.zeros((len(self._scales) + 1, len(units)))  # the last row: of each unit's own vector
         if measured is None:
             self._measure()
         else:
@@ -185,19 +177,17 @@ class DenseWindows:
 class LexicalWindows:
     """BM25 of windows, from the postings of the units."""
 
-    def __init__(
-        self, units: Units, postings: Postings, scales: Sequence[Scale], *, form: str, k1: float, b: float
-    ) -> None:
+    def __init__(self, units: Units, postings: Postings, *, form: str, k1: float, b: float) -> None:
         self._units = units
         self._postings = postings if units.order is None else postings.selected(units.order)
         self._form = form
         longest = int(np.diff(units.firsts).max(initial=0))
-        self._scales = [min(scale, longest) if isinstance(scale, int) else scale for scale in scales]
+        self._scales = [min(scale, longest) if isinstance(scale, int) else scale for scale in SCALES["lexical"]]
         self._reach = max((scale for scale in self._scales if isinstance(scale, int)), default=0)
         self._real: type[np.floating] = np.float64 if len(units) <= _WIDE else np.float32
         lengths = _running(self._postings.lengths)
-        self._norms = np.zeros((len(scales), len(units)), dtype=self._real)
-        for norms, scale in zip(self._norms, scales, strict=True):
+        self._norms = np.zeros((len(self._scales), len(units)), dtype=self._real)
+        for norms, scale in zip(self._norms, self._scales, strict=True):
             start, end = units.windows(scale)
             norms[:] = length_norms(lengths[end] - lengths[start], k1, b)
 
