@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkcore.chunkers import cluster_semantic
 from chunkcore.chunkers.cluster_semantic import ClusterSemantic, mean_pair_similarity, optimal_segmentation
 from chunkcore.chunkers.recursive import Recursive
 from tests.fakes import FakeEmbedder
@@ -79,7 +81,8 @@ def test_no_segmentation_is_better(seed, count, dimensions, most, repeats):
 @given(st.integers(0, 10**6), st.integers(1, 90), st.integers(2, 9), st.integers(1, 100), st.integers(1, 100))
 def test_the_boundaries_are_those_of_the_whole_matrix(seed, count, dimensions, most, block_rows):
     vectors = random_vectors(seed, count, dimensions)
-    sizes = optimal_segmentation(vectors, most, block_rows=block_rows).tolist()
+    with patch.object(cluster_semantic, "_BLOCK_ROWS", block_rows):
+        sizes = optimal_segmentation(vectors, most).tolist()
     assert sizes == plain_programme(centred_similarities(vectors), most)
 
 
@@ -109,7 +112,8 @@ def test_of_what_fits_no_segmentation_is_better(seed, count, most, block_rows):
     def allowed(sizes: list[int]) -> bool:
         return all(fits[end - 1, size - 1] for end, size in zip(np.cumsum(sizes), sizes, strict=True))
 
-    sizes = optimal_segmentation(vectors, most, fits=fits, block_rows=block_rows).tolist()
+    with patch.object(cluster_semantic, "_BLOCK_ROWS", block_rows):
+        sizes = optimal_segmentation(vectors, most, fits=fits).tolist()
     assert allowed(sizes)
     best = max(total(matrix, each) for each in all_segmentations(count, most) if allowed(each))
     assert total(matrix, sizes) == pytest.approx(best, abs=1e-7)

@@ -118,7 +118,8 @@ def test_the_clusters_are_those_of_the_plain_program_however_few_pairs_are_held(
     for most, block_bytes in ((at_once, 2**20), (at_once, 16 * count), (10**6, 24 * count)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(clusters, "_BLOCK_BYTES", block_bytes)  # of all rows, two, or three
-            labels = link(unit, weights, limits, weight, stop, pairs_at_once=most)
+            patch.setattr(clusters, "_PAIRS_AT_ONCE", most)
+            labels = link(unit, weights, limits, weight, stop)
         assert labels.tolist() == [min(next(each for each in expected if row in each)) for row in range(count)]
 
 
@@ -183,11 +184,12 @@ def test_a_sentence_over_the_maximum_is_clustered_in_parts():
     assert linkage(size=3).split_text("1 2 3 4 5. 180.") == ["1 2 3", "4 5.", "180."]
 
 
-def test_memory_is_far_from_that_of_the_matrix():
+def test_memory_is_far_from_that_of_the_matrix(monkeypatch):
     """Two and a half thousand sentences, all near each other: three million pairs."""
+    monkeypatch.setattr(clusters, "_PAIRS_AT_ONCE", 25_000)
     unit = unit_rows(np.random.default_rng(1).random((2500, 4)).astype(np.float32))
     tracemalloc.start()
-    link(unit, np.ones((2500, 1), dtype=np.int64), np.array([2]), 0.1, 0.5, pairs_at_once=25_000)
+    link(unit, np.ones((2500, 1), dtype=np.int64), np.array([2]), 0.1, 0.5)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2500**2 * 8 / 2

@@ -213,7 +213,9 @@ def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator
             waiting += [(middle, after), (first, middle)]
 
 
-def split_ranges_to_maximum(source: TokenizedText, ranges: Ranges, maximum: int | None) -> Ranges:
+def split_ranges_to_maximum(
+    source: TokenizedText, ranges: Ranges, maximum: int | None, *, strip: bool = True
+) -> Ranges:
     """The ranges in order, those over the maximum cut by `split_to_maximum`. None for no maximum.
 
     >>> from chunkcore.tokens import WordCounter
@@ -228,8 +230,8 @@ def split_ranges_to_maximum(source: TokenizedText, ranges: Ranges, maximum: int 
         return ranges
     parts: list[tuple[int, int]] = []
     for (start, end), is_over in zip(ranges.tolist(), over.tolist(), strict=True):
-        parts += split_to_maximum(source, start, end, maximum) if is_over else [(start, end)]
-    return np.array(parts, dtype=np.int64)
+        parts += split_to_maximum(source, start, end, maximum, strip=strip) if is_over else [(start, end)]
+    return np.array(parts, dtype=np.int64).reshape(-1, 2)
 
 
 def _reach(source: TokenizedText, start: int, tokens: int) -> int:

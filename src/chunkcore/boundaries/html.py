@@ -28,6 +28,10 @@ _RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe")
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
 _TITLE = 50  # nodes of a heading read for its title
+_NUMBER = re.compile(r"&#[xX]?\w+")
+_OTHER = re.compile(r"[^\x00-\x7f]")
+_FORMATTING = re.compile(r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE)
+_MOST_OPEN = 32  # of formatting elements: the HTML standard opens all of them anew in each block, so n x n nodes
 
 
 @dataclass(slots=True)
@@ -285,14 +289,6 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tupl
             if stripped:
                 begin = low + len(piece) - len(piece.lstrip())
                 yield begin, begin + len(stripped)
-
-
-_NUMBER = re.compile(r"&#[xX]?\w+")
-_OTHER = re.compile(r"[^\x00-\x7f]")
-
-
-_FORMATTING = re.compile(r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE)
-_MOST_OPEN = 32  # of formatting elements: the HTML standard opens all of them anew in each block, so n x n nodes
 
 
 def parse_html(text: str) -> Any:

@@ -21,6 +21,11 @@ _FRONT = re.compile(
 )
 _FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)")
 _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
+_CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
+_KEPT = {
+    *(f"{kind}_{end}" for kind in _CONTAINERS for end in ("open", "close")),
+    *("table_open", "paragraph_open", "heading_open", "fence", "code_block", "html_block", "hr"),
+}
 
 
 @dataclass(slots=True)
@@ -110,13 +115,6 @@ def _nodes(text: str) -> list[_Node]:
             if kind in _CONTAINERS:
                 inside.append(node.children)
     return nodes
-
-
-_CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
-_KEPT = {
-    *(f"{kind}_{end}" for kind in _CONTAINERS for end in ("open", "close")),
-    *("table_open", "paragraph_open", "heading_open", "fence", "code_block", "html_block", "hr"),
-}
 
 
 def _tokens(text: str) -> list[Token]:

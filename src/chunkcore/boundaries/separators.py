@@ -20,6 +20,7 @@ from chunkcore.spans import Numbers, Ranges, ragged_indices
 from chunkcore.tokens import TokenizedText
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
+Keep = Literal["start", "end", "drop"]
 
 _SECONDS = 5.0  # processor time allowed for any text
 _SECONDS_A_CHARACTER = 1e-5  # about a hundred times a usual pattern's time
@@ -130,9 +131,6 @@ def _set(written: str, is_ascii: bool) -> str:
     if negated:
         return rf"(?:(?!{others})[{'^' + kept if kept else _ANY}])"
     return f"(?:{others}|[{kept}])" if kept else f"(?:{others})"
-
-
-Keep = Literal["start", "end", "drop"]
 
 
 class Places(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from chunkcore.concurrency import ordered
+from chunkcore.concurrency import batches_of, ordered
 from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.base import Embedder
@@ -38,6 +38,8 @@ _BATCH_CHARACTERS = 100_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _OVER = {"over_maximum": True}
+_SHARE = 0.6  # of a model's limit; the chunking survey, "Embedding Model Token Limits": 50 to 75 %
+_PER_TOKEN = {"characters": 4.0, "words": 0.75}  # the chunking survey, "Token Counting", has four characters
 
 
 class Draft(NamedTuple):
@@ -71,10 +73,8 @@ class Chunker:
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.
 
-    Raises:
-        OptionError: an option is out of range, at construction.
-        ModelError: a model failed twice, when chunking.
-        MissingExtraError: an optional package is not installed.
+    Raises `OptionError`: an option is out of range, at construction; `ModelError`: a model failed twice, when chunking;
+    `MissingExtraError`: an optional package is not installed.
     """
 
     name: ClassVar[str] = ""
@@ -114,10 +114,7 @@ class Chunker:
         return [draft.spans for draft in self.draft(source, None)]
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        """Hook: the chunks of a text in order, with metadata, context or segments.
-
-        `document` is None for a bare text, or if the source holds several documents.
-        """
+        """Hook: the chunks in order, with metadata, context or segments. No document: a bare text, or several."""
         return [Draft(spans) for spans in self.split(source)]
 
     @property
@@ -143,12 +140,13 @@ class Chunker:
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
-        return [_merge(draft.spans) for draft in self.draft(self._tokenize_text(text), None)]
+        return [merge_touching(draft.spans) for draft in self.draft(self._tokenize_text(text), None)]
 
     def split_text(self, text: str) -> list[str]:
         """The chunks' texts. Raises `DataError` if `text` is not a string."""
         drafts = self.draft(self._tokenize_text(text), None)
-        return [self._text(text, _merge(draft.spans)) if draft.derived is None else draft.derived for draft in drafts]
+        merged = [merge_touching(draft.spans) for draft in drafts]
+        return self._texts(text, merged, drafts)
 
     def chunk(self, document: Document) -> Chunks:
         """The chunks of a document. Raises `DataError` for anything but a `Document`."""
@@ -161,20 +159,18 @@ class Chunker:
 
     def chunks_per_document(self, documents: Iterable[Document], *, workers: int = 1) -> Iterator[Sequence[Chunk]]:
         """The chunks of each document, lazily and in order: as `ContiguousChunks`, or as a list if some have several
-        spans or metadata.
+        spans or metadata. Raises `DataError` for anything but a `Document`.
 
         With several workers, threads tokenize ahead for a `tokens_only` strategy, which splits small documents
-        together. Other strategies chunk one document in each thread. Memory holds a few documents, or a few hundred
-        thousand characters, a worker.
-
-        Raises `DataError` for anything but a `Document`.
+        together. Other strategies chunk one document in each thread. Memory holds a few documents a worker.
         """
         check_number("workers", workers, 1, 1_000)
         check_type("documents", documents, Iterable, "several Documents")
         with nullcontext() if workers == 1 else ThreadPoolExecutor(workers) as pool:
             done: Callable[..., Iterator[Any]] = map if pool is None else partial(ordered, pool, ahead=4 * workers)
             if self.tokens_only:
-                for batch, source in done(lambda batch: (batch, self._tokenize(batch)), _batches(documents)):
+                batches = batches_of(documents, _characters, _BATCH_CHARACTERS, _BATCH_DOCUMENTS)
+                for batch, source in done(lambda batch: (batch, self._tokenize(batch)), batches):
                     yield from self._build(batch, source)
             else:
                 yield from done(self.chunk, iter(documents))
@@ -201,11 +197,8 @@ class Chunker:
         if (type(self).split, type(self).draft) == (Chunker.split, Chunker.draft):
             return self._build_ranges(documents, source)
         drafts = self.draft(source, documents[0] if len(documents) == 1 else None)
-        merged = [_merge(draft.spans) for draft in drafts]
-        texts = [
-            self._text(source.text, spans) if draft.derived is None else draft.derived
-            for spans, draft in zip(merged, drafts, strict=True)
-        ]
+        merged = [merge_touching(draft.spans) for draft in drafts]
+        texts = self._texts(source.text, merged, drafts)
         # Tokens of each chunk's own text; a chunk of one span needs no second pass.
         starts, ends = np.array([(spans[0].start, spans[0].end) for spans in merged], dtype=np.int64).reshape(-1, 2).T
         counts = source.counts(starts, ends)
@@ -240,6 +233,10 @@ class Chunker:
                 chunks = [replace(chunk, metadata=_OVER) if chunk.token_count > most else chunk for chunk in chunks]
             built.append(_with_pages(document, chunks))
         return built
+
+    def _texts(self, text: str, merged: list[tuple[Span, ...]], drafts: list[Draft]) -> list[str]:
+        pairs = zip(merged, drafts, strict=True)
+        return [self._text(text, spans) if draft.derived is None else draft.derived for spans, draft in pairs]
 
     def _text(self, text: str, spans: tuple[Span, ...]) -> str:
         if len(spans) == 1:
@@ -330,18 +327,11 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **opt
     return strategies.build(name, settings | options)  # type: ignore[no-any-return]
 
 
-# The chunking survey, "Embedding Model Token Limits": 50 to 75 % of the limit.
-_SHARE = 0.6
-# Units in a token; the chunking survey, "Token Counting", has four characters.
-_PER_TOKEN = {"characters": 4.0, "words": 0.75}
-
-
 def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:
-    """Options with a default size that suits the model: 60 % of its token limit.
+    """Options with a default size that suits the model: 60 % of its token limit, if it has one.
 
     The size is in the model's own tokens with ``counter="embedder"``, unless a counter is given or the model has no
-    tokenizer. Other counters count a token as one of the model's, as four characters, or as 3/4 of a word. Nothing is
-    added for a model without a limit or a strategy without a size.
+    tokenizer. Other counters count a token as one of the model's, as four characters, or as 3/4 of a word.
 
     >>> from types import SimpleNamespace
     >>> sized_options("recursive", {"counter": "characters"}, SimpleNamespace(max_tokens=256))
@@ -362,10 +352,6 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     return sized
 
 
-def _merge(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    return spans if len(spans) == 1 else merge_touching(spans)
-
-
 def _with_pages(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     if not any(mark.kind == "page" for mark in document.marks):
         return chunks
@@ -381,15 +367,5 @@ def _identity(value: Any) -> Any:
     return mark if isinstance(mark, str) else plain_option("", value)
 
 
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        length = len(getattr(document, "text", ""))
-        if batch and (size + length > _BATCH_CHARACTERS or len(batch) == _BATCH_DOCUMENTS):
-            yield batch
-            batch, size = [], 0
-        batch.append(document)
-        size += length
-    if batch:
-        yield batch
+def _characters(document: Document) -> int:
+    return len(getattr(document, "text", ""))  # `_tokenize` refuses what is no document

@@ -23,8 +23,7 @@ from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 _BLOCK_ROWS = 512  # fit the processor's cache in float64
-# Smaller differences come from the order of the terms.
-_TIE = 1e-9
+_TIE = 1e-9  # smaller differences come from the order of the terms
 
 
 @strategies.register("cluster_semantic")
@@ -38,8 +37,8 @@ class ClusterSemantic(Chunker):
     with at most ``size // piece_size`` pieces a chunk; ties prefer longer chunks at the end.
 
     As in the report's code, the maximum counts pieces: a chunk's own text can be slightly over `size`. One fault is
-    corrected: the report's code joins all pieces up to the first pair above the mean. Appended text can move any
-    boundary, because the mean is of the whole text; a fixed `mean` keeps nearly all of them.
+    corrected: that code joins all pieces up to the first pair above the mean. Appended text can move any boundary,
+    because the mean is of the whole text; a fixed `mean` keeps nearly all of them.
 
     Attributes:
         size: the greatest size of a chunk, in the counter's unit, as a number of pieces.
@@ -131,7 +130,6 @@ def optimal_segmentation(
     *,
     mean: float | None = None,
     fits: NDArray[np.bool_] | None = None,
-    block_rows: int = _BLOCK_ROWS,
 ) -> NDArray[np.int64]:
     """Sizes of chunks, int64, with the greatest sum of centred cosine similarities inside the chunks.
 
@@ -142,7 +140,6 @@ def optimal_segmentation(
         max_pieces: the most rows in a chunk.
         mean: subtracted from each similarity; None for the mean over all pairs.
         fits: shape (n, min(max_pieces, n)): whether a chunk may end at a row with 1, 2, … rows. None: all may.
-        block_rows: rows per step; does not change the answer.
 
     >>> optimal_segmentation(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.float32), 3).tolist()
     [2, 2]
@@ -154,7 +151,7 @@ def optimal_segmentation(
     # so that sums stay small on long texts. Plain lists: for some eight pieces a chunk they are faster than arrays.
     best = [0.0] + [-np.inf] * (width - 1)
     centre = mean_pair_similarity(vectors) if mean is None else mean
-    for sums in _window_sums(vectors, width, centre, block_rows):
+    for sums in _window_sums(vectors, width, centre):
         if fits is not None:
             sums[~fits[len(sizes) : len(sizes) + len(sums)]] = -np.inf
         for row in sums:
@@ -174,12 +171,12 @@ def optimal_segmentation(
     return np.array(edges[::-1], dtype=np.int64)
 
 
-def _window_sums(vectors: Vectors, width: int, mean: float, block_rows: int) -> Iterator[NDArray[np.float64]]:
+def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[NDArray[np.float64]]:
     """Sums over pairs of rows in windows ending at row i; column s - 1 is the window of s rows.
 
     ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``
     """
-    rows = min(block_rows, max(256, 2**22 // width))
+    rows = min(_BLOCK_ROWS, max(256, 2**22 // width))
     before = np.zeros((1, width))
     for start in range(0, len(vectors), rows):
         band = _backward_products(vectors, start, min(start + rows, len(vectors)), width - 1)

@@ -26,15 +26,17 @@ from chunkcore.tokens import TokenizedText
 
 _BLOCK_BYTES = 2 * 2**20
 _MOST_SENTENCES = 100_000
+_MOST_PAIRS = 20_000_000  # of DBSCAN, which holds them
+_PAIRS_AT_ONCE = 2**20
+_SOME = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceClusters(SentenceChunker, ABC):
     """A strategy whose chunks are clusters of sentences, which need not be neighbours.
 
-    A subclass implements `clusters`. Neighbours in a cluster become one span. Chunks can have several spans and
-    interleave; they are ordered by start. A sentence over `size` is cut at words, else graphemes, and its parts are
-    clustered.
+    Neighbours in a cluster become one span. Chunks can have several spans and interleave; they are ordered by start. A
+    sentence over `size` is cut at words, else graphemes, and its parts are clustered.
 
     Attributes:
         splitter: see `SentenceChunker`; the paper uses spaCy.
@@ -152,9 +154,6 @@ def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
     return tuple(Span(int(ranges[first, 0]), int(ranges[last, 1])) for first, last in runs)
 
 
-_MOST_PAIRS = 20_000_000
-
-
 @strategies.register("dbscan")
 @dataclass(frozen=True, kw_only=True)
 class Dbscan(SentenceClusters):
@@ -219,10 +218,6 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
     return csr_array((data[order], column[order], ends), shape=(count, count))
 
 
-_PAIRS_AT_ONCE = 2**20
-_SOME = 4096
-
-
 @strategies.register("single_linkage")
 @dataclass(frozen=True, kw_only=True)
 class SingleLinkage(SentenceClusters):
@@ -264,15 +259,7 @@ class SingleLinkage(SentenceClusters):
         return link(unit, np.column_stack(weights), np.array(limits), self.position_weight, self.stop)
 
 
-def link(
-    unit: Floats,
-    weights: Numbers,
-    limits: Numbers,
-    position_weight: float,
-    stop: float,
-    *,
-    pairs_at_once: int = _PAIRS_AT_ONCE,
-) -> Numbers:
+def link(unit: Floats, weights: Numbers, limits: Numbers, position_weight: float, stop: float) -> Numbers:
     """Single-linkage clusters within limits: for each row the first row of its cluster.
 
     Args:
@@ -281,7 +268,6 @@ def link(
         limits: the most that the weights of a cluster sum to, shape (m,).
         position_weight: see `near_pairs`.
         stop: the distance over which rows are not joined.
-        pairs_at_once: pairs held in memory; does not change the answer.
 
     >>> unit = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     >>> link(unit, np.ones((4, 1), dtype=np.int64), np.array([2]), 0.0, 0.5).tolist()
@@ -291,7 +277,7 @@ def link(
     after = -1.0, -1  # distance and place of the last pair that was joined
     complete = False
     while not complete:
-        distances, places, complete = _nearest(unit, position_weight, stop, clusters, pairs_at_once, after)
+        distances, places, complete = _nearest(unit, position_weight, stop, clusters, after)
         clusters.join(places // len(unit), places % len(unit))
         if not complete:
             after = float(distances[-1]), int(places[-1])
@@ -333,10 +319,10 @@ class _Clusters:
 
 
 def _nearest(
-    unit: Floats, position_weight: float, stop: float, clusters: _Clusters, most: int, after: tuple[float, int]
+    unit: Floats, position_weight: float, stop: float, clusters: _Clusters, after: tuple[float, int]
 ) -> tuple[Floats, Numbers, bool]:
-    """The `most` nearest joinable pairs after a pair, sorted, and whether these are all."""
-    count, complete = len(unit), True
+    """The nearest joinable pairs after a pair, as many as are held at once, sorted; and whether these are all."""
+    count, most, complete = len(unit), _PAIRS_AT_ONCE, True
     rows = clusters.open_rows()
     some = unit if len(rows) == count else unit[rows]
     held, size = [(np.empty(0), np.empty(0, dtype=np.int64))], 0

@@ -22,11 +22,8 @@ from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter,
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-# Smaller excesses over the threshold are rounding.
-_TIE = 1e-9
-
-# The first segment of a cluster, and the one after its last.
-Cluster = tuple[int, int]
+_TIE = 1e-9  # a smaller excess over the threshold is rounding
+Cluster = tuple[int, int]  # its first segment, and the one after its last
 Joins = Callable[[Cluster, Cluster], bool]
 
 
@@ -44,8 +41,7 @@ class Hierarchical(SentenceChunker):
     3. a cluster that is a single sentence is merged with the neighbour whose vector is nearer by cosine.
 
     A cluster is a chunk with its segments as `segments`; the retriever `dense` scores a chunk by the best vector of
-    them and their mean (equation 2). Two segments share a maximal clique exactly if they are related, so cliques are
-    not listed and only neighbouring clusters are compared.
+    them and their mean (equation 2). Two segments share a maximal clique exactly if they are related: none is listed.
 
     Attributes:
         k: standard deviations over the mean; less gives larger chunks. The paper set 1.2, 0.7 and 0.4 for 512, 1024 and
@@ -129,8 +125,6 @@ class Hierarchical(SentenceChunker):
 def pair_statistics(unit: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the dot products of all pairs of rows, in O(n·d²) time.
 
-    The squared Frobenius norm of ``unit @ unit.T`` equals that of the small ``unit.T @ unit``.
-
     >>> pair_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     (0.3333333333333333, 0.4714045207910317)
     """
@@ -138,7 +132,7 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
     if count < 2:
         return 0.0, 0.0
     squares = np.einsum("ij,ij->i", unit, unit)
-    total, gram = unit.sum(axis=0), unit.T @ unit
+    total, gram = unit.sum(axis=0), unit.T @ unit  # whose squared Frobenius norm is that of the large unit @ unit.T
     pairs = count * (count - 1)
     mean = float(total @ total - squares.sum()) / pairs
     variance = float((gram * gram).sum() - (squares * squares).sum()) / pairs - mean * mean

@@ -30,6 +30,7 @@ C = TypeVar("C", bound="LLMChunker")
 T = TypeVar("T")
 
 _FALLBACK = ("fallback", "fallback_reason")
+_LONGEST = 500  # characters of a title or a reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +63,7 @@ class LLMChunker(Chunker, ABC):
         return {"llm": get_llm(self.llm)}
 
     def estimate(self, documents: Iterable[Document]) -> Usage:
-        """Calls and tokens (`cl100k_base`) for the documents, from assumed answers. Nothing is asked; caches are
-        ignored.
-        """
+        """Calls and tokens (`cl100k_base`) for the documents, from assumed answers. Nothing is asked, no cache read."""
         estimator = Estimator()
         dry = self._with_llm(estimator)
         for document in documents:
@@ -121,7 +120,7 @@ class WindowChunker(LLMChunker, ABC):
 
     @abstractmethod
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        """Ask for the sections of pieces, the first of which begins one. `final`: the text ends there."""
+        """Ask for the sections of pieces, the first of which begins one; `final`: the text ends there."""
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
         pieces = self._pieces(source)
@@ -275,8 +274,6 @@ def _split_after(text: str) -> object:
         return [int(number) if len(number) < _DIGITS else number for number in numbers]
 
 
-_LONGEST = 500  # characters of a title or a reason
-
 _SECTIONS_PROMPT = """You analyse a text and find its natural sections, which should stay together. Consider:
 - that a section is about one topic,
 - that it can be understood on its own,
@@ -410,8 +407,6 @@ class Lumber(WindowChunker):
         return sections[1].first if len(sections) > 1 else end
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
-        schema = schema_of(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)})
-
         def read(text: str) -> list[Section]:
             place = member(found_json(text), "first_changed")
             if place is None:
@@ -421,7 +416,7 @@ class Lumber(WindowChunker):
         numbered = "\n\n".join(f"ID {number}: {text}" for number, text in enumerate(pieces, start=1))
         return Question(
             messages=conversation(_CHANGE, numbered),
-            schema=schema,
+            schema=schema_of(first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)}),
             read=read,
             assumed={"first_changed": len(pieces) // 2 + 1},
         )

@@ -13,7 +13,7 @@ from chunkcore.boundaries.separators import Keep, Places, characters, compiled, 
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.errors import OptionError
 from chunkcore.options import check_ranges
-from chunkcore.packing import join_ranges, pack, running_sizes, split_to_maximum, trim
+from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
@@ -85,9 +85,7 @@ class Recursive(Chunker):
         return join_ranges(source, rows, self.minimum, self.size + self.minimum - 1)
 
     def _chunks(self, source: TokenizedText) -> list[tuple[int, int]]:
-        """The original recurses into each large piece; here each separator is searched once, in all texts still to
-        split.
-        """
+        # The original recurses into each large piece; here each separator is searched once, in all texts to split.
         merged, large, texts = [_NONE], _NONE, source.parts
         for level, separator in enumerate(self.separators):
             is_last = separator == "" or level == len(self.separators) - 1
@@ -139,16 +137,9 @@ class Recursive(Chunker):
         return np.column_stack((pieces.starts[small[chunks[:, 0]]], pieces.ends[small[chunks[:, 1] - 1]]))
 
     def _bounded(self, source: TokenizedText, rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        ranges = _table(rows)
-        over = source.counts(ranges[:, 0], ranges[:, 1]) > self.size
-        parts: list[tuple[int, int]] = []
-        for (start, end), is_over in zip(rows, over.tolist(), strict=True):
-            parts.extend(
-                split_to_maximum(source, start, end, self.size, strip=self.strip) if is_over else [(start, end)]
-            )
-        parts.sort()
+        parts = sorted(split_ranges_to_maximum(source, _table(rows), self.size, strip=self.strip).tolist())
         reached = [0, *accumulate((end for _, end in parts), max)]
-        return [part for part, before in zip(parts, reached, strict=False) if part[1] > before]
+        return [(start, end) for (start, end), before in zip(parts, reached, strict=False) if end > before]
 
 
 def _table(rows: list[tuple[int, int]]) -> Ranges:

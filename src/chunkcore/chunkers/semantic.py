@@ -25,6 +25,19 @@ from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
 SENTENCE_END = r"regex:(?<=[.?!])\s+"
+Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
+_LARGEST = 1e6  # any finite bound
+# Each threshold's default amount, the least and the most.
+_AMOUNTS: dict[Threshold, tuple[float, float, float]] = {
+    "percentile": (95, 0, 100),
+    "standard_deviation": (3, -_LARGEST, _LARGEST),
+    "interquartile": (1.5, -_LARGEST, _LARGEST),
+    "gradient": (95, 0, 100),
+    "distance": (0.3, 0, 2),
+    "absolute_gradient": (0.1, -_LARGEST, _LARGEST),
+}
+_PRODUCT_ROWS = 16
+_TIE = 1e-12  # a smaller excess over a threshold is rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,23 +71,6 @@ def window_texts(sentences: list[str], buffer: int) -> list[str]:
     ['a b', 'a b c', 'b c']
     """
     return [" ".join(sentences[max(0, place - buffer) : place + buffer + 1]) for place in range(len(sentences))]
-
-
-Threshold = Literal["percentile", "standard_deviation", "interquartile", "gradient", "distance", "absolute_gradient"]
-
-_LARGEST = 1e6  # any finite bound
-# Each threshold's default amount, the least and the most.
-_AMOUNTS: dict[Threshold, tuple[float, float, float]] = {
-    "percentile": (95, 0, 100),
-    "standard_deviation": (3, -_LARGEST, _LARGEST),
-    "interquartile": (1.5, -_LARGEST, _LARGEST),
-    "gradient": (95, 0, 100),
-    "distance": (0.3, 0, 2),
-    "absolute_gradient": (0.1, -_LARGEST, _LARGEST),
-}
-_PRODUCT_ROWS = 16
-# Smaller excesses over a threshold are rounding.
-_TIE = 1e-12
 
 
 @strategies.register("breakpoint")
@@ -176,15 +172,10 @@ def group_pieces(
     minimum: int = 0,
     maximum: int | None = None,
 ) -> list[tuple[int, int]]:
-    """Chunks of neighbouring pieces, bounded in size. O(n) time.
+    """Chunks of neighbouring pieces, shape (n, 2), bounded in size. O(n) time.
 
-    Args:
-        source: the text.
-        pieces: shape (n, 2), in order.
-        distances: of each piece to the next, n - 1.
-        cuts: whether a chunk ends after each piece but the last, n - 1.
-        minimum: a smaller chunk joins its nearer neighbour.
-        maximum: a larger chunk is packed from its pieces; a larger piece is cut.
+    `distances` and `cuts` have n - 1 values: how far the next piece is, and whether a chunk ends before it. A chunk
+    under `minimum` joins its nearer neighbour; one over `maximum` is packed from its pieces, of which a larger is cut.
     """
     if not len(pieces):
         return []

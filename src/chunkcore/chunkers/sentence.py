@@ -17,8 +17,7 @@ from chunkcore.packing import halves, join_ranges, running_counts, split_to_maxi
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
 
-# A chunk's sentences: the first, the first new one, and the one after the last.
-_Row = tuple[int, int, int]
+_Row = tuple[int, int, int]  # a chunk's sentences: the first, the first new one, and the one after the last
 
 
 @strategies.register("sentence")
@@ -83,16 +82,14 @@ class Sentence(Chunker):
         numbers = range(len(sentences))
         if isinstance(self.overlap, SemanticOverlap):
             topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
-            shared = [
-                max(topics[sentence], bisect_left(sums, sums[sentence] - self.size // 2, 0, sentence))
-                for sentence in numbers
-            ]
+            half = self.size // 2
+            shared = [max(topics[number], bisect_left(sums, sums[number] - half, 0, number)) for number in numbers]
         elif self.overlap:
             most = cast("int", self.overlap)
-            shared = [min(sentence - 1, bisect_left(sums, sums[sentence] - most, 0, sentence)) for sentence in numbers]
+            shared = [min(number - 1, bisect_left(sums, sums[number] - most, 0, number)) for number in numbers]
         else:
             shared = list(numbers)
-        return [min(sentence - self.overlap_sentences, first) for sentence, first in zip(numbers, shared, strict=True)]
+        return [min(number - self.overlap_sentences, first) for number, first in zip(numbers, shared, strict=True)]
 
     def _packed(self, sums: list[int], reach: list[int]) -> list[_Row]:
         rows: list[_Row] = []

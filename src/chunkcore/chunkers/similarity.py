@@ -92,16 +92,12 @@ class SemanticOverlap:
     def fingerprint(self) -> str:
         return f"semantic:{self.threshold!r}:{get_embedder(self.embedder).fingerprint}"
 
-    def drops(self, texts: list[str]) -> NDArray[np.bool_]:
-        """Whether the topic drops before each sentence; always before the first."""
-        if len(texts) < 2:
-            return np.ones(len(texts), dtype=np.bool_)
-        similarity = 1.0 - neighbour_distances(embed(get_embedder(self.embedder), texts))
-        return np.append(True, ~(similarity > self.threshold))
-
     def topics(self, sentences: list[str]) -> list[int]:
         """For each sentence the first of its topic."""
-        firsts = np.where(self.drops(sentences), np.arange(len(sentences)), 0)
+        firsts = np.arange(len(sentences))
+        if len(sentences) > 1:
+            similarity = 1.0 - neighbour_distances(embed(get_embedder(self.embedder), sentences))
+            firsts[1:][similarity > self.threshold] = 0
         return cast("list[int]", np.maximum.accumulate(firsts).tolist())
 
 

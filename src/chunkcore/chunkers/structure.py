@@ -107,18 +107,12 @@ class _Unit(NamedTuple):
 def pack_blocks(
     source: TokenizedText, blocks: Sequence[Block], chunker: BlockChunker, *, opening: int = 0, apart: bool = False
 ) -> list[Packed]:
-    """Blocks in order, as many in a chunk as the target allows.
+    """Blocks in order, as many in a chunk as the target allows. They cover the text except white space.
 
     A block over the target is cut into its inner blocks, a `whole` block only over the maximum. Blocks without inner
     blocks are cut into sentences or lines, then words, then graphemes. A leading block (a heading) stays with the next
-    block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits.
-
-    Args:
-        source: the text.
-        blocks: they cover the text except white space.
-        chunker: has the sizes, splitter and separator.
-        opening: blocks of level 1 to this one begin a chunk.
-        apart: the block after a cut block begins a chunk.
+    block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits. Blocks of
+    level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block.
     """
     packed = _Packer(source, chunker, opening, apart=apart).pack(blocks)
     return _joined(packed, source, chunker) if chunker.minimum else packed

@@ -70,12 +70,9 @@ class Propositions(LLMChunker):
         check_ranges(self, passage_size=1, size=1, passage_minimum=(0, "passage_size"))
         check_ranges(self, passage_minimum=(0, "size"))
 
-    @property
-    def _size(self) -> int:
-        return min(self.passage_size, self.size)
-
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
-        passages = Sentence(size=self._size, minimum=self.passage_minimum, counter=self.counter).split(source)
+        size = min(self.passage_size, self.size)
+        passages = Sentence(size=size, minimum=self.passage_minimum, counter=self.counter).split(source)
 
         def written(spans: tuple[Span, ...]) -> list[Draft]:
             texts, problem = self._ask(self._question(spans[0].slice(source.text)))

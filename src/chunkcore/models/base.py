@@ -24,6 +24,8 @@ from chunkcore.tokens.tokenized import splits_at_space
 T = TypeVar("T")
 
 Vectors = NDArray[np.float32]
+_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}  # of a model's files
+_UNREAD = {"data_config.json"}
 
 
 def sorted_batches(lengths: Sequence[int] | Numbers, *, size: int, total: int | None = None) -> Iterator[Numbers]:
@@ -161,9 +163,8 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) ->
 
 
 def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) -> T:
-    """What `check` gives of a model's answer. After an error, the model is asked a second time.
-
-    `failed` begins the `ModelError` that another library's error becomes.
+    """What `check` gives of a model's answer, at the second try if the first fails. Another library's error becomes a
+    `ModelError` that begins with `failed`.
     """
 
     def once() -> T:
@@ -182,9 +183,7 @@ def ask_twice(ask: Callable[[], Any], check: Callable[[Any], T], failed: str) ->
 
 
 def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Vectors]:
-    """One checked row a token for each sequence of token ids. A model that fails is asked a second time. Raises
-    `ModelError`: the second try failed, too.
-    """
+    """One checked row a token for each sequence of token ids. Raises `ModelError`: the model failed twice."""
     name = embedder.name
 
     def check(answer: list[Any]) -> list[Vectors]:
@@ -240,14 +239,9 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
 def text_tokens(
     text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: Sequence[int], prompt: str = ""
 ) -> TextTokens:
-    """The tokens of a prompt and a document, with offsets into the document alone.
+    """The tokens of a prompt and a document, `text`, with offsets into the document alone.
 
-    Args:
-        text: the document.
-        ids: the token ids.
-        offsets: half-open code points of the tokenizer's input: the prompt and the document.
-        special: 1 for a special token, 0 for a token of the input.
-        prompt: the text before the document.
+    `offsets` are code points of the tokenizer's input, prompt and document; `special` has 1 for a special token.
 
     >>> text_tokens("It is", [1, 7, 8, 2], [(0, 0), (0, 2), (3, 5), (0, 0)], [1, 0, 0, 1]).ends.tolist()
     [0, 2, 5, 5]
@@ -284,9 +278,7 @@ class TokenizerEmbedder:
         return np.array([len(encoding.ids) for encoding in encodings], dtype=np.int64)
 
     def tokenize(self, text: str) -> TextTokens:
-        """The document's tokens with their code points, without truncation. Raises `OptionError`: the model's tokenizer
-        gives no offsets.
-        """
+        """The document's tokens, without truncation. Raises `OptionError`: the model's tokenizer gives no offsets."""
         ready = encodable(text)
         encoding = self._counter.encode(self._ready([ready], self._prompt)[0], add_special_tokens=self._special_tokens)
         return text_tokens(ready, encoding.ids, encoding.offsets, encoding.special_tokens_mask, self._prompt)
@@ -300,18 +292,11 @@ class TokenizerEmbedder:
         return [prompt + encodable(text) for text in texts]
 
 
-_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}
-_UNREAD = {"data_config.json"}
-
-
 def fetch(model: str, files: Sequence[str]) -> Path:
-    """The folder in which the hub's client keeps a model; missing `files` are downloaded.
+    """The folder in which the hub's client keeps a model; missing `files` are downloaded, if there is a network.
 
-    Without a network this returns at once: the folder as it is, or an error.
-
-    Raises:
-        OptionError: there is no such model, or it is not downloaded and cannot be reached.
-        MissingExtraError: huggingface_hub is not installed.
+    Raises `OptionError`: there is no such model, or it is not downloaded and cannot be reached. Raises
+    `MissingExtraError`: huggingface_hub is not installed.
     """
     hub = needed("huggingface_hub", "models", f"fetch the model {echo(model)}")
     is_reachable = _hub_is_there()

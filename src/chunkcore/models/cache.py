@@ -216,10 +216,7 @@ class Cache:
 
 
 def _connect(path: Path, wait: float) -> sqlite3.Connection:
-    """A connection to a cache, begun where there is no file.
-
-    Raises `OptionError`: another program's file. Raises `sqlite3.DatabaseError`: a damaged or older cache.
-    """
+    """A connection to a cache, begun where there is no file. Raises `OptionError` for another program's file."""
     header = b""
     if path.is_fifo():
         raise OSError("it is a pipe")  # reading it would wait for ever
@@ -299,10 +296,7 @@ class EmbeddingCache(Cache):
     kind = "vector"
 
     def fetch(self, model: str, keys: Sequence[bytes]) -> tuple[NDArray[np.bool_], Vectors]:
-        """Which keys are there, and one row a key: float32, shape (len(keys), dimensions), zeros for a missing key.
-
-        Dimensions are 0 where no key is there.
-        """
+        """Which keys are there, and one row a key: float32, shape (len(keys), dimensions or 0), zeros without one."""
         rows = {key: np.frombuffer(value, dtype="<f4") for key, value in self._read(model, keys).items()}
         dimensions = len(next(iter(rows.values()))) if rows else 0
         is_kept = np.zeros(len(keys), dtype=np.bool_)

@@ -16,14 +16,15 @@ from chunkcore.models.cache import EmbeddingCache
 from chunkcore.models.loading import DEFAULT_MODEL, behind, get_embedder, tokenizing
 from chunkcore.spans import Numbers, Ranges, as_ranges, union_ranges
 
+_LONGEST = 8192  # tokens of a window, for a model that states no limit
+_AT_ONCE = 8192  # tokens in one call of the model
+
 
 def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedder:
     """The model of a name, an `Embedder`, or the one behind a cache, as an embedder with token vectors.
 
-    It embeds a letter.
-
     Raises `OptionError`: the model gives no token vectors of which its own are means; or the name is unknown. Raises
-    `ModelError`: the model failed twice.
+    `ModelError`: the model failed twice on a letter.
     """
     whole = get_embedder(embedder)
     model = tokenizing(whole)
@@ -33,10 +34,6 @@ def get_token_embedder(embedder: Embedder | str = DEFAULT_MODEL) -> TokenEmbedde
         )
     embed_tokens(model, [model.tokenize("a").ids])  # refused now, not after the documents are cut
     return model
-
-
-_LONGEST = 8192  # tokens of a window, for a model that states no limit
-_AT_ONCE = 8192  # tokens in one call of the model
 
 
 class LateEmbedder:
@@ -50,8 +47,6 @@ class LateEmbedder:
     first and last token: a chunk that is a whole short document has the model's own vector of that text. Only spans
     are read, not a chunk's `context` or a text that a model wrote. A chunk without a token has a vector of zeros.
 
-    Questions are embedded as usual.
-
     Args:
         embedder: a model with token vectors, by name or as an object.
         window: tokens in one call of the model, special tokens included; by default its limit (8,192 where it states
@@ -62,9 +57,7 @@ class LateEmbedder:
     Cost: one pass of the model over ``window / (window - overlap)`` times each document's tokens. Time is linear in
     the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
 
-    Raises:
-        OptionError: the model has no token vectors; or the window is over its limit, or has no room for the overlap.
-        ModelError: the model failed twice, or gave invalid vectors twice.
+    Raises as `get_token_embedder`; and `OptionError`: the window is over the model's limit, or has no room for `overlap`.
     """
 
     def __init__(
@@ -108,9 +101,8 @@ class LateEmbedder:
             chunks: of any strategies, in any order. Each document is read once for all its chunks.
             progress: called after each document with the number of chunks done and of all chunks.
 
-        Raises:
-            DataError: a chunk's document is missing, or shorter than the chunk's spans.
-            ModelError: the model failed twice, or gave invalid vectors twice.
+        Raises `DataError`: a chunk's document is missing, or shorter than the chunk's spans. Raises `ModelError`: the
+        model failed twice, or gave invalid vectors twice.
         """
         rows: dict[str, list[int]] = {}
         for row, chunk in enumerate(chunks):
@@ -133,12 +125,7 @@ class LateEmbedder:
         return np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
     def embed_spans(self, text: str, groups: Sequence[tuple[Span, ...]]) -> Vectors:
-        """One row for each group of spans of the text: float32.
-
-        Raises:
-            DataError: a span ends after the text.
-            ModelError: the model failed twice, or gave invalid vectors twice.
-        """
+        """One row for each group of spans of the text: float32. Raises as `embed_chunks`."""
         for spans in groups:
             if spans and max(span.end for span in spans) > len(text):
                 raise DataError(f"the spans {spans} end after the text, at {len(text)}: give the text that was cut")

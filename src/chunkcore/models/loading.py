@@ -164,10 +164,7 @@ def _parse(spec: str) -> tuple[str, str]:
 
 
 def _local_folder(model: str) -> Path | None:
-    """The model's folder on this machine: a path, or the default model's package (found without importing it).
-
-    None for a name that may be one on the hub; any other name is an error, without asking the hub.
-    """
+    """The model's folder on this machine, or the default model's package; None: the name may be one on the hub."""
     try:
         path = Path(model).expanduser()
         if path.is_dir():
@@ -216,8 +213,6 @@ class EmbedderCounter(TokenCounter):
     By name: "embedder:" and a model as `get_embedder` knows it, or "embedder" for the default model, which
     `run_experiment` and ``compare`` replace with theirs. The model is loaded when the first text is counted.
 
-    `embedder` is its name or the object; "" for the default model.
-
     Raises `OptionError`: when first used: the name is unknown, or the model does not give its tokens.
     """
 
@@ -228,7 +223,6 @@ class EmbedderCounter(TokenCounter):
 
     @classmethod
     def read(cls, options: str) -> EmbedderCounter:
-        """The counter of ``embedder:options``."""
         return cls(options)
 
     @cached_property

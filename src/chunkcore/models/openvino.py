@@ -28,15 +28,27 @@ from chunkcore.spans import Numbers
 
 Weights = Callable[[str], NDArray[np.float32]]
 Precision = Literal["f32", "int8"]
+_BATCH_TEXTS = 32
+_BATCH_TOKENS = 4096
+_TOKENIZED_AT_ONCE = 4096
+_QUANTIZED_TOGETHER = "64"  # numbers of a matrix's input that share a factor
+_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+_ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
+_MODULES = ["Transformer", "Pooling", "Normalize"]
+# By name of a setting: its default, and the values that we can build.
+_SUPPORTED: dict[str, tuple[str | None, list[str]]] = {
+    "model_type": (None, ["bert"]),
+    "position_embedding_type": ("absolute", ["absolute"]),
+    "hidden_act": ("gelu", list(_ACTIVATIONS)),
+}
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # in the order in which sentence-transformers looks for one
 
 
 def import_openvino() -> Any:
     """Openvino without its telemetry, which on import sends an event to a server and writes to the home folder. Raises
     `MissingExtraError`: openvino is not installed.
-
-    Where openvino_telemetry cannot be imported, openvino uses a stub that does nothing.
     """
-    hidden = "openvino_telemetry"
+    hidden = "openvino_telemetry"  # without it, openvino uses a stub that does nothing
     before = {name: module for name, module in sys.modules.items() if name == hidden}
     sys.modules[hidden] = None  # type: ignore[assignment]  # makes its import fail
     try:
@@ -138,24 +150,17 @@ class _Graph:
         return self.op.constant(np.array(values, dtype=np.int64))
 
 
-_BATCH_TEXTS = 32
-_BATCH_TOKENS = 4096
-_TOKENIZED_AT_ONCE = 4096
-_QUANTIZED_TOGETHER = "64"  # numbers of a matrix's input that share a factor
-
-
 class OpenVinoEmbedder(TokenizerEmbedder):
     """The model of a local sentence-transformers folder with a BERT encoder.
 
     Args:
         folder: holds config.json, modules.json, tokenizer.json, model.safetensors and the pooling's config.
         name: what `get_embedder` builds it from; the default is "openvino:" and the folder.
-        precision: of the arithmetic: "f32"; "int8", weights and inputs of matrices in 8 bits and the
-            rest in 16. Vectors differ, and so does the fingerprint.
+        precision: "f32"; or "int8": weights and inputs of matrices in 8 bits, the rest in 16. Vectors differ, and so
+            does the fingerprint.
 
-    Raises:
-        OptionError: the folder holds another kind of model, or not all of one; or the CPU has no arithmetic of 16 bits.
-        MissingExtraError: openvino, tokenizers or safetensors is not installed.
+    Raises `OptionError`: the folder holds another kind of model, or not all of one; or the CPU has no arithmetic of 16
+    bits. Raises `MissingExtraError`: openvino, tokenizers or safetensors is not installed.
     """
 
     def __init__(self, folder: Path | str, *, name: str = "", precision: Precision = "f32") -> None:
@@ -189,9 +194,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
         return self._embed(texts, self._folder.query_prompt)
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
-        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
-        `OptionError`: the model pools by its first token.
-        """
+        """See `TokenEmbedder.embed_tokens`. Raises `OptionError`: the model pools by its first token."""
         if self._folder.pooling != "mean":
             raise OptionError(f"{self.name}: its vector is its first token's; choose a model that pools by mean")
         return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, lambda some: self._infer(some, self._token_request))
@@ -269,19 +272,6 @@ def _weights(folder: BertFolder) -> Weights:
     return tensor
 
 
-_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-_ACTIVATIONS = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh"}
-_MODULES = ["Transformer", "Pooling", "Normalize"]
-# By name of a setting: its default, and the values that we can build.
-_SUPPORTED: dict[str, tuple[str | None, list[str]]] = {
-    "model_type": (None, ["bert"]),
-    "position_embedding_type": ("absolute", ["absolute"]),
-    "hidden_act": ("gelu", list(_ACTIVATIONS)),
-}
-# In the order in which sentence-transformers looks for a prompt.
-_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-
-
 @dataclass(frozen=True, kw_only=True)
 class BertFolder:
     """The settings of a BERT encoder.
@@ -320,9 +310,7 @@ def is_bert_folder(path: Path) -> bool:
 
 
 def read_bert_folder(path: Path) -> BertFolder:
-    """The settings of the folder's model. Raises `OptionError`: a file is missing or unreadable, or the model is no
-    BERT encoder that we can build.
-    """
+    """The settings of the folder's model. Raises `OptionError`: they are missing, or no BERT that we can build."""
     try:
         return _settings(path)
     except _UnbuildableError as error:

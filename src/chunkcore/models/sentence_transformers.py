@@ -20,20 +20,16 @@ from chunkcore.spans import Numbers
 
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
-# Means up to a factor, which a cosine does not see.
-_MEANS = ("mean", "mean_sqrt_len_tokens")
+_MEANS = ("mean", "mean_sqrt_len_tokens")  # up to a factor, which a cosine does not see
 
 
 class SentenceTransformersEmbedder(TokenizerEmbedder):
     """A model by its name on the hub, or by the path of its folder.
 
-    Args:
-        source: name or path.
-        name: what `get_embedder` builds it from; the default is "torch:" and the source.
+    `name` is what `get_embedder` builds it from; the default is "torch:" and the source.
 
-    Raises:
-        OptionError: there is no such model, or it cannot be reached.
-        MissingExtraError: sentence-transformers is not installed.
+    Raises `OptionError`: there is no such model, or it cannot be reached. Raises `MissingExtraError`:
+    sentence-transformers is not installed.
     """
 
     def __init__(self, source: Path | str, *, name: str = "") -> None:
@@ -90,9 +86,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         return whole
 
     def embed_tokens(self, windows: Sequence[Numbers]) -> list[Vectors]:
-        """One row a token for each sequence of at most `max_tokens` ids: float32, shape (tokens, dimensions). Raises
-        `OptionError`: the model's vector of a text is no mean of token vectors.
-        """
+        """See `TokenEmbedder.embed_tokens`. Raises `OptionError`: a text's vector is no mean of token vectors."""
         kinds = [type(module).__name__ for module in self._model]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
             raise OptionError(f"{self.name}: its modules are {', '.join(kinds)}; expected Transformer and Pooling")

@@ -15,6 +15,8 @@ from chunkcore.options import LARGEST, check_number
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 
+Floats = NDArray[np.float64]
+
 
 @runtime_checkable
 class Segmenter(Protocol):
@@ -39,9 +41,7 @@ class Segmenter(Protocol):
 
 
 # From the text after "name:" to a function that builds the segmenter; reads no file.
-segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry(
-    "segmenter", "chunkcore.segmenters", modules=("chunkcore.segmenters.tagger",)
-)
+segmenters: Registry[Callable[[str], Callable[[], Segmenter]]] = Registry("segmenter", "chunkcore.segmenters")
 
 
 def get_segmenter(spec: str | Segmenter) -> Segmenter:
@@ -50,9 +50,7 @@ def get_segmenter(spec: str | Segmenter) -> Segmenter:
     "tagger" uses the shipped weights, "tagger:PATH" those of ``chunkcore segments train``. "texttiling" takes an
     optional window and deviations.
 
-    Raises:
-        OptionError: no such segmenter.
-        DataError: a tagger's file is missing or holds no weights.
+    Raises `OptionError`: no such segmenter. Raises `DataError`: a tagger's file is missing or holds no weights.
 
     >>> get_segmenter("texttiling:10:1.5")
     TextTiling(window=10, deviations=1.5)
@@ -103,9 +101,6 @@ def segment_starts(segmenter: Segmenter, sentences: Sequence[str], embedder: Emb
 
     failed = f"the segmenter {name!r} failed on {count} sentences"
     return ask_twice(lambda: segmenter.starts(sentences, embedder), check, failed)
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,21 @@ from chunkcore.models.loading import get_embedder
 from chunkcore.segmenters.base import Floats, block_similarities, depths, peaks, row_lengths, segmenters
 from chunkcore.spans import Numbers
 
+SHIPPED = Path(__file__).with_name("tagger.safetensors")
+_KEY = "chunkcore"
+_FORMAT = "tagger-2"
+_BAG, _CUES = 512, 6
+EXTRA = _BAG + _CUES  # columns of a row after the vector
+_WORD = re.compile(r"\w{4,}")
+_CONTINUES = re.compile(
+    r"(he|she|it|they|this|these|that|those|his|her|its|their|however|also|but|and|such|other|another|both|some|"
+    r"although|though|thus|therefore|moreover|furthermore|additionally|then|there|one|later|similarly|instead|"
+    r"as a result)\b",
+    re.IGNORECASE,
+)
+_DATED = re.compile(r"(in|on|by|during|after|before) [^,]{0,30}\d{4}", re.IGNORECASE)
+_YEAR = re.compile(r"\d{4}")
+
 
 def boundary_probabilities(inputs: Vectors, weights: Mapping[str, Vectors]) -> Vectors:
     """The probability that a segment begins at each row: float32, shape (n,). O(n) time.
@@ -57,19 +72,6 @@ def _logistic(values: Vectors) -> Vectors:
     # tanh does not overflow.
     result: Vectors = (0.5 * np.tanh(0.5 * values) + 0.5).astype(np.float32)
     return result
-
-
-_BAG, _CUES = 512, 6
-EXTRA = _BAG + _CUES  # columns of a row after the vector
-_WORD = re.compile(r"\w{4,}")
-_CONTINUES = re.compile(
-    r"(he|she|it|they|this|these|that|those|his|her|its|their|however|also|but|and|such|other|another|both|some|"
-    r"although|though|thus|therefore|moreover|furthermore|additionally|then|there|one|later|similarly|instead|"
-    r"as a result)\b",
-    re.IGNORECASE,
-)
-_DATED = re.compile(r"(in|on|by|during|after|before) [^,]{0,30}\d{4}", re.IGNORECASE)
-_YEAR = re.compile(r"\d{4}")
 
 
 def sentence_rows(sentences: Sequence[str], vectors: Vectors) -> Vectors:
@@ -127,21 +129,14 @@ def _standardised(values: Floats) -> NDArray[np.float32]:
     return column
 
 
-SHIPPED = Path(__file__).with_name("tagger.safetensors")
-_KEY = "chunkcore"
-_FORMAT = "tagger-2"
-
-
 @dataclass(frozen=True, kw_only=True)
 class TaggerSettings:
-    """What a tagger's weights were trained for: the embedder, `windows` of `sentence_features`, the probability over
-    which a segment begins, and the number of networks.
-    """
+    """What a tagger's weights were trained for."""
 
     embedder: str
-    windows: tuple[int, ...]
-    threshold: float
-    members: int
+    windows: tuple[int, ...]  # of `sentence_features`
+    threshold: float  # the probability over which a segment begins
+    members: int  # networks
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +184,7 @@ class Tagger:
         return peaks(self.probabilities(rows)[1:], self.settings.threshold) + 1
 
     def probabilities(self, rows: Vectors) -> Vectors:
-        """The probability that a segment begins at each of the `sentence_rows`, the networks' mean. Raises
-        `ModelError` for rows of other vectors, or for bare vectors.
-        """
+        """The probability that a segment begins at each of the `sentence_rows`. Raises `ModelError` for other rows."""
         expected, columns = _dimensions(self.tensors, self.settings), rows.shape[1]
         if columns != expected + EXTRA:
             remedy = "make them by sentence_rows(sentences, vectors)"

@@ -32,9 +32,7 @@ from chunkcore.tokens.tokenized import (
 def load_tokenizer(source: str) -> Any:
     """The `tokenizers.Tokenizer` of a folder, a file or a hub name; it reads special tokens as text.
 
-    Raises:
-        OptionError: there is no such tokenizer.
-        MissingExtraError: tokenizers is not installed.
+    Raises `OptionError`: there is no such tokenizer. Raises `MissingExtraError`: tokenizers is not installed.
     """
     kind = needed("tokenizers", "models", "count a model's tokens").Tokenizer
     path = Path(source)

@@ -62,17 +62,11 @@ _GIANT = 999_999  # white-space characters in a row; tiktoken's patterns fail on
 
 
 class FastEncoder(NamedTuple):
-    """One encoding of toktok-rs (the extra ``fast``).
-
-    Attributes:
-        encode: a text's token ids.
-        count: how many they are.
-        tokens: the bytes of each token, by id, without the special tokens.
-    """
+    """One encoding of toktok-rs (the extra ``fast``)."""
 
     encode: Callable[[str], Ids]
     count: Callable[[str], int]
-    tokens: Callable[[], Sequence[bytes]]
+    tokens: Callable[[], Sequence[bytes]]  # by id, without the special tokens
 
 
 def load_toktok(name: str) -> FastEncoder | None:
@@ -92,10 +86,7 @@ def load_toktok(name: str) -> FastEncoder | None:
 
 @lru_cache(maxsize=8)
 def fast_encoder(name: str) -> FastEncoder | None:
-    """toktok-rs' encoder, if it passes a check; None: tiktoken encodes.
-
-    The check: on a text of hard cases the ids equal tiktoken's, by their digest, and their bytes equal the text's.
-    """
+    """toktok-rs' encoder, if its ids of a text of hard cases are tiktoken's, by digest, and their bytes the text's."""
     encoder = load_toktok(name)
     if encoder is None:
         return None
@@ -121,10 +112,7 @@ def _unlike() -> tuple[tuple[bytes, ...], NDArray[np.bool_]]:
 
 
 def read(text: str) -> tuple[str, bool]:
-    """The text with surrogates as U+FFFD, and whether toktok-rs splits it as tiktoken does.
-
-    It does unless the text has a code point of `_UNLIKE` or a giant run of white space.
-    """
+    """The text with surrogates as U+FFFD; and whether it has no code point of `_UNLIKE` and no giant white space."""
     check_type("a text", text, str, "a string (decode bytes first)")
     if not text.isascii():
         try:

@@ -32,8 +32,14 @@ RULES = {
 
 # Unicode's White_Space, as \s in the patterns. Python's str.isspace also includes U+001C to U+001F.
 _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
-
+_IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
+_GAP = re.compile(r"[ \t\n\r]")
+_WORD = re.compile(r"[^ \t\n\r]+")
 _PAGE = 256
+_KNOWN = 4_000_000  # characters of words
+_MANY = 256  # single characters; for more, counting distinct ones once is faster
+_FEW = 12  # pieces, for which arrays cost more than they save
+T = TypeVar("T")
 
 
 def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
@@ -92,16 +98,6 @@ def _role(code_point: int) -> int:
     )
 
 
-T = TypeVar("T")
-
-_IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
-_GAP = re.compile(r"[ \t\n\r]")
-_WORD = re.compile(r"[^ \t\n\r]+")
-_KNOWN = 4_000_000  # characters of words
-_MANY = 256  # single characters; for more, counting distinct ones once is faster
-_FEW = 12  # pieces, for which arrays cost more than they save
-
-
 class _Once(Generic[T]):
     """`functools.cached_property` without the lock that all instances share before Python 3.12.
 
@@ -146,9 +142,9 @@ class TokenizedText:
 
     @classmethod
     def join(cls, sources: Sequence[TokenizedText]) -> TokenizedText:
-        """Join texts of one counter, so that many small texts cost as few array operations as a large one.
+        """Join texts, each tokenized by itself: as few array operations as for a large one.
 
-        Each text is tokenized by itself, and `counts` is right only for pieces inside one of `parts`.
+        `counts` is right only for pieces inside one of `parts`.
         """
         joined = type(sources[0])("".join([source.text for source in sources]), sources[0].counter)
         lengths = np.array([len(source.text) for source in sources], dtype=np.int64)
@@ -215,8 +211,7 @@ class TokenCounter(ABC):
     def boundaries(self, text: str) -> Numbers:
         """The code-point offset where each token begins: int64, ascending, ``count(text)`` of them.
 
-        A token that begins inside a character (as in a three-token emoji) has the character's offset, so offsets
-        repeat.
+        A token that begins inside a character (as in a three-token emoji) has the character's offset: they repeat.
         """
 
     def count(self, text: str) -> int:

@@ -25,6 +25,19 @@ from chunkcore.tokens import get_counter
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+_MILLION = 1_000_000
+_ENCODING = "cl100k_base"
+_TOKENS_A_MESSAGE = 4  # the role and the marks around a message, in the chat formats of OpenAI's models
+_LONGEST = 1_000_000  # characters of an answer that are read
+_ATTEMPTS = 1_000  # places tried as the beginning of JSON
+_SHOWN = 80  # characters of an answer that an error repeats
+_REPEATED = 2_000  # characters of a bad answer that the model is shown again
+_loops: dict[int, AbstractEventLoop] = {}  # by process: a forked child does not have its parent's thread
+_lock = threading.Lock()
+
 
 class Message(TypedDict):
     """One turn of a conversation with a language model."""
@@ -78,11 +91,6 @@ class LLM(Protocol):
             ModelError: no question can: a wrong key, no such model, no server.
         """
         ...
-
-
-_MILLION = 1_000_000
-_ENCODING = "cl100k_base"
-_TOKENS_A_MESSAGE = 4  # the role and the marks around a message, in the chat formats of OpenAI's models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,8 +288,7 @@ class CachedLLM:
 def awaited(value: Any) -> Any:
     """The value; of an awaitable, its result.
 
-    All awaitables run on one loop in a thread of its own: a client that belongs to a loop can be used from every
-    thread, also from one that runs a loop itself.
+    All run on one loop in a thread of its own: every thread can use a client that belongs to a loop.
     """
     if not inspect.isawaitable(value):
         return value
@@ -296,19 +303,6 @@ def awaited(value: Any) -> Any:
             threading.Thread(target=loop.run_forever, name="chunkcore-llm", daemon=True).start()
             _loops[os.getpid()] = loop
     return asyncio.run_coroutine_threadsafe(result(), _loops[os.getpid()]).result()
-
-
-_loops: dict[int, AbstractEventLoop] = {}  # by process: a forked child does not have its parent's thread
-_lock = threading.Lock()
-
-
-_LONGEST = 1_000_000  # characters of an answer that are read
-_ATTEMPTS = 1_000  # places tried as the beginning of JSON
-_SHOWN = 80  # characters of an answer that an error repeats
-
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class BadAnswerError(ValueError):
@@ -389,9 +383,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-_REPEATED = 2_000  # characters of a bad answer that the model is shown again
-
-
 @dataclass(frozen=True, kw_only=True)
 class Question(Generic[T]):
     """What a model is asked, and how its answer is read.
@@ -410,10 +401,7 @@ class Question(Generic[T]):
 
 
 class Estimator(Metered):
-    """In place of a model: gives each question its assumed answer, and counts the usage in `cl100k_base` tokens.
-
-    Retries are not included.
-    """
+    """In place of a model: gives each question its assumed answer, and counts its usage in `cl100k_base` tokens."""
 
     name = fingerprint = "estimate"
     concurrency = 1

@@ -27,7 +27,12 @@ from chunkcore.registry import Registry
 LONGEST_WAIT = 31_536_000  # seconds: a year
 LARGEST = 16 * 2**20  # bytes of a response, unpacked; today's longest answers have one million
 
+SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the HTTP statuses of endpoints without structured output
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
+_OPENAI = "api.openai.com"
+_KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+_SHOWN = 300  # characters of an endpoint's message that an error repeats
+_SECRET = 12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
 
 
 class TooLargeError(Exception):
@@ -38,10 +43,8 @@ def bounded_client(openai: Any, seconds: float) -> Any:
     """A client for the openai package that reads a response for at most `seconds` and `LARGEST` bytes.
 
     The package's own time-out is between two pieces of a response: it would wait for ever for a server that sends a
-    byte now and then, and fill the memory with a response that never ends.
-
-    Too late is a time-out to the package, noticed when a piece comes; too large is a broken connection, caused by a
-    `TooLargeError`.
+    byte now and then, and fill the memory with a response that never ends. Too late is a time-out to the package,
+    noticed when a piece comes; too large is a broken connection, caused by a `TooLargeError`.
     """
 
     class Bounded(openai.DefaultHttpxClient):  # type: ignore[misc]
@@ -77,13 +80,6 @@ def bounded_client(openai: Any, seconds: float) -> Any:
                 self.close()
 
     return Bounded(follow_redirects=False)
-
-
-_OPENAI = "api.openai.com"
-_KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
-_SHOWN = 300  # characters of an endpoint's message that an error repeats
-_SECRET = 12  # characters: a shorter key may be a word, such as "none", and is not redacted from answers
-SCHEMA_REFUSED = (400, 404, 415, 422, 501)  # the HTTP statuses of endpoints without structured output
 
 
 @dataclass(eq=False, repr=False)
@@ -407,10 +403,7 @@ def get_llm(spec: str | LLM) -> LLM:
 
 
 def check_llm(spec: str | LLM) -> None:
-    """Raise `OptionError` where `get_llm` would; no file is opened. A package's kind is looked up, not built.
-
-    Raises `OptionError`: it names no language model.
-    """
+    """Raise `OptionError` where `get_llm` would; no file is opened. A package's kind is looked up, not built."""
     if not isinstance(spec, str):
         get_llm(spec)
     elif _kind(spec) is _openai:
