@@ -57,7 +57,7 @@ class LateEmbedder:
     Cost: one pass of the model over ``window / (window - overlap)`` times each document's tokens. Time is linear in
     the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
 
-    Raises as `get_token_embedder`; and `OptionError`: the window is over the model's limit, or has no room for `overlap`.
+    Raises as `get_token_embedder`; and `OptionError`: the window is over the model's limit, or too small for `overlap`.
     """
 
     def __init__(
