@@ -47,13 +47,7 @@ def pack(
     follows pieces of size 0. Each range ends later than the one before. Pieces are shared only if the next piece still
     fits. O(chunks x log(pieces)) time.
 
-    Args:
-        sums: `running_sizes` of the pieces.
-        size: the target.
-        overlap: the most that neighbouring ranges share.
-        gap: the size between two pieces.
-        first: the first piece.
-        last: the piece to stop before; None for all.
+    `sums` are the `running_sizes` of the pieces, `gap` is the size between two. Of the pieces `first` to ``last - 1``.
 
     >>> pack(running_sizes(np.array([4, 3, 2, 5, 9])), size=9, overlap=2)
     [(0, 3), (2, 4), (4, 5)]
@@ -92,12 +86,8 @@ def join_small(
     In order, each chunk under `minimum` joins the neighbour across the smaller gap (ties: the one before), else the
     other one. It stays small if both merges exceed `maximum`. O(n) time, at most two calls of `together` a small chunk.
 
-    Args:
-        sizes: one for each chunk.
-        gaps: before each chunk: characters, a distance, or None to forbid a merge. The first is ignored.
-        minimum: a smaller chunk joins a neighbour.
-        maximum: of merged chunks; None for no limit.
-        together: the size of the merged chunks `first` to `last - 1`.
+    Each chunk has its size and, before it, a gap: characters, a distance, or None to forbid a merge; the first is
+    ignored. `together` gives the size of the merged chunks `first` to ``last - 1``.
 
     >>> words = [5, 1, 4, 5, 2]
     >>> join_small(words, [0, 2, 1, 1, 1], 3, 7, lambda first, last: sum(words[first:last]))

@@ -136,10 +136,7 @@ class _Work:
 
 @lru_cache(maxsize=32)
 def load_grammar(package: str, function: str = "language") -> Language:
-    """Load a package's tree-sitter grammar, once per process.
-
-    Raises `MissingExtraError`: the package or tree-sitter is not installed.
-    """
+    """A package's tree-sitter grammar. Raises `MissingExtraError`: the package or tree-sitter is not installed."""
     name = f"{package.replace('_', '-')} (with tree-sitter)"
     tree_sitter, module = (
         needed(module_name, "structure", "read its language", name) for module_name in ("tree_sitter", package)
@@ -364,14 +361,12 @@ class _Reader:
             if node.type not in _WRAPPERS:
                 return ()
             inner = [child for child in node.named_children if child.type not in _ATTACHED]
-            wrapped = [child for child in inner if child.type in _WRAPPERS or self.is_definition(child)]
+            kinds = {*_WRAPPERS, *self.definitions, "variable_declarator"}
+            wrapped = [child for child in inner if child.type in kinds]
             if len(wrapped) != 1:
                 return ()
             node = wrapped[0]
         return ()
-
-    def is_definition(self, node: Node) -> bool:
-        return node.type in self.definitions or node.type == "variable_declarator"
 
     def label(self, node: Node) -> tuple[str, ...]:
         """A definition's kind and name, such as ("class Tea",); () for other nodes."""

@@ -66,25 +66,17 @@ class HeadingChunker(BlockChunker, ABC):
 
 
 class Packed(NamedTuple):
-    """A chunk of blocks, `start` to `end`.
-
-    Attributes:
-        header: the range of the table header that it repeats.
-        path: the headings or definitions around all of it.
-        cut: strength of the cut before it: a section's is stronger than a list item's.
-        size: its tokens.
-    """
+    """A chunk of blocks, `start` to `end`."""
 
     start: int
     end: int
-    header: tuple[int, int] | None
-    path: tuple[str, ...]
-    cut: tuple[int, int]
-    size: int
+    header: tuple[int, int] | None  # the range of the table header that it repeats
+    path: tuple[str, ...]  # the headings or definitions around all of it
+    cut: tuple[int, int]  # strength of the cut before it: a section's is stronger than a list item's
+    size: int  # its tokens
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The header comes first."""
         span = Span(self.start, self.end)
         return (Span(*self.header), span) if self.header else (span,)
 

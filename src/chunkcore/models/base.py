@@ -148,9 +148,7 @@ def is_symmetric(embedder: Embedder) -> bool:
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Vectors:
     """One checked row a text: float32, shape (len(texts), dimensions). For no texts shape (0, 0), without a call.
 
-    The model gets each distinct text once. It is asked a second time if it fails or gives invalid vectors.
-
-    Raises `ModelError`: the second try failed, too.
+    The model gets each distinct text once. Raises `ModelError`: it failed or gave invalid vectors, twice.
     """
     if not texts:
         return np.empty((0, 0), dtype=np.float32)

@@ -308,10 +308,7 @@ class EmbeddingCache(Cache):
         return is_kept, vectors
 
     def store(self, model: str, keys: Sequence[bytes], vectors: Vectors) -> None:
-        """Keep one vector a key, shape (len(keys), dimensions). When this returns, all are on disk.
-
-        Raises `ModelError`: not one vector a key; NaN or infinity in one.
-        """
+        """Keep one vector a key, on disk when this returns. Raises `ModelError`: not one a key, NaN or infinity."""
         if not len(keys):
             return
         vectors = check_vectors(vectors, len(keys), model=model)
@@ -348,15 +345,8 @@ class CachedEmbedder:
     Every batch is kept at once: an interrupted run resumes. Documents and queries have separate entries only where the
     model distinguishes them. Name and fingerprint are the model's.
 
-    Args:
-        embedder: the model.
-        cache: None for a new one in memory.
-        batch_size: texts per call of the model.
-
-    Attributes:
-        embedded: how many texts the model embedded.
-
-    Raises `OptionError`: batch_size is under 1.
+    Without a cache it has one in memory. The model gets at most `batch_size` texts at once (`OptionError`: under 1);
+    `embedded` is how many it was given.
     """
 
     def __init__(self, embedder: Embedder, cache: EmbeddingCache | None = None, *, batch_size: int = 256) -> None:

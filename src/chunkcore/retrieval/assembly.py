@@ -306,12 +306,10 @@ def join(
 
     Args:
         hits: best first.
-        max_tokens: as many of the hits, in their order, as make passages of so many tokens in all. If the first one
-            alone is longer, it is cut at its last whole token within the limit. None: all.
+        max_tokens: by `counter`: as many of the hits, in their order, as make passages of so many tokens in all. If the
+            first one alone is longer, it is cut at its last whole token within the limit. None: all.
         scores: of the hits, if not their own.
         pairs: hits that are neighbours wherever they are, as places in `hits`.
-        documents: the sources, by id.
-        counter: of `max_tokens`.
 
     >>> fox = {"fox.txt": Document("fox.txt", "A fox naps. A crow sings. Rain falls.")}
     >>> hits = [Retrieved("fox.txt", (span,), score) for span, score in ((Span(11, 25), 2.0), (Span(0, 11), 1.0))]

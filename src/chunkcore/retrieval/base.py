@@ -113,16 +113,10 @@ class Index(ABC):
 
     @abstractmethod
     def rank(self, queries: Sequence[str], k: int) -> Hits:
-        """The best `k` chunks of each query, best first; fewer if no more are found.
-
-        The result is a prefix of any deeper ranking's.
-        """
+        """The best `k` chunks of each query, best first, or fewer: a prefix of any deeper ranking."""
 
     def search(self, queries: Sequence[str], k: int = DEFAULT_K) -> Hits:
-        """The best `k` chunks of each query, best first; see `rank`.
-
-        Raises `OptionError`: queries are not a list of strings, or k is under 1.
-        """
+        """The best `k` chunks of each query; see `rank`. Raises `OptionError`: no list of strings, or k is under 1."""
         if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
             raise OptionError(f"search takes a list of questions, got {queries!r:.80}: put one question in a list")
         check_number("k", k, 1)
@@ -158,11 +152,9 @@ class Index(ABC):
             folder: new, empty, or that of a saved index.
             notes: JSON values kept in the manifest, such as where the documents come from.
 
-        Raises:
-            OptionError: the retriever, chunker or embedder cannot be written down.
-            DataError: the folder holds something else, or a newer index than the one that this index was made of; a
-                document's metadata are no JSON.
-            OSError: the disk is full, or the folder cannot be written to.
+        Raises `OptionError`: the retriever, chunker or embedder cannot be written down; `DataError`: the folder holds
+        something else, or a newer index than the one that this index was made of, or a document's metadata are no JSON;
+        `OSError`: the disk is full, or the folder cannot be written to.
         """
         self._check_whole()
         check_type("the folder of an index", folder, str | Path, "a path")
@@ -177,15 +169,10 @@ class Index(ABC):
     def update(self, documents: Iterable[Document], *, chunker: Chunker | str | None = None) -> Index:
         """A new index with these documents added, or in place of those of the same ids: ``index = index.update(...)``.
 
-        Only changed documents are cut and embedded. This index stays as it is, for readers that use it.
+        Only new and changed documents are cut, by the chunker that cut the others if none is given, and embedded. This
+        index stays as it is, for readers that use it.
 
-        Args:
-            documents: new and changed ones; unchanged ones cost a comparison.
-            chunker: cuts them; None: the one that cut the others.
-
-        Raises:
-            DataError: an item is no `Document`.
-            OptionError: the chunker is not known.
+        Raises `DataError`: an item is no `Document`; `OptionError`: the chunker is not known.
         """
         self._check_whole()
         check_type("documents", documents, Iterable, "several Documents")
@@ -205,10 +192,7 @@ class Index(ABC):
         return self._rebuilt(changes.keys(), chunk_corpus(list(changes.values()), chosen))
 
     def delete(self, ids: Iterable[str]) -> Index:
-        """A new index without the documents of these ids: ``index = index.delete(...)``. Nothing is embedded.
-
-        Raises `DataError`: there is no such document.
-        """
+        """A new index without these documents: ``index = index.delete(...)``. Raises `DataError`: no such id."""
         self._check_whole()
         names = {ids} if isinstance(ids, str) else set(ids)
         if unknown := sorted(names - {document.id for document in self.corpus.documents}):
@@ -325,10 +309,7 @@ class PassageIndex(Index):
     def passages(
         self, queries: Sequence[str], k: int | None, max_tokens: int | None, counter: TokenCounter
     ) -> list[list[Retrieved]]:
-        """Each query's passages, best first: at most `k`, and at most `max_tokens` tokens of their own text in all.
-
-        Both None: 1,000 tokens. A limit is at least 1.
-        """
+        """Each query's passages, best first: at most `k`, of at most `max_tokens` in all; both None: 1,000 tokens."""
 
     def answers(
         self,
@@ -371,10 +352,7 @@ class RetrievalMethod(ABC):
         """Call before expensive work. Raises `OptionError` or `MissingExtraError`: a model or a package is missing."""
 
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        """Index the chunks; `vectors` embeds chunks and queries (None: by the default model).
-
-        Raises `OptionError`: `corpus` is no `ChunkedCorpus`.
-        """
+        """Index the chunks; without `vectors`, by the default model's. Raises `OptionError`: no `ChunkedCorpus`."""
         if not isinstance(corpus, ChunkedCorpus):
             raise OptionError(
                 f"a retriever indexes chunks, got {type(corpus).__name__}: write "

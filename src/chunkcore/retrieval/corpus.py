@@ -98,10 +98,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @classmethod
     def joined(cls, corpus: ChunkedCorpus, kept: NDArray[np.bool_], added: ChunkedCorpus) -> ChunkedCorpus:
-        """The chunks of a corpus's `kept` documents (one truth value each), then those of `added`.
-
-        Postings of the corpus are taken over; those of added chunks are made.
-        """
+        """The chunks of a corpus's `kept` documents (one truth value each), then those of `added`; postings stay."""
         rows = corpus.rows_of(kept)
         columns, more = corpus.columns()[:, rows], added.columns()
         renumbered = np.append(np.cumsum(kept) - 1, -1)  # the last for chunks of no document
@@ -160,10 +157,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         return part
 
     def numbers_where(self, where: Where) -> Numbers:
-        """The numbers of the documents that a filter allows, as in `document_numbers`, ascending; see `Index.retrieve`.
-
-        Raises `OptionError`: not a filter.
-        """
+        """Which documents a filter of `Index.retrieve` allows: ascending numbers. Raises `OptionError`: no filter."""
         names, metadata = self.described
         if callable(where):
             allowed = [bool(where(data)) for data in metadata]
@@ -319,10 +313,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
 
     @property
     def embedded_texts(self) -> Sequence[str]:
-        """The texts to embed: each chunk's segments, or its text if it has none; each after the chunk's context.
-
-        Raises `DataError`: a segment lies outside its chunk.
-        """
+        """The texts to embed: each chunk's `segment_texts`. Raises `DataError`: a segment lies outside its chunk."""
         return self._segments[0] if self.segmented else self.texts
 
     @property
@@ -376,7 +367,7 @@ def _with_progress(
 
 
 def segment_texts(chunk: Chunk) -> list[str]:
-    """A chunk's texts to embed: its segments, or its text if it has none or is derived.
+    """A chunk's texts to embed: its segments, or its text if it has none or is derived; each after its context.
 
     Raises `DataError`: a segment lies outside its chunk.
 

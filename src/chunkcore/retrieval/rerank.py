@@ -82,10 +82,7 @@ _cross_encoder = cache(CrossEncoder)
 
 
 def rerank_scores(reranker: Reranker, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-    """One valid score per pair, shape (len(pairs),), float64. A failed call is repeated once; no pairs, no call.
-
-    Raises `ModelError`: the reranker failed twice.
-    """
+    """One finite score a pair: float64, shape (len(pairs),). Raises `ModelError`: the reranker failed twice."""
     if not pairs:
         return np.empty(0)
     name = f"the reranker {echo(getattr(reranker, '__name__', type(reranker).__name__))}"

@@ -102,10 +102,7 @@ def top_k(
 
 
 def row_lengths(vectors: ArrayLike | Rows) -> NDArray[np.float64] | None:
-    """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow.
-
-    Raises `ModelError`: as `top_k`.
-    """
+    """Each vector's Euclidean length, 1 of a zero vector, for `top_k`; None where products of float32 may overflow."""
     rows = _matrix(vectors, "vectors")
     lengths = np.ones(len(rows))
     for first in range(0, len(rows), 4096):

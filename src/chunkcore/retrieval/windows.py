@@ -271,10 +271,7 @@ class LexicalWindows:
 
 
 def mean_of_squares(scales: Iterable[tuple[NDArray[np.floating], float]], size: int) -> Scores:
-    """Each unit's mean over the scales of z · abs(z); a scale that does not tell units apart gives 0.
-
-    Rounded to 9 decimals: running sums would tell equal windows apart.
-    """
+    """Each unit's mean over the scales of z · abs(z); a scale that does not tell units apart gives 0."""
     total, count = np.zeros(size), 0
     for values, largest in scales:
         count += 1
@@ -284,7 +281,7 @@ def mean_of_squares(scales: Iterable[tuple[NDArray[np.floating], float]], size: 
             values /= deviation
             values *= np.abs(values)
             total += values
-    return np.round(total / max(1, count), 9)
+    return np.round(total / max(1, count), 9)  # else running sums would tell equal windows apart
 
 
 def _running(values: NDArray[Any]) -> NDArray[Any]:

@@ -33,10 +33,7 @@ class Segmenter(Protocol):
     def fingerprint(self) -> str: ...
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-        """Sentences that begin a segment, without the first: ascending, in ``1 .. len(sentences) - 1``.
-
-        `embedder` is the strategy's model, for segmenters that can use it.
-        """
+        """Sentences that begin a segment, ascending, without the first; `embedder` is the strategy's model."""
         ...
 
 

@@ -86,9 +86,7 @@ class LLM(Protocol):
 
         With a schema the answer should be JSON of that schema; the caller checks it.
 
-        Raises:
-            NoAnswerError: this question cannot be answered, even if asked again.
-            ModelError: no question can: a wrong key, no such model, no server.
+        Raises `NoAnswerError`: this question cannot be answered, even if asked again; `ModelError`: no question can.
         """
         ...
 
@@ -423,9 +421,7 @@ def ask(llm: LLM, question: Question[T], *, retries: int = 2) -> T:
     The model sees a bad answer again with what is wrong with it, at most `retries` times. A `CachedLLM` keeps the
     valid answer, under the question as first asked.
 
-    Raises:
-        NoAnswerError: no valid answer; the message says what was wrong with the last.
-        ModelError: the model failed twice in another way.
+    Raises `NoAnswerError`: no valid answer, and what was wrong with the last. Raises `ModelError`: it failed twice.
     """
     if isinstance(llm, Estimator):
         return question.read(llm.assume(question))
