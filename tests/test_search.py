@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,10 +17,11 @@ from chunkcore.run import Retriever
 from tests.fakes import BROKEN, FakeEmbedder, index_of
 
 
-def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, **options: int) -> search.Best:
-    """The same with lengths that are measured beforehand."""
-    found = search.top_k(queries, vectors, k, **options)
-    measured = search.top_k(queries, vectors, k, lengths=search.row_lengths(vectors), **options)
+def top_k(queries: np.ndarray, vectors: np.ndarray, k: int, working: int = 2**20) -> search.Best:
+    """In this much memory; the same with lengths that are measured beforehand."""
+    with patch.object(search, "_WORKING", working):
+        found = search.top_k(queries, vectors, k)
+        measured = search.top_k(queries, vectors, k, lengths=search.row_lengths(vectors))
     assert np.array_equal(found.indices, measured.indices)
     assert np.array_equal(found.scores, measured.scores)
     return found
@@ -58,7 +60,7 @@ def vectors_with_repeats(seed: int, count: int, dimensions: int) -> np.ndarray:
 def test_equal_to_brute_force_at_any_block_size(seed, count, dimensions, asked, k, block_bytes):
     vectors = vectors_with_repeats(seed, count, dimensions)
     queries = vectors_with_repeats(seed + 1, asked, dimensions)
-    indices, scores = top_k(queries, vectors, k, block_bytes=block_bytes)
+    indices, scores = top_k(queries, vectors, k, block_bytes)
     assert indices.shape == scores.shape == (asked, min(k, count))
     assert indices.tolist() == brute_force(queries, vectors, k)
     assert (np.diff(scores, axis=1) <= 0).all()
@@ -70,7 +72,7 @@ def test_near_ties_that_float32_products_would_swap_are_in_order(seed, k, block_
     rng = np.random.default_rng(seed)
     near = rng.standard_normal(200) + 3e-7 * rng.standard_normal((120, 200))
     queries = rng.standard_normal((2, 200))
-    assert top_k(queries, near, k, block_bytes=block_bytes)[0].tolist() == brute_force(queries, near, k)
+    assert top_k(queries, near, k, block_bytes)[0].tolist() == brute_force(queries, near, k)
 
 
 @pytest.mark.parametrize("block_bytes", [5_000, 40_000, 10**9])
@@ -79,7 +81,7 @@ def test_a_tie_that_k_cuts_through_keeps_the_lowest_indices(block_bytes):
     rng = np.random.default_rng(0)
     originals = rng.standard_normal((7, 384)).astype(np.float32)
     which = rng.integers(0, 7, size=1000)
-    indices, scores = top_k(originals, originals[which], 50, block_bytes=block_bytes)
+    indices, scores = top_k(originals, originals[which], 50, block_bytes)
     for row in range(7):
         assert indices[row].tolist() == np.flatnonzero(which == row)[:50].tolist()
         assert np.unique(scores[row]).tolist() == [1.0]
@@ -102,7 +104,7 @@ def test_nothing_to_search_or_to_ask():
 @pytest.mark.parametrize(
     ("queries", "vectors", "k", "error", "message"),
     [
-        ([[1.0, 0.0]], [[1.0, 0.0]], 0, OptionError, "k and block_bytes are at least 1, got k=0"),
+        ([[1.0, 0.0]], [[1.0, 0.0]], 0, OptionError, "k is at least 1, got 0"),
         ([1.0, 0.0], [[1.0, 0.0]], 1, ModelError, r"queries are a matrix .* shape \(2,\)"),
         ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], 1, ModelError, "queries have 2 dimensions and vectors 3"),
         ([[1.0, np.nan]], [[1.0, 0.0]], 1, ModelError, "queries hold NaN"),
@@ -114,22 +116,24 @@ def test_what_cannot_be_searched_is_told(queries, vectors, k, error, message):
         search.top_k(np.array(queries), np.array(vectors), k)
 
 
-def test_memory_is_bounded_by_the_blocks():
+def test_memory_is_bounded_by_the_blocks(monkeypatch):
+    monkeypatch.setattr(search, "_WORKING", 2 * 2**20)
     rng = np.random.default_rng(2)
     queries, vectors = (rng.standard_normal((n, 32), dtype=np.float32) for n in (200, 20_000))
     tracemalloc.start()
-    search.top_k(queries, vectors, 10, block_bytes=2 * 2**20)
+    search.top_k(queries, vectors, 10)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6 * 2**20 < queries.shape[0] * vectors.shape[0] * 4
 
 
 @pytest.mark.parametrize("k", [4_000, 10**9])
-def test_asking_for_everything_costs_little_more_than_the_answer(k):
+def test_asking_for_everything_costs_little_more_than_the_answer(monkeypatch, k):
+    monkeypatch.setattr(search, "_WORKING", 2**20)
     rng = np.random.default_rng(3)
     queries, vectors = (rng.standard_normal((n, 8), dtype=np.float32) for n in (100, 4_000))
     tracemalloc.start()
-    indices, scores = search.top_k(queries, vectors, k, block_bytes=2**20)
+    indices, scores = search.top_k(queries, vectors, k)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (np.sort(indices, axis=1) == np.arange(4_000)).all()

@@ -31,10 +31,10 @@ _TIE = 1e-9  # smaller differences come from the order of the terms
 class ClusterSemantic(Chunker):
     """Chunks that maximise the similarity of the pieces inside them, over the whole text.
 
-    Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "ClusterSemanticChunker". The recursive splitter cuts pieces of at most `piece_size` tokens. Each pair of pieces in
-    a chunk scores its cosine similarity minus the mean over all pairs. The segmentation with the greatest sum wins,
-    with at most ``size // piece_size`` pieces a chunk; ties prefer longer chunks at the end.
+    The Chroma report (Smith and Troynikov, 2024), section "ClusterSemanticChunker". The recursive splitter cuts pieces
+    of at most `piece_size` tokens. Each pair of pieces in a chunk scores its cosine similarity minus the mean over all
+    pairs. The segmentation with the greatest sum wins, with at most ``size // piece_size`` pieces a chunk; ties prefer
+    longer chunks at the end.
 
     As in the report's code, the maximum counts pieces: a chunk's own text can be slightly over `size`. One fault is
     corrected: that code joins all pieces up to the first pair above the mean. Appended text can move any boundary,
@@ -46,8 +46,7 @@ class ClusterSemantic(Chunker):
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
         separators: where pieces may be cut, first choice first; kept at the start of the piece after them.
         size_of: "pieces": `size` counts pieces; "text": no chunk's own text is over it either.
-        minimum: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into
-            `size`.
+        minimum: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into `size`.
         mean: the similarity from which pieces gain by being together, -1 to 1; None for the mean of each text.
 
     Cost: one call of the model for the distinct pieces; then O(n·w·d) time and O(n·d) memory for n pieces, w pieces a

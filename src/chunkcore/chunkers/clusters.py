@@ -159,11 +159,10 @@ def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
 class Dbscan(SentenceClusters):
     """Clusters of sentences that need not be neighbours, found where sentences are dense.
 
-    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based Semantic
-    Chunker") and appendix A: scikit-learn's DBSCAN (Ester et al., 1996) over the joint distance of `SingleLinkage`. A
-    sentence with at least `min_samples` sentences within `eps`, itself included, is a core. Cores within `eps` form a
-    cluster with the sentences within `eps` of them. A sentence without a cluster is a chunk. The paper has no maximum;
-    here a cluster over `size` is packed in order.
+    Qu et al. (2024), section 2 ("Clustering-based Semantic Chunker") and appendix A: scikit-learn's DBSCAN (Ester et
+    al., 1996) over the joint distance of `SingleLinkage`. A sentence with at least `min_samples` sentences within
+    `eps`, itself included, is a core. Cores within `eps` form a cluster with the sentences within `eps` of them. A
+    sentence without a cluster is a chunk. The paper has no maximum; here a cluster over `size` is packed in order.
 
     Attributes:
         eps: the distance within which sentences are neighbours; over 0. The paper tried 0.1 to 0.5.
@@ -172,8 +171,7 @@ class Dbscan(SentenceClusters):
     Cost: one call of the model for the distinct sentences; then O(n²·d) time and O(n·d + p) memory for n sentences of d
     dimensions and p pairs within `eps`.
 
-    Raises `DataError`: more than 20 million pairs (about 1.5 GB) are within `eps`, or a text has more than 100,000
-    sentences.
+    Raises `DataError`: more than 20 million pairs (about 1.5 GB) are within `eps`.
     """
 
     eps: float = 0.3
@@ -223,8 +221,8 @@ def _neighbours(unit: Floats, position_weight: float, eps: float) -> Any:
 class SingleLinkage(SentenceClusters):
     """Clusters of sentences that need not be neighbours, joined nearest first up to a size.
 
-    Qu, Tu and Bao, "Is Semantic Chunking Worth the Computational Cost?" (2024), section 2 ("Clustering-based Semantic
-    Chunker") and appendix A. The distance of the sentences a and b of n is (equations 1 to 3)
+    Qu et al. (2024), section 2 ("Clustering-based Semantic Chunker") and appendix A. The distance of the sentences a
+    and b of n is (equations 1 to 3)
 
         position_weight · |a - b| / n + (1 - position_weight) · (1 - max(cosine of their vectors, 0))
 
@@ -237,9 +235,8 @@ class SingleLinkage(SentenceClusters):
         stop: the distance over which no sentences are joined; at least 0.
         chunks: no chunk has more than n / `chunks` of the n sentences (rounded up); None for no such limit.
 
-    Cost: one call of the model for the distinct sentences; then O(n²·d) time for n sentences of d dimensions (4 s for
-    10,000 by 384), again for sentences whose clusters are not full after each million of pairs, and O(n·d) memory plus
-    about 100 MB. More than 100,000 sentences are refused.
+    Cost: one call of the model for the distinct sentences; then O(n²·d) time for n sentences of d dimensions, again for
+    sentences whose clusters are not full after each million of pairs, and O(n·d) memory plus about 100 MB.
     """
 
     stop: float = 0.5

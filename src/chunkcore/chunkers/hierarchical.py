@@ -32,9 +32,8 @@ Joins = Callable[[Cluster, Cluster], bool]
 class Hierarchical(SentenceChunker):
     """Clusters of related neighbouring segments: chunks that are found by their parts, or as a whole.
 
-    Nguyen, Nguyen and Nguyen, "Enhancing Retrieval Augmented Generation with Hierarchical Text Segmentation Chunking"
-    (2025), section 3.2. A segmenter divides the sentences into segments. Two segments are related if the cosine of
-    their vectors is over τ = mean + k · σ over all pairs (equation 3). Then
+    Nguyen et al. (2025), section 3.2. A segmenter divides the sentences into segments. Two segments are related if the
+    cosine of their vectors is over τ = mean + k · σ over all pairs (equation 3). Then
 
     1. neighbours that are both in a maximal clique of the graph of related segments make the initial clusters;
     2. neighbouring clusters are merged if a clique has a segment of each (Table 1), in one pass from the left;

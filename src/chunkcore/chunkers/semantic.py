@@ -93,8 +93,7 @@ class Breakpoint(SentenceChunker):
 
     The gradient is ``(distance[i + 1] - distance[i - 1]) / 2``, one-sided at the ends. The originals have no size
     bounds. Here a chunk over `size` is packed again from its sentences; a sentence over it is cut at words, else
-    graphemes. A chunk under `minimum` joins the neighbour nearer by distance, else the other one, if `size`
-    allows.
+    graphemes. A chunk under `minimum` joins the neighbour nearer by distance, else the other, if `size` allows.
 
     Attributes:
         buffer: sentences on each side of a window; 0 compares the sentences alone.
@@ -106,8 +105,7 @@ class Breakpoint(SentenceChunker):
         empty_end: add an empty sentence where a match of the splitter's pattern ends the text, as the original's
             ``re.split`` does. It changes percentiles and means a little.
 
-    Cost: one call of the model for the distinct windows; then O(n·d) time (O(n log n) for percentiles) and O(n·d)
-    memory for n sentences of d dimensions.
+    Cost: one call of the model for the distinct windows; then O(n·d) time and memory for n sentences of d dimensions.
     """
 
     bounded: ClassVar[bool] = True
@@ -206,9 +204,8 @@ def group_pieces(
 class Kamradt(Breakpoint):
     """`Breakpoint` with Kamradt's defaults.
 
-    Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "KamradtSemanticChunker": cuts over the 95th percentile of the text's distances, so about one sentence in twenty
-    ends a chunk. Options and cost are those of `Breakpoint`.
+    The Chroma report (2024), "KamradtSemanticChunker": cuts over the 95th percentile of the text's distances, so about
+    one sentence in twenty ends a chunk. Options and cost are those of `Breakpoint`.
     """
 
 
@@ -217,11 +214,10 @@ class Kamradt(Breakpoint):
 class KamradtModified(SentenceChunker):
     """Kamradt's chunker with the threshold that gives chunks of a stated size.
 
-    Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma, 2024), section
-    "KamradtModifiedChunker": "a binary search over discontinuity thresholds such that the largest chunk is shorter than
-    the specified length". One threshold serves the whole text: the greatest that leaves no chunk of several sentences
-    over `size`. The most even passage decides, so chunks can be far smaller elsewhere. A single sentence over `size` is
-    cut at words, else graphemes.
+    The Chroma report (2024), "KamradtModifiedChunker": "a binary search over discontinuity thresholds such that the
+    largest chunk is shorter than the specified length". One threshold serves the whole text: the greatest that leaves
+    no chunk of several sentences over `size`. The most even passage decides, so chunks can be far smaller elsewhere. A
+    single sentence over `size` is cut at words, else graphemes.
 
     The report's code differs from its text: ``goal="mean", piece_size=50, buffer=3``. It searches, to 1e-6 between 0
     and 1, the threshold whose number of cuts gives a *mean* size, and takes the last one tried, often one cut too many.
@@ -234,8 +230,7 @@ class KamradtModified(SentenceChunker):
         piece_size: None for sentences; else the most tokens in a piece of the recursive splitter.
         buffer: sentences, or pieces, on each side of a window.
 
-    Cost: one call of the model for the distinct windows; then O(n·d) time and memory for n sentences of d dimensions,
-    and O(n log n) for the search.
+    Cost: as of `Breakpoint`, and O(n log n) for the search.
     """
 
     size: int = 200

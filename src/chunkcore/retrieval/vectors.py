@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
 from chunkcore.concurrency import Progress
 from chunkcore.document import Chunk
-from chunkcore.errors import ModelError, OptionError
+from chunkcore.errors import ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.late import LateEmbedder
@@ -24,6 +24,7 @@ from chunkcore.spans import Numbers, Scores
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., NDArray[np.floating]] = getattr(np, "vecdot", np.matmul)
 _MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
+_WORKING = 64 * 2**20  # bytes that a search works in, roughly
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
     "What is the capital of Mongolia?",
     "How is sourdough bread baked?",
@@ -54,39 +55,30 @@ class Rows(Protocol):
     def __getitem__(self, rows: slice | Numbers, /) -> NDArray[np.floating]: ...
 
 
-def top_k(
-    queries: ArrayLike,
-    vectors: ArrayLike | Rows,
-    k: int,
-    *,
-    block_bytes: int = 64 * 2**20,
-    lengths: NDArray[np.float64] | None = None,
-) -> Best:
+def top_k(queries: ArrayLike, vectors: ArrayLike | Rows, k: int, *, lengths: NDArray[np.float64] | None = None) -> Best:
     """The `k` vectors nearest to each query by cosine similarity, best first; ties by index.
 
     A float32 matrix product finds candidates. Each is scored again in float64, in an order that depends on the two
     vectors only, and rounded to float32. So equal vectors have equal scores, at any block size and thread count. A zero
-    vector has similarity 0 to everything.
+    vector has similarity 0 to everything. Time O(q·n·d), working memory of about 64 MB.
 
     Args:
         queries: shape (q, d).
         vectors: shape (n, d); an array, or `Rows` read block by block.
         k: how many; n if fewer.
-        block_bytes: working memory, roughly.
         lengths: the vectors' `row_lengths`, where they are searched again and again: one question takes a tenth of the
             time. The result is the same.
 
-    Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)). Time O(q·n·d).
+    Returns indices (int64) and similarities (float32), each of shape (q, min(k, n)).
 
-    Raises `OptionError`: k or block_bytes is under 1. Raises `ModelError`: arrays not two-dimensional or of different
-    widths, or NaN or infinity in them.
+    Raises `OptionError`: k is under 1. Raises `ModelError`: arrays not two-dimensional or of different widths, or NaN
+    or infinity in them.
 
     >>> indices, scores = top_k([[1.0, 0.0]], [[0.0, 1.0], [3.0, 0.0], [3.0, 0.0]], 2)
     >>> indices.tolist(), scores.tolist()
     ([[1, 2]], [[1.0, 1.0]])
     """
-    if k < 1 or block_bytes < 1:
-        raise OptionError(f"k and block_bytes are at least 1, got k={k}, block_bytes={block_bytes}")
+    check_number("k", k, 1)
     left = np.asarray(_matrix(queries, "queries"))
     right = _matrix(vectors, "vectors") if lengths is None else as_rows(vectors)
     if len(left) and len(right) and left.shape[1] != right.shape[1]:
@@ -97,7 +89,7 @@ def top_k(
     shape = len(left), k
     best = Best(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
     if best.indices.size:
-        _search(left, right, lengths, best, block_bytes)
+        _search(left, right, lengths, best)
     return best
 
 
@@ -148,14 +140,12 @@ class Best(NamedTuple):
         self.scores[rows, rank] = scores[order]
 
 
-def _search(
-    queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.float64] | None, best: Best, block_bytes: int
-) -> None:
+def _search(queries: NDArray[np.floating], vectors: Rows, lengths: NDArray[np.float64] | None, best: Best) -> None:
     k, dimensions = best.indices.shape[1], vectors.shape[1]
-    step = max(1, min(len(queries), 256, block_bytes // (40 * dimensions), block_bytes // (100 * k)))
-    width = max(1, min(len(vectors), block_bytes // (40 * dimensions + 16 * step)))
+    step = max(1, min(len(queries), 256, _WORKING // (40 * dimensions), _WORKING // (100 * k)))
+    width = max(1, min(len(vectors), _WORKING // (40 * dimensions + 16 * step)))
     margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
-    pairs_at_once = max(1, block_bytes // (80 * dimensions))
+    pairs_at_once = max(1, _WORKING // (80 * dimensions))
     for start in range(0, len(vectors), width):
         block = vectors[start : start + width]
         scaled = unit(block).T if lengths is None else block.astype(np.float32, copy=False).T
@@ -502,7 +492,7 @@ def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False)
     """The rows to search and each row's chunk: every text's row, and the mean row of chunks with several texts.
 
     `owners` is each vector's chunk, ascending. With `cluster_only`, chunks of several texts have their mean only.
-    Source: Nguyen, Nguyen and Nguyen (2025), section 3.1; see `Hierarchical`.
+    Source: Nguyen et al. (2025), section 3.1.
 
     >>> rows, owners = chunk_vectors(np.array([[0, 2], [2, 0], [5, 5]], dtype=np.float32), np.array([0, 0, 1]))
     >>> rows.tolist(), owners.tolist()
