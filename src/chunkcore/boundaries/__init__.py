@@ -15,29 +15,17 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
 class Block(NamedTuple):
-    """A part of a text, such as a paragraph, a table or a function.
-
-    Attributes:
-        start: first code point.
-        end: code point after the last.
-        path: titles of the headings, or names of the definitions, around the block and its own.
-        whole: kept in one piece up to the maximum size, not only up to the target.
-        leads: belongs to the next block, as a heading does.
-        level: heading level, 1 the highest; 0 for other blocks.
-        header: for a table row, the range of the table's header.
-        parts: returns the inner blocks; None if there are none.
-        text: where to cut a block without `parts`: at sentences, lines or words.
-    """
+    """A part of a text, such as a paragraph, a table or a function: half-open, in code points."""
 
     start: int
     end: int
-    path: tuple[str, ...] = ()
-    whole: bool = False
-    leads: bool = False
-    level: int = 0
-    header: tuple[int, int] | None = None
-    parts: Callable[[], Sequence[Block]] | None = None
-    text: Literal["sentences", "lines", "words"] = "sentences"
+    path: tuple[str, ...] = ()  # titles of the headings, or names of the definitions, around the block and its own
+    whole: bool = False  # kept in one piece up to the maximum size, not only up to the target
+    leads: bool = False  # belongs to the next block, as a heading does
+    level: int = 0  # heading level, 1 the highest; 0 for other blocks
+    header: tuple[int, int] | None = None  # for a table row, the range of the table's header
+    parts: Callable[[], Sequence[Block]] | None = None  # returns the inner blocks; None if there are none
+    text: Literal["sentences", "lines", "words"] = "sentences"  # where to cut a block without `parts`
 
 
 def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[tuple[int, int] | None]:

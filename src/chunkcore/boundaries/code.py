@@ -77,15 +77,10 @@ _STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
 
 
 class Parsed:
-    """A parsed text.
-
-    Attributes:
-        data: the text in UTF-8; an unpaired surrogate becomes a question mark.
-        tree: tree-sitter's tree, with offsets into `data`; None if the text exceeds the parser limits.
-    """
+    """A parsed text: its UTF-8, and tree-sitter's tree over it; None if the text exceeds the parser limits."""
 
     def __init__(self, text: str, language: str, grammar: Language) -> None:
-        self.data = text.encode("utf-8", "replace")
+        self.data = text.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
         bounded = language in _BY_LINES or not _goes_on(self.data)
         bounded = bounded and not nests_deeper(self.data, language, _LEVELS)
         self.tree = _parse(self.data, grammar) if bounded else None

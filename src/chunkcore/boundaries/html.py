@@ -66,12 +66,7 @@ _Frame = tuple[_Element, Iterator[Any], str]
 
 
 class HtmlText:
-    """The visible text of an HTML page, with offsets into the source.
-
-    Attributes:
-        text: the stripped texts between tags, joined by spaces; entities stay as in the source.
-        pieces: each text's range in the source, in order.
-    """
+    """The visible text of a page: stripped texts between tags, joined by spaces; `pieces` are their ranges in it."""
 
     def __init__(self, source: str, pieces: list[tuple[int, int]]) -> None:
         self.text = " ".join([source[start:end] for start, end in pieces])

@@ -55,23 +55,19 @@ class FixedToken(Chunker):
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
             if low < high:
-                begins, ends = self._tokens(high - low)
-                rows.extend(self._windows(source.boundaries[low:high], begins, ends, start, end))
+                rows.extend(self._windows(source.boundaries[low:high], start, end))
             elif source.text[start:end].strip():
                 # No token, but the text must not be lost.
                 rows.append((start, end))
         return rows
 
-    def _tokens(self, count: int) -> tuple[Numbers, Numbers]:
+    def _windows(self, places: Numbers, start: int, end: int) -> list[tuple[int, int]]:
         # The last window is the first that reaches the end of the text.
-        begins = np.arange(0, max(1, count - self.overlap), self.size - self.overlap)
-        ends = np.minimum(begins + self.size, count)
+        begins = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
+        ends = np.minimum(begins + self.size, len(places))
         if len(begins) > 1 and ends[-1] - begins[-1] < self.minimum:
             # Only the last window holds less than `size`; it joins the one before.
-            return begins[:-1], np.delete(ends, -2)
-        return begins, ends
-
-    def _windows(self, places: Numbers, begins: Numbers, ends: Numbers, start: int, end: int) -> list[tuple[int, int]]:
+            begins, ends = begins[:-1], np.delete(ends, -2)
         edges = np.append(places, end)
         edges[0] = start
         rows = np.column_stack((edges[begins], edges[ends]))

@@ -97,14 +97,11 @@ class Recursive(Chunker):
             if is_last or not len(left) + len(large):
                 break
             texts = np.sort(np.concatenate((left, large)), axis=0)
-        return self._in_order(source.text, np.concatenate(merged), large)
-
-    def _in_order(self, text: str, merged: Ranges, unsplit: Ranges) -> list[tuple[int, int]]:
-        """The original does not strip pieces that it could not split."""
-        strips = np.repeat([self.strip, False], [len(merged), len(unsplit)])
-        rows = np.column_stack((np.concatenate((merged, unsplit)), strips))
+        whole = np.concatenate(merged)
+        strips = np.repeat([self.strip, False], [len(whole), len(large)])  # the original keeps what it could not split
+        rows = np.column_stack((np.concatenate((whole, large)), strips))
         rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        stripped = (trim(text, start, end) if strips else (start, end) for start, end, strips in rows.tolist())
+        stripped = (trim(source.text, start, end) if strip else (start, end) for start, end, strip in rows.tolist())
         return [(start, end) for start, end in stripped if start < end]
 
     def _pieces(self, source: TokenizedText, separator: str, texts: Ranges, *, is_last: bool) -> tuple[Places, Ranges]:

@@ -274,29 +274,18 @@ def _weights(folder: BertFolder) -> Weights:
 
 @dataclass(frozen=True, kw_only=True)
 class BertFolder:
-    """The settings of a BERT encoder.
-
-    Attributes:
-        path: the folder.
-        layers, heads, hidden: of the encoder.
-        epsilon: of the layer normalisations.
-        activation: the form of GELU: "erf" or "tanh".
-        pooling: "mean" over the tokens, or "cls", the first token.
-        normalize: whether vectors are scaled to length 1.
-        max_tokens: of a text, special tokens included.
-        document_prompt, query_prompt: put before a text.
-    """
+    """The settings of a BERT encoder, and its folder."""
 
     path: Path
     layers: int
     heads: int
     hidden: int
-    epsilon: float
-    activation: str
-    pooling: str
-    normalize: bool
-    max_tokens: int
-    document_prompt: str
+    epsilon: float  # of the layer normalisations
+    activation: str  # the form of GELU: "erf" or "tanh"
+    pooling: str  # "mean" over the tokens, or "cls", the first token
+    normalize: bool  # whether vectors are scaled to length 1
+    max_tokens: int  # of a text, special tokens included
+    document_prompt: str  # put before a text
     query_prompt: str
 
 

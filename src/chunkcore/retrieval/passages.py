@@ -252,7 +252,9 @@ class WindowIndex(PassageIndex):
             shown = None
             if whole is not None:
                 shown = HitText([hit for _, hit in placed], self.sources, whole)
-                scores[~self._shown(np.flatnonzero(np.isfinite(scores)), shown)] = -math.inf
+                units = np.flatnonzero(np.isfinite(scores))
+                hidden = [shown.cut(piece) is None for piece in self._pieces(units, scores[units])]
+                scores[units[np.array(hidden, dtype=np.bool_)]] = -math.inf
             passages = list(self.assembled(question, scores, None, left, tokens, shown))
         for rank, hit in alone:
             passages.insert(rank - 1, hit)
@@ -320,13 +322,6 @@ class WindowIndex(PassageIndex):
         if len(scores) < _FEW and "lexical" in self._shares:
             least = min([least, *(float(scores[units].min()) for units in self._lexical.with_words(query))])
         return least
-
-    def _shown(self, units: Numbers, shown: HitText) -> NDArray[np.bool_]:
-        """Whether each unit of the index is one of these that hits cover, in part at least."""
-        inside = np.zeros(len(self.units), dtype=np.bool_)
-        pieces = self._pieces(units, np.zeros(len(units)))
-        inside[units] = [shown.cut(piece) is not None for piece in pieces]
-        return inside
 
     def assembled(
         self,

@@ -44,14 +44,7 @@ _Word = tuple[Numbers, NDArray[Any], list[float]]  # its units, how often in eac
 
 
 class Units:
-    """The chunks of a corpus in the order of their documents.
-
-    Attributes:
-        firsts: each document's first unit, and the number of all.
-        order: the units' chunk numbers; None: 0, 1, 2, ...
-
-    Raises `DataError`: chunks overlap.
-    """
+    """The chunks of a corpus in the order of their documents. Raises `DataError`: chunks overlap."""
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         documents, extents = corpus.document_numbers, corpus.extents
@@ -67,6 +60,7 @@ class Units:
                 "sentence:size=50"
             )
         edges = np.flatnonzero(~same) + 1 if len(order) else np.zeros(0, dtype=np.int64)
+        # Each document's first unit, and the number of all; the units' chunk numbers, None for 0, 1, 2, ...
         self.firsts: Numbers = np.concatenate(([0], edges, [len(order)] * bool(len(order)))).astype(np.int64)
         self.order: Numbers | None = None if (np.diff(order) == 1).all() else order
         self.first_of_document: Numbers = np.repeat(self.firsts[:-1], np.diff(self.firsts))
