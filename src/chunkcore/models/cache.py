@@ -73,12 +73,9 @@ class Cache:
         max_bytes: of the file; past it, the entries that were not used for the longest time are removed.
 
     Raises `OptionError`: the file is not a cache, or a limit is negative.
-
-    Attributes:
-        kind: the entries that this class reads and writes: "vector" or "answer".
     """
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str] = ""  # the entries that this class reads and writes: "vector" or "answer"
 
     def __init__(
         self, path: Path | str | None = None, *, wait_seconds: float = 30.0, max_bytes: int = MAX_BYTES

@@ -94,19 +94,15 @@ class Index(ABC):
         nested: whether the answer to a smaller limit is a prefix of that to a larger one.
         method: the retriever that made the index.
         vectors: of its chunks and queries; None if it uses none.
-        norms: arrays that took a pass over the vectors to measure, by name; saved with the index.
-        superseded: whether `update` or `delete` has made a newer index of this one.
-        origin: the folder that the index was loaded from or saved into, and the name of its data there.
-        base: the origin of the index that this one updates.
     """
 
     nested: ClassVar[bool] = True
     method: RetrievalMethod
     vectors: TextVectors | None = None
-    norms: Mapping[str, NDArray[Any]] = MappingProxyType({})
-    superseded: bool = False
-    origin: Origin | None = None
-    base: Origin | None = None
+    norms: Mapping[str, NDArray[Any]] = MappingProxyType({})  # that took a pass over the vectors to measure; saved, too
+    superseded: bool = False  # `update` or `delete` has made a newer index of this one
+    origin: Origin | None = None  # where it was loaded from or saved into
+    base: Origin | None = None  # the origin of the index that this one updates
 
     def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
@@ -297,13 +293,10 @@ class PassageIndex(Index):
     """An index whose pieces are made for the limits: the passages for 500 tokens need not be among those for 1,000.
 
     A report asks once for each depth and budget of its measures.
-
-    Attributes:
-        counter: of the budget's tokens, unless a report asks with its own.
     """
 
     nested = False
-    counter: str = "cl100k_base"
+    counter: str = "cl100k_base"  # of the budget's tokens, unless a report asks with its own
 
     @abstractmethod
     def passages(
@@ -334,12 +327,9 @@ class RetrievalMethod(ABC):
 
     Subclasses are registered (``@retrievers.register("name")``) and implement `build`. A subclass with options is a
     frozen dataclass and may check them in `validate`.
-
-    Attributes:
-        kind: the registered name.
     """
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str] = ""  # the registered name
 
     def __post_init__(self) -> None:
         check_options(self)

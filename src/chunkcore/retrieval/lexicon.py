@@ -138,13 +138,6 @@ def _cut(word: str, letters: int) -> str:
 class Postings:
     """Which texts have which words, and how often: an inverted index as arrays.
 
-    Attributes:
-        keys: `text_key` of each distinct word, sorted; a word's number is its place here.
-        begins: where each word's postings begin, and the number of all: int64.
-        texts: the text of each posting, ascending for each word: int32.
-        counts: how often the word is in it: unsigned.
-        lengths: the words of each text: int64.
-
     >>> postings = Postings.of(["a fox and a hen", "", "the fox"])
     >>> [postings.of_word(word)[0].tolist() for word in ("fox", "a", "cow")]
     [[0, 2], [0], []]
@@ -162,11 +155,11 @@ class Postings:
         *,
         places: Numbers | None = None,
     ) -> None:
-        self.keys = keys
-        self.begins = begins
-        self.texts = texts
-        self.counts = counts
-        self.lengths = lengths
+        self.keys = keys  # `text_key` of each distinct word, sorted; a word's number is its place here
+        self.begins = begins  # where each word's postings begin, and the number of all
+        self.texts = texts  # the text of each posting, ascending for each word
+        self.counts = counts  # how often the word is in it
+        self.lengths = lengths  # the words of each text
         self._places = places  # of a selection: each text's number in it, -1 for a text outside
 
     @classmethod

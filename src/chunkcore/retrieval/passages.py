@@ -141,12 +141,7 @@ class Passages(RetrievalMethod):
 
 
 class WindowIndex(PassageIndex):
-    """Scores of every unit's windows at every scale, and passages of the best units.
-
-    Attributes:
-        units: the chunks in the order of their documents.
-        sources: the documents by id.
-    """
+    """Scores of every unit's windows at every scale, and passages of the best units."""
 
     def __init__(self, corpus: ChunkedCorpus, vectors: TextVectors | None, options: Passages) -> None:
         super().__init__(corpus)
@@ -389,6 +384,7 @@ class WindowIndex(PassageIndex):
 
     @cached_property
     def sources(self) -> dict[str, Document]:
+        """The documents by id."""
         return {document.id: document for document in self.corpus.documents}
 
 

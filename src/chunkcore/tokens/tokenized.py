@@ -291,13 +291,9 @@ class Runs:
 
 
 class BoundedText(TokenizedText):
-    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends.
+    """Counts by differences of token numbers between context-free boundaries; encodes only the ragged ends."""
 
-    Attributes:
-        is_boundary: whether each of the n + 1 places of the text is one; the ends of its parts are.
-    """
-
-    is_boundary: NDArray[np.bool_]
+    is_boundary: NDArray[np.bool_]  # whether each of the n + 1 places of the text is one; the ends of its parts are
 
     @_Once
     def _places(self) -> Numbers:

@@ -93,11 +93,7 @@ class LLM(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Prices of a million tokens, in any currency.
-
-    Attributes:
-        input: tokens of questions.
-        output: tokens of answers.
+    """Prices of a million tokens of questions and of answers, in any currency.
 
     Raises `OptionError`: a price is negative or not finite.
     """
@@ -235,10 +231,7 @@ class CachedLLM:
     """A language model with a cache of its valid answers. Name and fingerprint are the model's.
 
     `ask` calls `recall` before the model, and `keep` after it found the answer valid: bad answers are never kept.
-
-    Attributes:
-        llm: the model.
-        cache: by default a new one in memory.
+    By default the cache is a new one in memory.
     """
 
     llm: LLM
