@@ -1,6 +1,6 @@
 """Passages behind the retrievers that apps have: each framework's default splitter, its own store, and others' stores.
 
-    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere]
+    python -m integration_tests.benchmarks.behind_stores --shared ../shared [--only lochmere] [--store pgvector]
 
 Writes docs/evidence/data/behind.json: for each collection, framework, store and number of hits the recall at four
 budgets, bare and with passages behind, the paired difference with its 95 % interval, and the processor time
@@ -22,15 +22,16 @@ from typing import Any
 
 import numpy as np
 from haystack import Document as HaystackDocument
+from haystack import component
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers import InMemoryEmbeddingRetriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.runnables import RunnableLambda
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import Document as LlamaDocument
 from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.node_parser import SentenceSplitter
 
 from chunkadapters import haystack, langchain, llamaindex
@@ -38,6 +39,7 @@ from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
+from integration_tests.benchmarks import passages_table
 from integration_tests.benchmarks.collections_table import benchmark_of
 
 COLLECTIONS = ("lochmere", "chroma", "covid_qa", "cuad", "qmsum")
@@ -80,31 +82,21 @@ def langchain_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: s
         store.add_documents(chunks)
         return searching(store)
 
-    def in_chroma() -> Any:
-        from langchain_chroma import Chroma
+    def made(module: str, kind: str, **place: str) -> Callable[[], Any]:
+        return lambda: searching(getattr(import_module(module), kind).from_documents(chunks, model, **place))
 
-        return searching(Chroma.from_documents(chunks, model, collection_name=benchmark.name))
-
-    def in_faiss() -> Any:
-        from langchain_community.vectorstores import FAISS
-
-        return searching(FAISS.from_documents(chunks, model))
-
-    def in_qdrant() -> Any:
-        from langchain_qdrant import QdrantVectorStore
-
-        store = QdrantVectorStore.from_documents(chunks, model, location=":memory:", collection_name=benchmark.name)
-        return searching(store)
-
-    yield "LangChain, in memory", lambda: searching(InMemoryVectorStore.from_documents(chunks, model))
-    yield "LangChain, Chroma", in_chroma
-    yield "LangChain, FAISS", in_faiss
-    yield "LangChain, Qdrant", in_qdrant
+    yield "LangChain, in memory", made("langchain_core.vectorstores", "InMemoryVectorStore")
+    yield "LangChain, Chroma", made("langchain_chroma", "Chroma", collection_name=benchmark.name)
+    yield "LangChain, FAISS", made("langchain_community.vectorstores", "FAISS")
+    yield (
+        "LangChain, Qdrant",
+        made("langchain_qdrant", "QdrantVectorStore", location=":memory:"),
+    )
     yield "LangChain, LanceDB", in_lancedb
     yield "LangChain, pgvector", in_pgvector
 
 
-def llamaindex_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterator[Store]:
+def llamaindex_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> Iterator[Store]:
     sources = [LlamaDocument(text=document.text, doc_id=document.id) for document in benchmark.documents]
     nodes = SentenceSplitter().get_nodes_from_documents(sources)
 
@@ -118,8 +110,15 @@ def llamaindex_stores(benchmark: Benchmark, embedder: CachedEmbedder) -> Iterato
 
         return searching(LanceDBVectorStore(mkdtemp()))
 
+    def in_pgvector() -> Any:
+        from llama_index.vector_stores.postgres import PGVectorStore
+
+        urls = [postgres.replace("postgresql:", f"postgresql+{driver}:", 1) for driver in ("psycopg2", "asyncpg")]
+        return searching(PGVectorStore(*urls, table_name=benchmark.name, embed_dim=384))
+
     yield "LlamaIndex, in memory", searching
     yield "LlamaIndex, LanceDB", in_lancedb
+    yield "LlamaIndex, pgvector", in_pgvector
 
 
 def haystack_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> Iterator[Store]:
@@ -153,22 +152,24 @@ def haystack_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: st
     yield "Haystack, pgvector", in_pgvector
 
 
-def systems(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> Iterator[tuple[Store, Behind]]:
+def systems(
+    benchmark: Benchmark, embedder: CachedEmbedder, postgres: str, words: Any
+) -> Iterator[tuple[Store, Behind]]:
     """Each store, and the framework's passages of a question's hits."""
     sources = benchmark.documents
-    compressor = langchain.PassageCompressor(documents=sources)
+    compressor = langchain.PassageCompressor(documents=sources, words=words)
 
     def compressed(question: str, hits: list[Any], budget: int) -> list[Any]:
         compressor.max_tokens = budget
         return list(compressor.compress_documents(hits, question))
 
-    processor = llamaindex.PassagePostprocessor(documents=sources)
+    processor = llamaindex.PassagePostprocessor(documents=sources, words=words)
 
     def processed(question: str, hits: list[Any], budget: int) -> list[Any]:
         processor.max_tokens = budget
         return processor.postprocess_nodes(hits, query_str=question)
 
-    ranker = haystack.ChunkcorePassageRanker(documents=list(sources))
+    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), words=words)
 
     def ranked(question: str, hits: list[Any], budget: int) -> list[Any]:
         ranker.options.max_tokens = budget
@@ -176,7 +177,7 @@ def systems(benchmark: Benchmark, embedder: CachedEmbedder, postgres: str) -> It
 
     for store in langchain_stores(benchmark, embedder, postgres):
         yield store, compressed
-    for store in llamaindex_stores(benchmark, embedder):
+    for store in llamaindex_stores(benchmark, embedder, postgres):
         yield store, processed
     for store in haystack_stores(benchmark, embedder, postgres):
         yield store, ranked
@@ -191,21 +192,17 @@ def recall(answers: dict[str, list[Any]], benchmark: Benchmark, budgets: Sequenc
     elif isinstance(first, HaystackDocument):
         report = haystack.evaluate_retriever(_Answers(answers), benchmark, measures=measures)
     else:
-        report = llamaindex.evaluate_retriever(_nodes(answers), benchmark, measures=measures)
+        report = llamaindex.evaluate_retriever(_Nodes(answers), benchmark, measures=measures)
     return [report.values(measure) for measure in measures]
 
 
-def _nodes(answers: dict[str, list[Any]]) -> Any:
-    from llama_index.core.base.base_retriever import BaseRetriever
+class _Nodes(BaseRetriever):
+    def __init__(self, answers: dict[str, list[Any]]) -> None:
+        super().__init__()
+        self.answers = answers
 
-    class Nodes(BaseRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[Any]:
-            return answers[query_bundle.query_str]
-
-    return Nodes()
-
-
-from haystack import component  # noqa: E402
+    def _retrieve(self, query_bundle: Any) -> list[Any]:
+        return self.answers[query_bundle.query_str]
 
 
 @component
@@ -243,11 +240,24 @@ def row(benchmark: Benchmark, search: Search, behind: Behind) -> dict[str, Any]:
     return result | {"milliseconds": round(1000 * float(np.median(seconds)), 1)}
 
 
+def collection(name: str, shared: Path, drawn: bool, titled: bool) -> Benchmark:
+    """300,000 characters of documents and 150 questions; or as `passages_table` draws them."""
+    if drawn:
+        return passages_table.benchmark_of(name, shared)
+    whole = benchmark_of(name, shared, None if name == "lochmere" else 300_000, titled=titled)
+    by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
+    queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
+    return Benchmark(name, whole.documents, queries)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, required=True, help="the folder with data/")
     parser.add_argument("--only", action="append", choices=COLLECTIONS)
+    parser.add_argument("--store", default="", help="rows whose store has this in its name, such as pgvector")
+    parser.add_argument("--drawn", action="store_true", help="documents and questions as in passages_table")
     parser.add_argument("--untitled", action="store_true", help="no title before CUAD's questions")
+    parser.add_argument("--words", default="safe", help="what passages may show: safe, or all")
     parser.add_argument("--output", type=Path, default=DATA)
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
@@ -255,17 +265,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pgserver: Any = import_module("pgserver")
     postgres = pgserver.get_server(mkdtemp(), cleanup_mode="stop").get_uri()
     for name in options.only or COLLECTIONS:
-        characters = None if name == "lochmere" else 300_000
-        whole = benchmark_of(name, options.shared, characters, titled=not options.untitled)
-        by_text = {query.text: query for query in whole.queries}  # a question that is asked twice, once
-        queries = random.Random(0).sample(list(by_text.values()), min(MOST, len(by_text)))
-        benchmark = Benchmark(name, whole.documents, queries)
-        for (store, opened), behind in systems(benchmark, embedder, postgres):
+        benchmark = collection(name, options.shared, options.drawn, not options.untitled)
+        first = {"collection": name, "questions": len(benchmark.queries)}
+        for (store, opened), behind in systems(benchmark, embedder, postgres, options.words):
+            if options.store not in store:
+                continue
             rows = [row for row in rows if (row["collection"], row["store"]) != (name, store)]
             search = opened()
-            for k in HITS if store.split()[-1] in ("memory", "LanceDB", "pgvector") else HITS[:1]:
-                numbers = row(benchmark, search(k), behind)
-                rows.append({"collection": name, "questions": len(queries), "store": store, "hits": k} | numbers)
+            for k in HITS:
+                rows.append(first | {"store": store, "hits": k} | row(benchmark, search(k), behind))
                 print(json.dumps(rows[-1]), flush=True)
                 rows.sort(key=lambda row: COLLECTIONS.index(row["collection"]))
                 options.output.write_text(json.dumps(rows, indent=1) + "\n")

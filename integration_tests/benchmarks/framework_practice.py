@@ -1,4 +1,4 @@
-"""What the frameworks' own pages advise, run as it is and scored through the retriever hooks, beside `passages`.
+"""What the frameworks' own pages advise, run as it is and scored through the retriever hooks.
 
     pip install langchain-community rank-bm25
     python -m integration_tests.benchmarks.framework_practice --shared ../shared [--only lochmere chroma]
@@ -16,20 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chunkcore.chunkers import get_chunker
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.results import Report
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from integration_tests.benchmarks.collections_table import benchmark_of
-from integration_tests.benchmarks.passages_table import COLLECTIONS
+from integration_tests.benchmarks.passages_table import BUDGETS, COLLECTIONS
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # nothing here goes online
 
-BUDGETS = (250, 500, 1000, 2000)
 MEASURES = [f"Recall@{budget}tok" for budget in BUDGETS]
-OURS = {"passages": "sentence:size=50", "hybrid": "recursive:size=200", "dense": "recursive:size=200"}
 
 
 def langchain_pages(benchmark: Benchmark) -> list[Any]:
@@ -82,6 +78,7 @@ def llamaindex_pages(benchmark: Benchmark) -> list[Any]:
 def llamaindex_windows(benchmark: Benchmark, embedder: Any) -> Report:
     """SentenceWindowNodeParser (three sentences on each side) and MetadataReplacementPostProcessor."""
     from llama_index.core import VectorStoreIndex
+    from llama_index.core.llms import MockLLM
     from llama_index.core.node_parser import SentenceWindowNodeParser
     from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 
@@ -91,7 +88,7 @@ def llamaindex_windows(benchmark: Benchmark, embedder: Any) -> Report:
     index = VectorStoreIndex(nodes, embed_model=ChunkcoreEmbedding(embedder))
     engine = index.as_query_engine(
         similarity_top_k=20,
-        llm=_no_model(),
+        llm=MockLLM(),
         node_postprocessors=[MetadataReplacementPostProcessor(target_metadata_key="window")],
     )
     return evaluate_retriever(engine, benchmark, measures=MEASURES)
@@ -147,12 +144,6 @@ def haystack_hybrid(benchmark: Benchmark, embedder: Any) -> Report:
     return evaluate_retriever(pipeline, benchmark, measures=MEASURES, **sockets)
 
 
-def _no_model() -> Any:
-    from llama_index.core.llms import MockLLM
-
-    return MockLLM()
-
-
 SYSTEMS: dict[str, Callable[[Benchmark, Any], Report]] = {
     "LangChain: ensemble, default splitter": langchain_ensemble,
     "LangChain: parent documents": langchain_parents,
@@ -178,18 +169,9 @@ def main() -> None:
             except ImportError as error:
                 print(f"| {title} | left out: {error} |", flush=True)
                 continue
-            _row(title, report, time.perf_counter() - began)
-        for retriever, spec in OURS.items():
-            began = time.perf_counter()
-            chunkers = [get_chunker(spec)]
-            (report,) = run_experiment(benchmark, chunkers, embedder, retrievers=[retriever], measures=MEASURES)
-            _row(f"{retriever}, {spec}", report, time.perf_counter() - began)
-
-
-def _row(title: str, report: Report, seconds: float) -> None:
-    recall = " / ".join(f"{100 * report.mean(measure):.1f}" for measure in MEASURES)
-    tokens = report.mean_tokens("2000tok")
-    print(f"| {title} | {recall} | {tokens:,.0f} tokens at most, {seconds:.0f} s |", flush=True)
+            recall = " / ".join(f"{100 * report.mean(measure):.1f}" for measure in MEASURES)
+            tokens, seconds = report.mean_tokens("2000tok"), time.perf_counter() - began
+            print(f"| {title} | {recall} | {tokens:,.0f} tokens at most, {seconds:.0f} s |", flush=True)
 
 
 if __name__ == "__main__":
