@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast, get_args
 
 from chunkcore.chunkers.base import Chunker, get_chunker
@@ -168,21 +168,16 @@ def compare_systems(
     scorer = settings.scorer(benchmark)
     reports: list[Report] = []
     stopped, balances, measures = "", None, settings.measures
-
-    def prepared(model: Embedder) -> dict[str, Chunker]:
-        return {name: prepare(chunker) for name, chunker in build_chunkers(chunkers, model).items()}
-
-    def done(report: Report) -> None:
-        reports.append(replace(report, cost=report.cost and report.cost.priced(settings.prices)))
-
+    built_with, done = partial(build_chunkers, chunkers, prepare=prepare), reports.append
     try:
-        run_experiment(scorer, prepared, models, measures=measures, retrievers=methods, progress=progress, done=done)
+        run_experiment(scorer, built_with, models, measures=measures, retrievers=methods, progress=progress, done=done)
         balances = _balances(reports, models, scorer, settings, prepare, progress)
         reports += _behind_retrievers(reports, runs, scorer, settings)
     except KeyboardInterrupt:
         if not reports:
             raise
         stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
+    reports = [replace(report, cost=report.cost and report.cost.priced(settings.prices)) for report in reports]
     embedding = [model for model in models if any(report.embedder == model.name for report in reports)]
     facts = {
         **({"Embedder": "; ".join(map(described, embedding))} if embedding else {}),
@@ -281,10 +276,13 @@ def described(model: Embedder) -> str:
     return f"{model.name}, which reads {reads}" if model.name else ""
 
 
-def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
+def build_chunkers(
+    specs: Sequence[str], model: Embedder, prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker
+) -> dict[str, Chunker]:
     """The chunkers by their specs; those that embed use this model unless they name another.
 
-    A name has the chunker's size even if it is the default. Raises `OptionError`: two chunkers are the same.
+    A name has the chunker's size even if it is the default. `prepare` is called with each chunker. Raises
+    `OptionError`: two chunkers are the same.
 
     >>> list(build_chunkers(["recursive"], lazy_embedder(DEFAULT_MODEL)))
     ['recursive:size=200']
@@ -302,5 +300,5 @@ def build_chunkers(specs: Sequence[str], model: Embedder) -> dict[str, Chunker]:
         sized = "size" not in options and type(size) is int
         if "embedder" in chunker.option_names():
             chunker = replace(chunker, embedder=lazy_embedder(chunker.embedder) if named else model)  # type: ignore
-        built[f"{spec}{',' if options else ':'}size={size}" if sized else spec] = chunker
+        built[f"{spec}{',' if options else ':'}size={size}" if sized else spec] = prepare(chunker)
     return built
