@@ -153,7 +153,8 @@ def test_text_from_the_data_adds_no_element_and_no_attribute(plain, nasty):
     types = [value for tag, name, value in page.attributes if (tag, name) == ("script", "type")]
     assert page.tags.count("script") == len(types) + 1, "one program"
     assert set(types) == {"application/json", "application/octet-stream"}, "and data, which nothing runs"
-    assert {name for _, name, _ in page.attributes} <= {name for _, name, _ in calm.attributes}
+    known = {name for _, name, _ in calm.attributes} | {"textlength", "lengthadjust"}  # of long names
+    assert {name for _, name, _ in page.attributes} <= known
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
 
 
@@ -269,6 +270,15 @@ def test_a_points_place_in_the_plot_is_its_score():
     (ends,) = [(float(y1), float(y2)) for x1, y1, x2, y2 in lines if x1 == x2]
     assert np.polyval(fit, np.array(ends) + 4) == pytest.approx([35, 45], abs=0.2)
     assert "1 a: 20.0 % at 100 tokens (interval 15.0 to 25.0)" in drawn
+
+
+@pytest.mark.parametrize("width", [860, 326])
+def test_a_name_of_sixty_letters_is_whole_and_stays_on_the_page(width):
+    row = plots.Row(1, "cluster_semantic:size=200 · hybrid+rerank · passages behind", 50.0, 40.0, 60.0, distinct=False)
+    (fit,) = re.findall(
+        rf"([^<>]*)>{re.escape(row.name)}</text>", plots.intervals([row], width=width, x_label="", title="")
+    )
+    assert width == 860 or float(re.search(r'textLength="(\d+)"', fit)[1]) <= width - 28
 
 
 def test_the_line_joins_what_no_other_point_beats():

@@ -28,6 +28,7 @@ from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
+from chunkcore.retrieval.passages import Passages
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
@@ -251,6 +252,18 @@ def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"| {len(rows)} {label}, {other} | {' | '.join(shown)} |"
 
 
+def related(shared: Path, vectors: TextVectors) -> Iterator[str]:
+    """For which share of its own and of other collections' questions an index says that nothing is related."""
+    benchmarks = {name: benchmark_of(name, shared, 60, 300_000) for name in COLLECTIONS}
+    for name, benchmark in benchmarks.items():
+        index = Passages().index(chunk_corpus(benchmark.documents, UNITS), vectors)
+        said: dict[bool, list[bool]] = {True: [], False: []}
+        for source, other in benchmarks.items():
+            said[source == name] += [not index.is_related(query.text) for query in other.queries]
+        own, others = (f"{100 * np.mean(said[kind]):.1f} % of {len(said[kind])}" for kind in (True, False))
+        yield f"{COLLECTIONS[name]}: {own} of its own questions, {others} of the others'"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, help="the folder with data/")
@@ -259,6 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="at most so many of a collection")
     parser.add_argument("--characters", type=int, default=CHARACTERS, help="at most so many of a collection")
+    parser.add_argument("--related", action="store_true", help="how often nothing is said to be related")
     parser.add_argument("--tables", action="store_true", help="print the tables of what is there")
     options = parser.parse_args(arguments)
     data: dict[str, Any] = json.loads(DATA.read_text()) if DATA.exists() else {}
@@ -266,7 +280,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         vectors = TextVectors(
             CachedEmbedder(get_embedder("openvino:all-MiniLM-L6-v2"), EmbeddingCache(default_cache()))
         )
-        for name in options.only or COLLECTIONS:
+        for line in related(options.shared, vectors) if options.related else ():
+            print(line, flush=True)
+        for name in [] if options.related else options.only or COLLECTIONS:
             began = time.perf_counter()
             data[name] = summary(scored(name, options.shared, vectors, options.questions, options.characters))
             data = {name: data[name] for name in LABELS if name in data}

@@ -317,7 +317,7 @@ def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
 
 def _excerpt(text: str) -> str:
     shown = " ".join(text.split())
-    return shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT].rstrip()} […]"
+    return shown if len(shown) <= _EXCERPT else f"{shown[:_EXCERPT].rpartition(' ')[0] or shown[:_EXCERPT]} […]"
 
 
 def missed_table(missed: Sequence[Missed]) -> Table[Missed] | None:

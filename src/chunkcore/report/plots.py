@@ -206,9 +206,11 @@ def _bar(row: Row, x: Scale, top: float, step: float, *, narrow: bool, differenc
     tip = f"{row.name}: {value}{' points' if differences else ' %'}{interval}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
     whisker = svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
+    name = shorten(row.name, 60)
+    fits = x.last - 28 if narrow and _LETTER * len(name) > x.last - 28 else None  # a longer name is drawn closer
     return (
         f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"
-        f"{svg_text(28, words + 4, shorten(row.name, 60 if not narrow else 44), 'name')}{whisker}"
+        f"{svg_text(28, words + 4, name, 'name', length=fits)}{whisker}"
         f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
     )
 
@@ -350,9 +352,10 @@ def svg_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def svg_text(x: float, y: float, text: str, kind: str, *, anchor: str = "start") -> str:
-    """A text, escaped."""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
+def svg_text(x: float, y: float, text: str, kind: str, *, anchor: str = "start", length: float | None = None) -> str:
+    """A text, escaped; with `length`, drawn so long."""
+    fit = "" if length is None else f' textLength="{length:.0f}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{fit}>{_safe(text)}</text>'
 
 
 def _safe(text: str) -> str:
