@@ -61,7 +61,7 @@ def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, c
     monkeypatch.setattr(WindowIndex, "is_related", lambda self, question: False)  # as by vectors
     assert main(["search", str(docs), "tariff crowns"]) == 0
     shown = capfd.readouterr()
-    assert "nothing relevant in 4 documents: the passages are as near" in " ".join(shown.err.split())
+    assert "nothing relevant in 4 documents: these passages are no nearer" in " ".join(shown.err.split())
     assert "two" in shown.out
 
 

@@ -71,45 +71,31 @@ def test_page_marks_travel_as_a_string():
         assert page_marks({"page_marks": damaged}) == ()
 
 
-def test_langchain_chunks_say_page_and_label():
-    langchain = pytest.importorskip("chunkadapters.langchain")
-    document = langchain.from_document(PAGED)
-    splitter = langchain.ChunkcoreTextSplitter("recursive:size=6,counter=words")
-    chunks = splitter.split_documents([document])
-    assert len(chunks) > 1
-    for chunk in chunks:
-        place = Span(chunk.metadata["start_index"], chunk.metadata["end_index"])
-        pages = PAGED.pages_of(place)
-        assert chunk.metadata["page"] == pages[0] - 1
-        assert chunk.metadata["page_label"] == {1: "i", 2: "ii", 4: "1"}[pages[0]]
-        assert chunk.metadata["pages"] == ", ".join(map(str, pages))
-        assert chunk.metadata["title"] == "Tea"
-        assert "page_marks" not in chunk.metadata
-
-
-def test_llamaindex_nodes_say_page_label():
-    llamaindex = pytest.importorskip("chunkadapters.llamaindex")
-    parser = llamaindex.ChunkcoreNodeParser("recursive:size=6,counter=words")
-    nodes = parser.get_nodes_from_documents([llamaindex.from_document(PAGED)])
-    assert len(nodes) > 1
-    for node in nodes:
-        pages = PAGED.pages_of(Span(node.start_char_idx, node.end_char_idx))
-        assert node.metadata["page_label"] == {1: "i", 2: "ii", 4: "1"}[pages[0]]
-        assert node.metadata["pages"] == ", ".join(map(str, pages))
-        assert "page_marks" not in node.metadata
-        assert "page_marks" not in node.get_content(metadata_mode="all")
-
-
-def test_haystack_chunks_say_page_number():
-    haystack = pytest.importorskip("chunkadapters.haystack")
-    splitter = haystack.ChunkcoreDocumentSplitter("recursive:size=6,counter=words")
-    chunks = splitter.run([haystack.from_document(PAGED)])["documents"]
-    assert len(chunks) > 1
-    for chunk in chunks:
-        pages = PAGED.pages_of(Span(chunk.meta["split_idx_start"], chunk.meta["split_idx_end"]))
-        assert chunk.meta["page_number"] == pages[0]
-        assert chunk.meta["pages"] == ", ".join(map(str, pages))
-        assert "page_marks" not in chunk.meta
+@pytest.mark.parametrize("framework", ["langchain", "llamaindex", "haystack"])
+def test_chunks_of_a_framework_say_their_pages_under_its_keys(framework):
+    adapter = pytest.importorskip(f"chunkadapters.{framework}")
+    paged, spec = adapter.from_document(PAGED), "recursive:size=6,counter=words"
+    if framework == "langchain":
+        chunks = [chunk.metadata for chunk in adapter.ChunkcoreTextSplitter(spec).split_documents([paged])]
+        rows = [(chunk, chunk["start_index"], chunk["end_index"]) for chunk in chunks]
+    elif framework == "llamaindex":
+        nodes = adapter.ChunkcoreNodeParser(spec).get_nodes_from_documents([paged])
+        rows = [(node.metadata, node.start_char_idx, node.end_char_idx) for node in nodes]
+        assert not any("page_marks" in node.get_content(metadata_mode="all") for node in nodes)
+    else:
+        chunks = [chunk.meta for chunk in adapter.ChunkcoreDocumentSplitter(spec).run([paged])["documents"]]
+        rows = [(chunk, chunk["split_idx_start"], chunk["split_idx_end"]) for chunk in chunks]
+    assert len(rows) > 1
+    for metadata, start, end in rows:
+        pages = PAGED.pages_of(Span(start, end))
+        label = {1: "i", 2: "ii", 4: "1"}[pages[0]]
+        keys = {
+            "langchain": {"page": pages[0] - 1, "page_label": label, "title": "Tea"},
+            "llamaindex": {"page_label": label},
+            "haystack": {"page_number": pages[0]},
+        }[framework] | {"pages": ", ".join(map(str, pages))}
+        assert {key: metadata[key] for key in keys} == keys
+        assert "page_marks" not in metadata
 
 
 def test_join_pages_of_langchain():

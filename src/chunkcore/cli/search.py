@@ -110,7 +110,7 @@ def search(
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
     if isinstance(index, WindowIndex) and not index.is_related(question):
-        nearest = "the passages are as near to the question as chance gives"
+        nearest = "these passages are no nearer to the question than chance"
         running.say(f"chunkcore: nothing relevant in {documents}: {nearest}", err=True)
     rows = list(map(searched.row, passages))
     if as_json:
