@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("langchain_text_splitters", reason="langchain-text-splitters is not installed")
+pytest.importorskip("langchain_classic", reason="langchain-classic is not installed")
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
 pytest.importorskip("haystack", reason="haystack-ai is not installed")
 
@@ -25,6 +26,7 @@ from haystack import Pipeline
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
@@ -35,12 +37,14 @@ from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import BaseRetriever as LlamaRetriever
+from llama_index.core.retrievers import QueryFusionRetriever, VectorIndexRetriever
+from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.passages import PassageWarning
+from chunkadapters.passages import ANY, UNKNOWN, PassageWarning, keys_of
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.retrieval import chunk_corpus
@@ -84,7 +88,7 @@ def langchain_cut(name: str, text: str) -> list[LangChainDocument]:
 
 
 def langchain_passages(hits: Sequence[Any], question: str, **options: Any) -> langchain.PassageRetriever:
-    return langchain.PassageRetriever(RunnableLambda(lambda _: list(hits)), **options)
+    return langchain.PassageRetriever(RunnableLambda(lambda _: list(hits)), **{"filters": None} | options)
 
 
 def llamaindex_cut(name: str, text: str) -> list[Any]:
@@ -94,7 +98,7 @@ def llamaindex_cut(name: str, text: str) -> list[Any]:
 
 def llamaindex_passages(hits: Sequence[Any], question: str, **options: Any) -> list[NodeWithScore]:
     nodes = [hit if isinstance(hit, NodeWithScore) else NodeWithScore(node=hit) for hit in hits]
-    return llamaindex.PassagePostprocessor(**options).postprocess_nodes(nodes, query_str=question)
+    return llamaindex.PassagePostprocessor(**{"filters": None} | options).postprocess_nodes(nodes, query_str=question)
 
 
 def haystack_cut(name: str, text: str) -> list[Any]:
@@ -104,7 +108,7 @@ def haystack_cut(name: str, text: str) -> list[Any]:
 
 
 def haystack_passages(hits: Sequence[Any], question: str, **options: Any) -> list[Any]:
-    return haystack.ChunkcorePassageRanker(**options).run(question, list(hits))["documents"]
+    return haystack.ChunkcorePassageRanker(**{"filters": None} | options).run(question, list(hits))["documents"]
 
 
 def _place(metadata: dict[str, Any], start: str, end: str) -> dict[str, Any]:
@@ -140,7 +144,7 @@ FRAMEWORKS = {
         lambda text, name, metadata: HaystackDocument(id=name, content=text, meta=metadata),
         haystack_passages,
         lambda hits, question, **options: asyncio.run(
-            haystack.ChunkcorePassageRanker(**options).run_async(question, list(hits))
+            haystack.ChunkcorePassageRanker(**{"filters": None} | options).run_async(question, list(hits))
         )["documents"],
         lambda passage: passage.content,
         lambda passage: _place(passage.meta, "split_idx_start", "split_idx_end"),
@@ -229,42 +233,81 @@ def of_levels(name: str) -> list[Any]:
     return chunks
 
 
-def langchain_asks(chunks: list[Any]) -> list[Callable[[str], list[Any]]]:
+Ask = Callable[[str], list[Any]]
+
+
+def awaited(ask: Callable[[str], Any]) -> Ask:
+    return lambda question: asyncio.run(ask(question))
+
+
+def langchain_asks(chunks: list[Any]) -> list[Ask]:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents(chunks)
 
     def public(row: Any) -> bool:
         return "level" not in row.metadata
 
-    fixed = langchain.PassageRetriever(store.as_retriever(search_kwargs={"filter": public}), documents=SOURCES)
-    bound = langchain.PassageRetriever(store.as_retriever().bind(filter=public), documents=SOURCES)
-    called = langchain.PassageRetriever(store.as_retriever(), documents=SOURCES)
-    return [fixed.invoke, bound.invoke, lambda question: called.invoke(question, filter=public)]
+    asked, fixed = store.as_retriever(), store.as_retriever(search_kwargs={"filter": public})
+    configured = asked.configurable_fields(search_kwargs=ConfigurableField(id="search"))
+    configured = configured.with_config(configurable={"search": {"filter": public}})
+    own = RunnableLambda(lambda question: store.similarity_search(question, filter=public))
+    both = EnsembleRetriever(retrievers=[fixed, own], weights=[1, 1])
+    retrievers = [fixed, asked.bind(filter=public), configured, own, both]
+    asks: list[Ask] = [langchain.PassageRetriever(retriever, documents=SOURCES).invoke for retriever in retrievers]
+    asks.append(partial(langchain.PassageRetriever(asked, documents=SOURCES).invoke, filter=public))
+    for stated in ({}, {"filters": public}, {"filters": {"level": {"$exists": False}}}):
+        compressor = langchain.PassageCompressor(documents=SOURCES, **stated)
+        chain = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=fixed)
+        called = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=asked)
+        asks += [chain.invoke, awaited(chain.ainvoke), partial(called.invoke, filter=public)]
+    return asks
 
 
-def llamaindex_asks(chunks: list[Any]) -> list[Callable[[str], list[Any]]]:
+def llamaindex_asks(chunks: list[Any]) -> list[Ask]:
     public = MetadataFilters(filters=[MetadataFilter(key="level", value=None, operator=FilterOperator.IS_EMPTY)])
     index = VectorStoreIndex(chunks, embed_model=MockEmbedding(embed_dim=8))
     child = index.as_retriever(similarity_top_k=5, filters=public)
-    fused = QueryFusionRetriever([child], llm=MockLLM(), num_queries=1)
-    return [llamaindex.PassageRetriever(each, documents=SOURCES).retrieve for each in (child, fused)]
+    chosen = VectorIndexRetriever(index, 5, node_ids=[node.node_id for node in chunks if "level" not in node.metadata])
+
+    class Own(LlamaRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[Any]:
+            return child.retrieve(query_bundle)
+
+    asks: list[Ask] = []
+    fused = [QueryFusionRetriever([inner], llm=MockLLM(), num_queries=1) for inner in (child, Own())]
+    for retriever in (child, chosen, Own(), *fused):
+        passages = llamaindex.PassageRetriever(retriever, documents=SOURCES)
+        asks += [passages.retrieve, awaited(passages.aretrieve)]
+    for stated in ({}, {"filters": public}, {"filters": {"level": None}}):
+        processor = llamaindex.PassagePostprocessor(documents=SOURCES, **stated)
+        engine = RetrieverQueryEngine.from_args(child, llm=MockLLM(), node_postprocessors=[processor])
+        asks += [lambda question, engine=engine: engine.retrieve(QueryBundle(question))]
+        asks += [lambda question, engine=engine: asyncio.run(engine.aretrieve(QueryBundle(question)))]
+    return asks
 
 
-def haystack_asks(chunks: list[Any]) -> list[Callable[[str], list[Any]]]:
+def haystack_asks(chunks: list[Any]) -> list[Ask]:
     store = InMemoryDocumentStore()
     store.write_documents(chunks)
-    pipeline = Pipeline()
-    pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=5))
-    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(documents=SOURCES))
-    pipeline.connect("retriever", "passages")
     public = {"field": "meta.level", "operator": "==", "value": None}
+    asks: list[Ask] = []
+    for stated, given in (({}, {}), ({}, {"filters": public}), ({"filters": public}, {})):
+        pipeline = Pipeline()
+        pipeline.add_component("retriever", InMemoryBM25Retriever(store, top_k=5))
+        pipeline.add_component("passages", haystack.ChunkcorePassageRanker(documents=SOURCES, **stated))
+        pipeline.connect("retriever", "passages")
 
-    def ask(question: str) -> list[Any]:
-        data = {name: {"query": question, "filters": public} for name in ("retriever", "passages")}
-        passages: list[Any] = pipeline.run(data)["passages"]["documents"]
-        return passages
+        def data(question: str, given: Any = given) -> dict[str, Any]:
+            return {"retriever": {"query": question, "filters": public}, "passages": {"query": question, **given}}
 
-    return [ask]
+        def ask(question: str, run: Any = pipeline.run, data: Any = data) -> list[Any]:
+            return list(run(data(question))["passages"]["documents"])
+
+        async def aask(question: str, run: Any = pipeline.run_async, data: Any = data) -> list[Any]:
+            return list((await run(data(question)))["passages"]["documents"])
+
+        asks += [ask, awaited(aask)]
+    return asks
 
 
 ASKS = {"LangChain": langchain_asks, "LlamaIndex": llamaindex_asks, "Haystack": haystack_asks}
@@ -295,22 +338,34 @@ def test_no_text_comes_back_that_the_retrievers_filter_hides(name: str) -> None:
 
 @every
 def test_documents_that_a_filter_treats_as_one_are_shown_whole(name: str) -> None:
-    """The default keeps the gain: tenants of documents, loaders' metadata, and no filter at all."""
+    """Tenants of documents keep the gain, and whoever filters by nothing. What nobody has stated may hide anything."""
     framework = FRAMEWORKS[name]
     hits = framework.cut("ann/doc1.md", TEXTS["ann/doc1.md"])[:1]
-    for metadata in ({}, {"page": 3, "page_label": "3", "file_type": "pdf", "headings": "Tea"}):
-        for hit in hits:
-            (hit.meta if name == "Haystack" else hit.metadata).update(metadata)
-        answers = [
-            [framework.text(passage) for passage in framework.behind(hits, "ice", index=INDEX, words=words)]
-            for words in ("safe", "hits", "text")
-        ]
-        assert answers[0] == answers[1]
-        assert len("".join(answers[0])) > len("".join(answers[2]))
-    for hit in hits:
-        (hit.meta if name == "Haystack" else hit.metadata).update({"level": "public"})
-    with pytest.warns(PassageWarning, match=r"a filter may hide .*'ann/doc1\.md', by metadata .*\(level\)"):
-        assert [framework.text(passage) for passage in framework.behind(hits, "ice", index=INDEX)] == answers[2]
+
+    def texts(**options: Any) -> list[str]:
+        return [framework.text(passage) for passage in framework.behind(hits, "ice", index=INDEX, **options)]
+
+    whole, strict = texts(words="hits"), texts(words="text")
+    assert len("".join(whole)) > len("".join(strict))
+    tenant = MetadataFilters(filters=[MetadataFilter(key="tenant", value="ann")])
+    field = {"operator": "AND", "conditions": [{"field": "meta.tenant", "operator": "==", "value": "ann"}]}
+    for filters in (None, {}, {"tenant": "ann"}, {"$and": [{"tenant": "a"}, {"source": "b"}]}, tenant, field):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert texts(filters=filters) == whole
+    for filters in (UNKNOWN, len, "tenant == 'ann'", [tenant, "tenant == 'ann'"]):
+        with pytest.warns(PassageWarning, match=r"a filter may hide .*'ann/doc1\.md'.* Give filters=None if"):
+            assert texts(filters=filters) == strict
+    with pytest.warns(PassageWarning, match=r"by metadata that the index does not have \(level\)"):
+        assert texts(filters=[{"level": 1}]) == strict
+
+
+def test_what_is_stated_stands_for_what_cannot_be_read() -> None:
+    tenant, function = {"tenant": "ann"}, len
+    assert keys_of(UNKNOWN, [function]) == keys_of(None, [function]) == keys_of(function, [UNKNOWN]) == {ANY}
+    assert keys_of(tenant, [function, UNKNOWN]) == {"tenant"}
+    assert keys_of(tenant, [{"level": 1}]) == {"level", "tenant"}
+    assert keys_of(None, [UNKNOWN]) == keys_of({}, []) == set()
 
 
 @every
@@ -501,11 +556,10 @@ def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
 
 
 def test_langchain_compressors_take_one_more() -> None:
-    retrievers = pytest.importorskip("langchain_classic.retrievers", reason="langchain-classic is not installed")
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents([chunk for name, text in TEXTS.items() for chunk in langchain_cut(name, text)])
     base = store.as_retriever(search_kwargs={"filter": lambda document: document.metadata["tenant"] == "bob"})
-    chain = retrievers.ContextualCompressionRetriever(
+    chain = ContextualCompressionRetriever(
         base_compressor=langchain.PassageCompressor(documents=SOURCES, max_tokens=200), base_retriever=base
     )
     passages = chain.invoke("What is ice about?")
@@ -569,7 +623,7 @@ def test_haystack_in_a_pipeline_opens_its_index_once() -> None:
             opened.append(threading.get_ident())
             return super().__iter__()
 
-    ranker = haystack.ChunkcorePassageRanker(documents=Sources(SOURCES), max_tokens=200)
+    ranker = haystack.ChunkcorePassageRanker(documents=Sources(SOURCES), max_tokens=200, filters=None)
     pipeline.add_component("passages", ranker)
     pipeline.connect("retriever", "passages")
     allowed = {"field": "meta.tenant", "operator": "==", "value": "bob"}
@@ -592,10 +646,11 @@ def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None
     hits = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
     expected = langchain.PassageCompressor(index=INDEX).compress_documents(hits, "ice")
     assert langchain.PassageCompressor(index=folder).compress_documents(hits, "ice") == expected
-    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter="words")
+    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter="words", filters=[{"a": 1}, len])
+    assert llamaindex.PassagePostprocessor.from_dict(processor.to_dict()).filters == {"a": None, ANY: None}
     assert llamaindex.PassagePostprocessor.from_dict(processor.to_dict()).to_dict() == processor.to_dict()
     pipeline = Pipeline()
-    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(folder, words="all", balance=0.3, k=2))
+    pipeline.add_component("passages", haystack.ChunkcorePassageRanker(folder, words="all", filters=None, k=2))
     pipeline.add_component("index", haystack.ChunkcoreIndexRetriever(folder, counter="words"))
     assert Pipeline.loads(pipeline.dumps()).dumps() == pipeline.dumps()
     expected = [passage.text for passage in INDEX.retrieve("bob1word", max_tokens=100)]
@@ -622,8 +677,8 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
     hits = [framework.document("The door is blue.", "code.md", {"source_id": "code.md"})]
     retrievers: dict[str, Callable[[], Callable[[str], list[Any]]]] = {
         "LangChain": lambda: langchain_passages(hits, "", index=folder).invoke,
-        "LlamaIndex": lambda: partial(llama_ask, llamaindex.PassagePostprocessor(index=folder), hits),
-        "Haystack": lambda: partial(haystack_ask, haystack.ChunkcorePassageRanker(str(folder)), hits),
+        "LlamaIndex": lambda: partial(llama_ask, llamaindex.PassagePostprocessor(index=folder, filters=None), hits),
+        "Haystack": lambda: partial(haystack_ask, haystack.ChunkcorePassageRanker(str(folder), filters=None), hits),
     }
     ask = retrievers[name]()
     assert ["1234" in framework.text(passage) for passage in ask("code")] == [True]
@@ -660,7 +715,7 @@ def test_an_index_that_was_updated_says_so_where_it_still_answers(name: str) -> 
 def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     INDEX.save(tmp_path)
     hit = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0]
-    compressor = langchain.PassageCompressor(index=tmp_path, max_tokens=99)
+    compressor = langchain.PassageCompressor(index=tmp_path, max_tokens=99, filters=None)
     expected = compressor.compress_documents([hit], "tea")
     assert pickle.loads(pickle.dumps(compressor)).compress_documents([hit], "tea") == expected
     node = NodeWithScore(node=llamaindex_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0])
@@ -740,10 +795,10 @@ def test_documents_that_share_a_source_are_told_apart() -> None:
     hit = LangChainDocument(page_content="Ice is cold.", metadata={"source": "tea.pdf", "page": 1, "start_index": 0})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (passage,) = langchain.PassageCompressor(documents=pages).compress_documents([hit], "noon")
+        (passage,) = langchain.PassageCompressor(documents=pages, filters=None).compress_documents([hit], "noon")
     assert passage.page_content == pages[1].page_content
     unnamed = [LangChainDocument(page_content=page.page_content, metadata={"source": "tea.pdf"}) for page in pages]
-    (passage,) = langchain.PassageCompressor(documents=unnamed).compress_documents([unnamed[0]], "noon")
+    (passage,) = langchain.PassageCompressor(documents=unnamed, filters=None).compress_documents([unnamed[0]], "noon")
     assert passage.page_content == pages[0].page_content
 
 

@@ -157,19 +157,19 @@ def systems(
 ) -> Iterator[tuple[Store, Behind]]:
     """Each store, and the framework's passages of a question's hits."""
     sources = benchmark.documents
-    compressor = langchain.PassageCompressor(documents=sources, words=words)
+    compressor = langchain.PassageCompressor(documents=sources, words=words, filters=None)
 
     def compressed(question: str, hits: list[Any], budget: int) -> list[Any]:
         compressor.max_tokens = budget
         return list(compressor.compress_documents(hits, question))
 
-    processor = llamaindex.PassagePostprocessor(documents=sources, words=words)
+    processor = llamaindex.PassagePostprocessor(documents=sources, words=words, filters=None)
 
     def processed(question: str, hits: list[Any], budget: int) -> list[Any]:
         processor.max_tokens = budget
         return processor.postprocess_nodes(hits, query_str=question)
 
-    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), words=words)
+    ranker = haystack.ChunkcorePassageRanker(documents=list(sources), words=words, filters=None)
 
     def ranked(question: str, hits: list[Any], budget: int) -> list[Any]:
         ranker.options.max_tokens = budget

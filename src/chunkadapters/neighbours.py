@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chunkadapters.passages import UNITS, Limits, OpenedIndex, Passage, PassageOptions
+from chunkadapters.passages import UNITS, UNKNOWN, Limits, OpenedIndex, Passage, PassageOptions
 from chunkadapters.retrieval import Hit
 from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
@@ -77,7 +77,7 @@ class StoreIndex(OpenedIndex):
         raise OptionError("StoreIndex answers behind a retriever: it has no texts of its own to search")
 
     def behind(
-        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = ()
+        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = (UNKNOWN,)
     ) -> list[Passage]:
         placed = [hit for hit in hits if hit.parts()]
         pieces = [(hit.document, span.start, text) for hit in placed for span, text in hit.parts()]

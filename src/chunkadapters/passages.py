@@ -34,6 +34,8 @@ _SHORTEST = 24  # characters: shorter texts without a name are in many documents
 # A framework's class takes its own base's configuration unless it states this one.
 STRICT = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
+UNKNOWN = "unknown"  # a filter that nobody has stated
+
 D = TypeVar("D")
 TokenCounterLike = str | TokenCounter | Callable[[str], int]
 
@@ -78,11 +80,18 @@ class PassageOptions(Limits):
         words: what passages may show. "hits": the text of documents that have a hit. "text": the hits' own text.
             "safe": as "hits", but as "text" for a document of which a filter may hide chunks; see `whole_documents`.
             "all": the text of every document of the index.
+        filters: what the retriever's search is filtered by, in any framework's form: its keys count, not its values.
+            None: nothing. `UNKNOWN`: what can be seen, and that may hide chunks of any document where it cannot.
         balance: the hits' share of a unit's score, 0 to 1; None for the default.
     """
 
     words: Literal["safe", "hits", "text", "all"] = "safe"
+    filters: Any = UNKNOWN
     balance: float | None = Field(default=None, ge=0, le=1)
+
+    @field_serializer("filters")
+    def _write_filters(self, filters: Any) -> Any:
+        return filters if filters is None or isinstance(filters, str) else dict.fromkeys(sorted(filter_keys(filters)))
 
 
 def counter_named(counter: TokenCounterLike) -> TokenCounter:
@@ -213,9 +222,9 @@ class OpenedIndex:
         return [self._passage(piece) for piece in passages]
 
     def behind(
-        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = ()
+        self, question: str, hits: Sequence[Hit], options: PassageOptions, filters: Iterable[Any] = (UNKNOWN,)
     ) -> list[Passage]:
-        """Passages of hits, which are best first, and which passed the retriever's `filters`.
+        """Passages of hits, which are best first, and which passed the retriever's `filters`, as far as they are seen.
 
         A hit that is in no document of the index is a passage of its own at its rank. A hit without text stays, too.
         """
@@ -230,15 +239,10 @@ class OpenedIndex:
         words: Scope = "hits" if options.words == "safe" else options.words
         if options.words == "safe":
             placed = [(hit, piece.document_id) for hit, piece in zip(hits, ranked, strict=True) if piece.spans]
-            words, keys = whole_documents(placed, self.documents, filter_keys(list(filters)))
+            keys = keys_of(options.filters, filters)
+            words = whole_documents(placed, self.documents, keys)
             if hidden := sorted({name for _, name in placed} - words):
-                self._warn_once(
-                    "hidden",
-                    f"a filter may hide chunks of {len(hidden)} of the hits' documents, such as {hidden[0]!r}, "
-                    f"by metadata that the index does not have ({', '.join(sorted(keys))}): passages have the hits' "
-                    "text of these. Index documents with their metadata, or choose "
-                    'words="hits" if filters are on documents',
-                )
+                self._warn_hidden(hidden, keys)
         pieces = index.behind(
             question,
             [piece for number, piece in enumerate(ranked) if number not in textless],
@@ -291,6 +295,19 @@ class OpenedIndex:
                 f"{hits[lost[0]].text[:40]!r}: index the documents that the retriever searches",
             )
 
+    def _warn_hidden(self, names: Sequence[str], keys: Collection[str]) -> None:
+        why = f"metadata that the index does not have ({', '.join(sorted(keys))}). Index documents with theirs"
+        if ANY in keys:
+            why = (
+                "what cannot be read here. Give filters=None if the retriever filters by nothing, else the filter or a "
+                "mapping that has its metadata keys"
+            )
+        self._warn_once(
+            "hidden",
+            f"a filter may hide chunks of {len(names)} of the hits' documents, such as {names[0]!r}, so that passages "
+            f"have the hits' own text of these, by {why}",
+        )
+
     def _warn_once(self, reason: str, message: str) -> None:
         if reason not in self._warned:
             self._warned.add(reason)
@@ -305,21 +322,16 @@ def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
 
 # Metadata that name a document: a filter that reads them chooses documents.
 _NAMES = frozenset(["source", "source_id", "file_path", "file_name", "path", "url", "ref_doc_id", "root_source_id"])
-# Metadata of a chunk's place, of a store's own, and of a retriever's score.
-_PLACES = re.compile(
-    r"(start|end)_(index|char_idx)|split_\w+|root_\w+|_.*|(doc_|document_|parent_)?id|uuid|name|"
-    r"((relevance|passage)_)?score"
-)
-# Metadata that loaders and splitters write: of the file, or of what the chunk is about.
-_OF_LOADERS = re.compile(
-    r"pages?|page_(label|number|marks)|total_pages|chunk_.*|context|scope|strategy|header\w*|headings|Header .*|"
-    r"parent_headers|language|row|sheet|seq_num|element_id|category|producer|creator|trapped|(document_)?title|author|"
-    r"subject|keywords|creationdate|moddate|creation_date|last_\w+_date|file_\w+|filetype|window|original_text|"
-    r"section_summary|excerpt_keywords"
-)
 ANY = "*"  # stands for the keys of a filter that cannot be read
-_FILTERS = ("filter", "filters", "where", "where_document", "expr", "pre_filter", "post_filter")
-_FEW = 100  # a longer list or mapping of a retriever holds no retrievers
+_FILTERS = re.compile(r"_?((pre_|post_)?filters?|where(_document)?|expr|corpus_weight_mask)")
+# Options of a search that choose among hits by their scores alone.
+_OF_SCORES = ("k", "top_k", "fetch_k", "lambda_mult", "score_threshold", "search_type", "alpha")
+# Retrievers that filter by nothing but what their attributes say.
+_READ = re.compile(
+    r"(VectorStore|Ensemble|Merger|MultiQuery|ParentDocument|MultiVector|BM25|TFIDF|Index|VectorIndex|QueryFusion|"
+    r"AutoMerging)Retriever|Runnable(Binding|Retry|ConfigurableFields)"
+)
+_HELD = re.compile(r"_?(\w+_)?retrievers?|bound|default")  # where they have the retrievers that they ask
 
 
 def filter_keys(filters: Any) -> set[str]:
@@ -347,45 +359,64 @@ def filter_keys(filters: Any) -> set[str]:
 
 
 def filters_in(options: Mapping[str, Any]) -> list[Any]:
-    """The filters among the options of a search."""
-    return [value for name, value in options.items() if name.lstrip("_") in _FILTERS and value]
-
-
-def filters_within(retriever: Any, kind: type, depth: int = 4) -> list[Any]:
-    """The filters of a retriever, and of the retrievers of this kind that it holds."""
-    attributes = getattr(retriever, "__dict__", {})
-    filters = filters_in(attributes)
-    for name, value in attributes.items():
+    """The filters among the options of a search; `UNKNOWN` for an option that may choose by anything."""
+    filters = []
+    for name, value in options.items():
         if isinstance(value, Mapping) and name.endswith("kwargs"):
             filters += filters_in(value)
-        several = isinstance(value, Mapping | list | tuple) and len(value) <= _FEW
-        for inner in (value.values() if isinstance(value, Mapping) else value) if several else [value]:
-            if isinstance(inner, kind) and depth:
-                filters += filters_within(inner, kind, depth - 1)
+        elif _FILTERS.fullmatch(name):
+            filters += [] if value is None else [value]
+        elif name not in _OF_SCORES:
+            filters.append(UNKNOWN)
     return filters
+
+
+def filters_within(retriever: Any) -> list[Any]:
+    """The filters of a retriever and of those that it holds; `UNKNOWN` for one that may have others."""
+    filters: list[Any] = [] if _READ.fullmatch(type(retriever).__name__) else [UNKNOWN]
+    for name, value in getattr(retriever, "__dict__", {}).items():
+        if _HELD.fullmatch(name):
+            several = value.values() if isinstance(value, Mapping) else value
+            for inner in several if isinstance(value, Mapping | list | tuple) else [value]:
+                filters += filters_within(inner)
+        elif _FILTERS.fullmatch(name) or (isinstance(value, Mapping) and name.endswith("kwargs")):
+            filters += filters_in({name: value})
+        elif name == "config":
+            filters += filters_in((value or {}).get("configurable") or {})
+        elif name == "_node_ids" and value and len(value) < len(retriever._index.index_struct.nodes_dict):
+            filters.append(UNKNOWN)
+    return filters
+
+
+def keys_of(stated: Any, seen: Iterable[Any]) -> set[str]:
+    """The metadata keys by which a search is filtered: of what the user states, and of what is seen.
+
+    What is stated stands for what cannot be read.
+    """
+    if isinstance(stated, str) and stated == UNKNOWN:
+        return filter_keys(list(seen))
+    keys = filter_keys([one for one in seen if one is not UNKNOWN])
+    more = set() if stated is None else filter_keys(stated)
+    return keys - {ANY} | more if more else keys
 
 
 def whole_documents(
     hits: Iterable[tuple[Hit, str]], documents: Mapping[str, Document], keys: Collection[str]
-) -> tuple[set[str], set[str]]:
-    """The hits' documents of which no filter hides a part, and the keys by which one may hide parts of the others.
+) -> set[str]:
+    """The hits' documents of which no filter that reads `keys` hides a part.
 
-    A filter that reads `keys` lets a whole document through if the index' document has the values that its hits have.
-    Hits' other metadata are compared, too, for a filter that is not known: all but places and what loaders write.
+    It lets a whole document through if the index' document has the values that its hits have.
     """
-    whole, hidden = set(), {}
+    names, hidden = set(), set()
     for hit, name in hits:
         metadata = documents[name].metadata
-        others = {key for key in map(str, hit.metadata) if not (_PLACES.fullmatch(key) or _OF_LOADERS.fullmatch(key))}
-        differing = {
-            key
-            for key in others.union(keys).difference(_NAMES, BOOKKEEPING)
-            if key not in metadata or repr(metadata[key]) != repr(hit.metadata.get(key))
-        }
-        whole.add(name)
-        if differing:
-            hidden[name] = differing
-    return whole - hidden.keys(), set().union(*hidden.values())
+        names.add(name)
+        if any(
+            key not in metadata or repr(metadata[key]) != repr(hit.metadata.get(key))
+            for key in set(keys).difference(_NAMES, BOOKKEEPING)
+        ):
+            hidden.add(name)
+    return names - hidden
 
 
 class HitPlaces:

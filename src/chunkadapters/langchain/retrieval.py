@@ -136,8 +136,6 @@ def _held(mapping: Any, key: str, what: str) -> Any:
 # ---- Passages
 
 _LIMITS = ("max_tokens", "k")
-# Options of a search that choose among hits by their scores alone.
-_OF_SCORES = ("k", "top_k", "fetch_k", "lambda_mult", "score_threshold", "search_type")
 
 
 def _core_document(document: Document) -> CoreDocument:
@@ -170,7 +168,7 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
 class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
     """Passages behind a retriever: exact spans of any size under a budget of tokens.
 
-    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), base_retriever=...)``, behind
+    For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder, filters=None), ...)``, behind
     any retriever with any chunks: the guide on passages (docs/guides/passages.md) has what counts.
 
     A passage has the document's own text; ``start_index``, ``end_index``, ``source_id``, the best hit's other metadata,
@@ -184,6 +182,8 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
         index: a saved index's folder (``chunkcore index docs/ -o folder``), or an index of the retriever passages.
         documents: instead of an index: LangChain's or chunkcore's documents, indexed in memory, by words.
         words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
+        filters: what the retriever's search is filtered by, in any framework's form; its metadata keys count, not its
+            values. None: nothing. It cannot be seen here: by default "safe" is as "text", and a warning says so.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``), or a function such as
             ``model.get_num_tokens``.
 
@@ -193,7 +193,8 @@ class PassageCompressor(PassageOptions, _Indexed, BaseDocumentCompressor):
 
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
     >>> hits = [Document(page_content="Tea is hot. It", metadata={"source": "tea.md"})]
-    >>> [found.page_content for found in PassageCompressor(documents=[tea]).compress_documents(hits, "What boils?")]
+    >>> compressor = PassageCompressor(documents=[tea], filters=None)
+    >>> [found.page_content for found in compressor.compress_documents(hits, "What boils?")]
     ['Tea is hot. It boils. Ice is cold.']
     """
 
@@ -214,13 +215,15 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
 
     Args:
         retriever: any retriever, or runnable from a question to documents.
+        filters: for what cannot be seen of the retriever's: a filter that is a function, one inside a function or a
+            class of your own, or a rule of the store itself. See `PassageCompressor`.
         index, documents, words, balance, max_tokens, k, counter: see `PassageCompressor`.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
 
     >>> from langchain_core.runnables import RunnableLambda
     >>> tea = Document(page_content="Tea is hot. It boils. Ice is cold.", metadata={"source": "tea.md"})
-    >>> retriever = PassageRetriever(RunnableLambda(lambda question: [tea]), documents=[tea], max_tokens=20)
+    >>> retriever = PassageRetriever(RunnableLambda(lambda question: [tea]), documents=[tea], filters=None)
     >>> [found.page_content for found in retriever.invoke("Is tea hot?")]
     ['Tea is hot. It boils. Ice is cold.']
     """
@@ -282,13 +285,7 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         configured = {spec.id for spec in self.retriever.config_specs}
         values = (config or {}).get("configurable") or {}
         options = dict(others) | {name: value for name, value in values.items() if name in configured}
-        filters = filters_within(self.retriever, Runnable) + filters_in(options)
-        for name, value in options.items():
-            if isinstance(value, Mapping) and name.endswith("kwargs"):
-                filters += filters_in(value)
-            elif name not in _OF_SCORES and not filters_in({name: value}):
-                filters.append(name)  # it may choose by anything
-        return filters
+        return filters_within(self.retriever) + filters_in(options)
 
     def _passages(self, query: str, documents: Any, options: PassageOptions, filters: Sequence[Any]) -> list[Document]:
         if not isinstance(documents, list | tuple):

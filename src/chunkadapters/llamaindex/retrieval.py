@@ -30,6 +30,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
 from chunkadapters.passages import (
     STRICT,
+    UNKNOWN,
     IndexFields,
     Limits,
     LocalIndex,
@@ -158,8 +159,8 @@ def _node(passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
 class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
     """Passages behind a retriever: exact spans of any size under a budget of tokens.
 
-    For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
-    nodes: the guide on passages (docs/guides/passages.md) has what counts.
+    For ``node_postprocessors=[PassagePostprocessor(index=folder, filters=None)]`` of a query engine, behind any
+    retriever with any nodes: the guide on passages (docs/guides/passages.md) has what counts.
 
     A passage has the document's own text; ``start_char_idx`` and ``end_char_idx``, the best node's metadata and source,
     ``pages`` where the document has pages, and a score, comparable within one answer. A node that is in no document of
@@ -173,6 +174,8 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
         documents: instead of an index: LlamaIndex' or chunkcore's documents, indexed in memory, by words. They are not
             in configurations.
         words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
+        filters: what the retriever's search is filtered by, in any framework's form; its metadata keys count, not its
+            values. None: nothing. It cannot be seen here: by default "safe" is as "text", and a warning says so.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, there is no index, or a query is missing.
@@ -182,7 +185,7 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
     >>> from llama_index.core import Document
     >>> tea = Document(text="Tea is hot. It boils. Ice is cold.", doc_id="tea.md")
     >>> hits = [NodeWithScore(node=TextNode(text="Tea is hot. It", metadata={"file_name": "tea.md"}))]
-    >>> passages = PassagePostprocessor(documents=[tea]).postprocess_nodes(hits, query_str="What boils?")
+    >>> passages = PassagePostprocessor(documents=[tea], filters=None).postprocess_nodes(hits, query_str="What boils?")
     >>> [found.text for found in passages]
     ['Tea is hot. It boils. Ice is cold.']
     """
@@ -205,7 +208,7 @@ class PassagePostprocessor(PassageOptions, IndexFields, BaseNodePostprocessor):
         return self.passages(query_bundle.query_str, nodes)
 
     def passages(
-        self, question: str, nodes: Sequence[NodeWithScore], filters: Iterable[Any] = ()
+        self, question: str, nodes: Sequence[NodeWithScore], filters: Iterable[Any] = (UNKNOWN,)
     ) -> list[NodeWithScore]:
         """The passages of a retriever's answer, which passed its `filters`."""
         return _nodes(self._local.opened.behind(question, list(map(hit_of, nodes)), self, filters), nodes)
@@ -218,6 +221,8 @@ class PassageRetriever(BaseRetriever):
 
     Args:
         retriever: any retriever.
+        filters: for what cannot be seen of the retriever's: one inside a class of your own, or a rule of the store
+            itself. See `PassagePostprocessor`.
         index, documents, words, balance, max_tokens, k, counter: see `PassagePostprocessor`.
 
     Raises `ValueError`: an option is out of range, there is no index, or something is no retriever.
@@ -248,7 +253,7 @@ class PassageRetriever(BaseRetriever):
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
     def _passages(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
-        return self.options.passages(query_bundle.query_str, nodes, filters_within(self.retriever, BaseRetriever))
+        return self.options.passages(query_bundle.query_str, nodes, filters_within(self.retriever))
 
 
 class IndexRetriever(BaseRetriever):

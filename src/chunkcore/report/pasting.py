@@ -54,7 +54,7 @@ from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRank
 yours = ChunkcoreIndexRetriever("index", k=10, max_tokens=100_000)  # or yours
 retriever = Pipeline()
 retriever.add_component("yours", yours)
-retriever.add_component("passages", ChunkcorePassageRanker(index="words", max_tokens=1000))
+retriever.add_component("passages", ChunkcorePassageRanker(index="words", filters=None))
 retriever.connect("yours.documents", "passages.documents")"""
 _PLAIN = """
 for passage in index.retrieve("your question", max_tokens=1000):

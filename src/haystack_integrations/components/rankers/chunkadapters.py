@@ -12,7 +12,7 @@ from typing import Any
 from haystack import Document, component
 
 from chunkadapters._haystack import KEYS, Serialized, check_documents, hit_of
-from chunkadapters.passages import Limits, LocalIndex, Passage, PassageOptions, core_documents
+from chunkadapters.passages import UNKNOWN, Limits, LocalIndex, Passage, PassageOptions, core_documents
 from chunkadapters.places import page_marks
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
@@ -92,6 +92,9 @@ class ChunkcorePassageRanker(Indexed):
         documents: instead of an index: Haystack's or chunkcore's documents, indexed in memory, by words. Only a folder
             can be written to YAML.
         words, balance, max_tokens, k: see `chunkadapters.passages.PassageOptions`.
+        filters: what the retriever's search is filtered by, in any framework's form; its metadata keys count, not its
+            values. None: nothing. It cannot be seen here: by default, or if a run has none, "safe" is as
+            "text", and a warning says so.
         counter: of tokens, the language model's own: a name (``"o200k_base"``, ``"hf:..."``) or a function.
 
     Raises `ValueError`: an option is out of range, or there is no index.
@@ -100,23 +103,13 @@ class ChunkcorePassageRanker(Indexed):
 
     >>> tea = Document(id="tea.md", content="Tea is hot. It boils. Ice is cold.")
     >>> hits = [Document(content="Tea is hot. It", meta={"source_id": "tea.md"})]
-    >>> passages = ChunkcorePassageRanker(documents=[tea]).run("What boils?", hits)["documents"]
+    >>> passages = ChunkcorePassageRanker(documents=[tea], filters=None).run("What boils?", hits)["documents"]
     >>> [found.content for found in passages]
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    def __init__(
-        self,
-        index: Any = None,
-        documents: list[Any] | None = None,
-        words: str = "safe",
-        balance: float | None = None,
-        max_tokens: int = 1000,
-        k: int | None = None,
-        counter: Any = "cl100k_base",
-    ) -> None:
-        options = PassageOptions(words=words, balance=balance, max_tokens=max_tokens, k=k, counter=counter)  # type: ignore[arg-type]
-        Indexed.__init__(self, index, documents, options)
+    def __init__(self, index: Any = None, documents: list[Any] | None = None, **options: Any) -> None:
+        Indexed.__init__(self, index, documents, PassageOptions(**options))
 
     @component.output_types(documents=list[Document])
     def run(
@@ -124,11 +117,12 @@ class ChunkcorePassageRanker(Indexed):
     ) -> dict[str, list[Document]]:
         """Make passages. Returns ``{"documents": passages}``, best first.
 
-        `documents` are a retriever's answer, best first; `filters` are the retriever's. Raises `TypeError`.
+        `documents` are a retriever's answer, best first; `filters` are the retriever's in this run, ``{}`` for none.
+        Raises `TypeError`.
         """
         check_documents(self, documents)
         passages = self.local_index.opened.behind(
-            query, list(map(hit_of, documents)), self.options, (filters and [filters]) or ()
+            query, list(map(hit_of, documents)), self.options, [UNKNOWN if filters is None else filters]
         )
         return {"documents": passage_documents(passages, documents)}
 
