@@ -115,6 +115,20 @@ def _place(metadata: dict[str, Any], start: str, end: str) -> dict[str, Any]:
     return metadata | {"start": metadata.get(start), "end": metadata.get(end)}
 
 
+def node_of(passage: Any) -> Any:
+    return getattr(passage, "node", passage)
+
+
+def llamaindex_place(passage: Any) -> dict[str, Any]:
+    node = node_of(passage)
+    return {**node.metadata, "start": node.start_char_idx, "end": node.end_char_idx, "source_id": node.ref_doc_id}
+
+
+def metadata_of(chunk: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = chunk.meta if isinstance(chunk, HaystackDocument) else chunk.metadata
+    return metadata
+
+
 FRAMEWORKS = {
     "LangChain": Framework(
         langchain_cut,
@@ -129,15 +143,8 @@ FRAMEWORKS = {
         lambda text, name, metadata: LlamaDocument(text=text, id_=name, metadata=metadata),
         llamaindex_passages,
         llamaindex_passages,
-        lambda passage: passage.node.get_content(metadata_mode=MetadataMode.NONE),
-        lambda passage: (
-            passage.node.metadata
-            | {
-                "start": passage.node.start_char_idx,
-                "end": passage.node.end_char_idx,
-                "source_id": passage.node.ref_doc_id,
-            }
-        ),
+        lambda passage: node_of(passage).get_content(metadata_mode=MetadataMode.NONE),
+        llamaindex_place,
     ),
     "Haystack": Framework(
         haystack_cut,
@@ -202,8 +209,7 @@ def test_chunks_that_a_filter_excludes_stay_out_of_passages_of_the_hits_own_text
         source = chance.choice(sorted(TEXTS))
         chunks = framework.cut(source, TEXTS[source])
         hits = chance.sample(chunks, chance.randint(1, len(chunks) - 1))
-        nodes = [NodeWithScore(node=hit) if isinstance(hit, TextNode) else hit for hit in hits]
-        texts = [framework.text(hit).strip() for hit in nodes]
+        texts = [framework.text(hit).strip() for hit in hits]
         shown: set[int] = set()
         for text in texts:
             start = TEXTS[source].index(text)
@@ -226,9 +232,8 @@ def of_levels(name: str) -> list[Any]:
     chunks = []
     for source, text in TEXTS.items():
         for number, chunk in enumerate(framework.cut(source, text)):
-            metadata = chunk.meta if name == "Haystack" else chunk.metadata
             if hidden(source, number):
-                metadata["level"] = "secret"
+                metadata_of(chunk)["level"] = "secret"
             chunks.append(chunk)
     return chunks
 
@@ -320,13 +325,9 @@ def test_no_text_comes_back_that_the_retrievers_filter_hides(name: str) -> None:
     framework, chunks = FRAMEWORKS[name], of_levels(name)
     shown: dict[str, set[int]] = {source: set() for source in TEXTS}
     for chunk in chunks:
-        if "level" not in (chunk.meta if name == "Haystack" else chunk.metadata):
-            place = framework.metadata(NodeWithScore(node=chunk) if name == "LlamaIndex" else chunk)
-            start = place["start"] - 2  # with the white space around
-            length = len(framework.text(NodeWithScore(node=chunk) if name == "LlamaIndex" else chunk))
-            shown[chunk.meta["source"] if name == "Haystack" else chunk.metadata["source"]].update(
-                range(start, start + length + 4)
-            )
+        if "level" not in metadata_of(chunk):
+            start = framework.metadata(chunk)["start"] - 2  # with the white space around
+            shown[metadata_of(chunk)["source"]].update(range(start, start + len(framework.text(chunk)) + 4))
     for ask in ASKS[name](chunks):
         for question in (*list(WORDS.values())[:3], "tea and ice"):
             passages = ask(question)
@@ -410,19 +411,10 @@ def test_a_document_that_has_changed_is_not_answered_from_the_index(name: str) -
     index = get_retriever("passages:lexical").index(
         chunk_corpus([Document("door.md", old)], get_chunker("sentence:size=50"))
     )
-    chunks = framework.cut("door.md", new)
-    hits = (
-        [chunk for chunk in chunks if "9876" in getattr(chunk, "page_content", None) or ""]
-        if name == "LangChain"
-        else [
-            chunk
-            for chunk in chunks
-            if "9876" in (getattr(chunk, "text", None) or getattr(chunk, "content", None) or "")
-        ]
-    )
-    if name == "LangChain":
-        hits = [hit.model_copy(update={"metadata": {**hit.metadata, "source": "door.md"}}) for hit in hits]
+    hits = [chunk for chunk in framework.cut("door.md", new) if "9876" in framework.text(chunk)]
     assert hits
+    for hit in hits:
+        metadata_of(hit)["source"] = "door.md"
     for words in ("hits", "all"):
         with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*index\.update"):
             passages = framework.behind(hits, "What is the code of the door?", index=index, words=words)
@@ -861,7 +853,7 @@ def test_a_tables_header_comes_once_however_many_hits_repeat_it(name: str) -> No
     chunks = cut[name]()
     framework = FRAMEWORKS[name]
     hits = [chunks[3], chunks[8], chunks[5]]
-    assert framework.text(hits[1] if name != "LlamaIndex" else NodeWithScore(node=hits[1])).count("| outcome |") == 1
+    assert framework.text(hits[1]).count("| outcome |") == 1
     for budget in (5, 60, 200, 1000):
         passages = framework.behind(hits, "outcome of drug17", documents=[Document("t.md", TABLE)], max_tokens=budget)
         texts = [framework.text(passage) for passage in passages]

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import secrets
+import shlex
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -303,7 +304,10 @@ def check_unchanged(path: Path) -> None:
     checksums = read_json(place) if place.is_file() else {}
     accepted = checksums.get(path.name) if isinstance(checksums, dict) else None
     if isinstance(accepted, list) and not (path.is_file() and checksum(path.read_bytes()) in accepted):
-        raise DataError(f"{path} is not what was written: write it again, or delete {CHECKSUMS} to accept it")
+        raise DataError(
+            f"{path} is not what was written. If you edited it, accept it: chunkcore questions accept "
+            f"{shlex.quote(str(path))}. If not, it is damaged: write it again"
+        )
 
 
 def checksum(data: bytes) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from chunkcore.cli import main
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
 from chunkcore.evaluation.measures import get_measure
@@ -59,14 +61,26 @@ def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, 
         keep_result(f"damage: {most} places", kind, damages(kind, tmp_path, most))
 
 
-def test_a_file_that_is_edited_on_purpose_is_accepted_without_its_checksums(tmp_path: Path) -> None:
-    _, questions = write_benchmark(benchmark(), tmp_path)
+def test_a_file_that_is_edited_on_purpose_is_accepted_by_the_command_that_its_refusal_names(tmp_path: Path) -> None:
+    documents, questions = write_benchmark(benchmark(), tmp_path)
     questions.write_text(questions.read_text().replace("The old?", "The odd?"))
     for read in (lambda: load_benchmark(tmp_path), lambda: LabelledQuestions([DOCUMENT], questions)):
-        with pytest.raises(DataError, match=r"questions\.jsonl is not what was .* delete checksums\.json to accept"):
+        with pytest.raises(DataError, match=r"questions\.jsonl is not what was written. .* chunkcore questions accept"):
             read()
-    (tmp_path / CHECKSUMS).unlink()
+    with pytest.raises(DataError) as refusal:
+        load_benchmark(tmp_path)
+    command = str(refusal.value).partition("accept it: chunkcore ")[2].partition(". If not")[0]
+    assert main(shlex.split(command)) == 0
     assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]
+    whole = {path: path.read_bytes() for path in (documents, questions)}
+    for path, content in whole.items():  # damage is noticed as before, in the other file, too
+        path.write_bytes(content[:-2])
+        with pytest.raises(DataError, match=f"{path.name} is not what was written"):
+            load_benchmark(tmp_path)
+        path.write_bytes(content)
+    questions.write_bytes(whole[questions][:-4])
+    assert main(["questions", "accept", str(questions)]) == 2  # that is no line of JSON
+    questions.write_bytes(whole[questions])
     for foreign in ("[1]", '{"questions.jsonl": "d41d8cd9"}'):  # another program's file of that name
         (tmp_path / CHECKSUMS).write_text(foreign)
         assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]

@@ -270,6 +270,21 @@ def check(
         raise typer.Exit(1)
 
 
+@app.command()
+def accept(
+    edited: Annotated[Path, typer.Argument(metavar="FILE", help="A questions.jsonl or documents.jsonl of yours.")],
+) -> None:
+    """Accept a file that you edited by hand: its checksum in checksums.json is written anew.
+
+    Example: chunkcore questions accept docs/questions.jsonl
+    """
+    from chunkcore.files import json_lines, write_checked
+
+    rows = len(list(json_lines(edited)))
+    write_checked({edited: edited.read_bytes()})
+    running.say(f"{rows:,} lines of {edited} are accepted as they are")
+
+
 def _lines(findings: Sequence[Finding], most: int) -> Iterator[str]:
     from chunkcore.questions.validate import KINDS
 

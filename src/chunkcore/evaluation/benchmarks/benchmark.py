@@ -333,7 +333,8 @@ _TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
     """Write documents and questions as JSON lines, replacing the two files, which are returned.
 
-    Left-out questions are not written. `load_benchmark` compares the files with ``checksums.json``; delete it to edit.
+    Left-out questions are not written. `load_benchmark` compares the files with ``checksums.json``: ``chunkcore
+    questions accept FILE`` accepts an edit.
 
     Raises:
         DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair
