@@ -50,7 +50,7 @@ $(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
 
 # What is released: wheel and source distribution, looked into and installed in clean environments (docs/reference/releases.md):
 # each extra alone and none. test-oldest runs the tests of core and adapters with the oldest versions that are allowed,
-# test-previous with each framework one release back. PyTorch comes three times, so choose the build:
+# test-previous with each framework one release back. PyTorch comes several times, so choose the build:
 #   make test-packages TORCH=torch==2.13.0 EXTRAS="none langchain"
 TORCH ?= torch
 EXTRAS ?=
@@ -59,7 +59,7 @@ test-packages: $(VENV)/packaging
 	$(PACKAGES) --torch "$(TORCH)" $(EXTRAS)
 
 test-oldest test-previous: test-%: $(VENV)/packaging
-	$(PACKAGES) --versions $*
+	$(PACKAGES) --versions $* --torch "$(TORCH)"
 
 $(VENV)/packaging: $(VENV)/ready
 	$(BIN)/pip install --quiet build twine

