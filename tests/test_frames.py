@@ -167,13 +167,6 @@ def test_a_plot_is_a_picture_of_its_own(reports):
         plot(reports[0].run)
 
 
-def test_chunks_plot_their_lengths():
-    corpus = chunk_corpus([Document("d", "The fox naps. The dog runs. " * 30)], get_chunker("sentence:size=20"))
-    assert plot(corpus).count('class="bars"') == 1
-    assert "<style>" in plot(corpus)
-    assert plot(chunk_corpus([], get_chunker("sentence:size=20"))).startswith("<svg")
-
-
 def test_a_search_shows_its_trials_and_plots_them():
     options = TuneOptions(folds=3, resamples=200)
     found = tune(
