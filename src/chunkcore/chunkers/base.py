@@ -119,8 +119,7 @@ class Chunker:
 
     @property
     def hard_maximum(self) -> Any:
-        """The most that a chunk's own text counts, None without a promise: of a `bounded` strategy `maximum`, else
-        `size`, unless its sizes are those of pieces.
+        """The most that a chunk's own text counts: of a `bounded` strategy `maximum`, else `size`; else None.
 
         A word over it is cut between graphemes, a grapheme between code points, and a single code point over it is a
         chunk; its metadata have `over_maximum`.

@@ -49,8 +49,7 @@ class LateEmbedder:
 
     Args:
         embedder: a model with token vectors, by name or as an object.
-        window: tokens in one call of the model, special tokens included; by default its limit (8,192 where it states
-            none).
+        window: tokens in one call of the model, special tokens included; by default its limit, or 8,192.
         overlap: the document's tokens that neighbouring windows share; by default half a window.
         cache: of chunks' vectors, by document text and spans; by default the embedder's own, if it has one.
 

@@ -8,7 +8,7 @@ of it in its document; at the scale "document" it is the whole document. A windo
 - lexical: BM25 among the windows of this scale. A word's frequency in a window is a difference of running sums, too.
 
 Each kind and scale is standardised over all units, z = (x - mean) / deviation; a kind's score is the mean of
-z · abs(z) over its scales.
+z · abs(z) over its scales: a window twice as far above the mean counts fourfold. `Passages` weighs the kinds.
 """
 
 from __future__ import annotations
@@ -238,8 +238,8 @@ class LexicalWindows:
     def _add(self, scores: NDArray[np.floating], words: Sequence[_Word], first: int, last: int) -> None:
         """Add the scores of whole documents' windows.
 
-        Running sums never fall. So a window that reaches over its document's end grows until there: to the lesser of
-        the sums at the two ends. Slices take a third of the time of looking up each window's two ends.
+        Running sums never fall, so a window that reaches over its document's end has the lesser of the sums at the two
+        ends. Slices take a third of the time of looking up each window's two ends.
         """
         reach, size = self._reach, last - first
         edges = self._units.firsts[self._units.firsts.searchsorted(first) : self._units.firsts.searchsorted(last) + 1]

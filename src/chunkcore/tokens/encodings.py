@@ -134,8 +134,7 @@ def read(text: str) -> tuple[str, bool]:
 def load_encoding(name: str) -> Any:
     """The tiktoken encoding of this name. Raises `OptionError` if its files are missing.
 
-    The vocabulary comes from toktok-rs if that is installed, else from tiktoken's cache or the network; tiktoken
-    compares its hash.
+    The vocabulary is toktok-rs' if that is installed, else from tiktoken's cache or the network; its hash is compared.
     """
     import tiktoken
 

@@ -336,11 +336,10 @@ class CallableLLM(MeteredLLM):
     """A function of messages and a JSON schema (or None) that returns text or an awaitable of it.
 
     Args:
-        function: called from several threads where `concurrency` is over 1. A `TimeoutError` means no answer to this
-            question; any other error, raised twice, ends the work.
+        function: a `TimeoutError` means no answer to this question; any other error, raised twice, ends the work.
         name: for configurations and caches.
         fingerprint: what the answers depend on; None: the name. Change it when the function changes.
-        concurrency: calls at the same time.
+        concurrency: calls at the same time, from several threads.
 
     Raises `OptionError`: no function, an empty name, or concurrency under 1.
 
