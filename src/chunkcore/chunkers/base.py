@@ -34,7 +34,7 @@ from chunkcore.spans import merge_touching
 from chunkcore.tokens import TokenCounter, TokenizedText
 
 # Small documents are split together: fewer array operations.
-_BATCH_CHARACTERS = 100_000
+_BATCH_CHARACTERS = 75_000
 _BATCH_DOCUMENTS = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _OVER = {"over_maximum": True}
