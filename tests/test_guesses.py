@@ -23,6 +23,7 @@ from chunkcore import (
     run_experiment,
     run_retriever,
     score,
+    tune,
     write_report,
 )
 from chunkcore.chunkers import Recursive
@@ -60,6 +61,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_measure("P@5"), r"Precision@5\[document\].*Precision@5"),
         (lambda: load_index("nowhere"), "nowhere"),
         (lambda: write_report(3, "x.html"), "Report"),
+        (lambda: tune(BENCHMARK, 50), "a spec, with values in braces"),  # type: ignore[arg-type]
     ],
 )
 def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], Any], answer: str) -> None:

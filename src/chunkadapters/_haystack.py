@@ -73,7 +73,7 @@ def check_documents(component: Any, documents: object) -> None:
         raise TypeError(f"{expected}, got {type(documents).__name__}")
     for place, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise TypeError(f"{expected}, got {type(document).__name__} at place {place}")
+            raise TypeError(f"{expected}, got {type(document)} at place {place}")
 
 
 def has_text(document: Document) -> bool:

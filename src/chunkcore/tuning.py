@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
@@ -329,6 +329,7 @@ def plan(
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> list[str]:
     distinct: dict[str, str] = {}
+    check_type(f"each {noun} to try", specs, Iterable, "a spec, with values in braces: recursive:size={50,100}")
     for grid in [specs] if isinstance(specs, str) else specs:
         for spec in expand_grid(grid.strip()):
             distinct.setdefault(label(spec), spec)

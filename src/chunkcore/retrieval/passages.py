@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.document import Document, Span
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, check_type
 from chunkcore.options import check_number, check_ranges, format_spec
 from chunkcore.retrieval.assembly import (
     MAX_TOKENS,
@@ -290,6 +290,7 @@ class WindowIndex(PassageIndex):
 
     def is_related(self, query: str) -> bool:
         """Whether a unit has more in common with the question than chance gives; see `Passages`."""
+        check_type("a question", query, str, "a string")
         is_few = self._dense is None or len(self.units) < _FEW
         if is_few and "lexical" in self._shares and self._lexical.with_words(query):
             return True
