@@ -50,8 +50,6 @@ DATA = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "data" / "beh
 
 Search = Callable[[str], list[Any]]
 Behind = Callable[[str, list[Any], int], list[Any]]
-
-
 Store = tuple[str, Callable[[], Callable[[int], Search]]]
 
 
