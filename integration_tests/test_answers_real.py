@@ -10,14 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkcore import load_benchmark
-from chunkcore.answers import (
-    Answer,
-    AnswerRun,
-    bert_scores,
-    exact_match,
-    score_answers,
-    squad_f1,
-)
+from chunkcore.answers import Answer, AnswerRun, bert_scores, exact_match, score_answers, squad_f1
 from chunkcore.evaluation.measures import get_measure
 from chunkcore.models import get_token_embedder
 from tests.conftest import shared

@@ -20,11 +20,7 @@ pytest.importorskip("llama_index.core")
 pytest.importorskip("haystack")
 
 from haystack import Document as HaystackDocument
-from haystack.components.preprocessors import (
-    DocumentSplitter,
-    HierarchicalDocumentSplitter,
-    RecursiveDocumentSplitter,
-)
+from haystack.components.preprocessors import DocumentSplitter, HierarchicalDocumentSplitter, RecursiveDocumentSplitter
 from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from langchain_core.documents import Document as LangChainDocument

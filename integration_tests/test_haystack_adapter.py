@@ -22,18 +22,12 @@ from haystack import Document, Pipeline, component
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder
 from haystack.components.joiners import DocumentJoiner
 from haystack.components.preprocessors import DocumentSplitter
-from haystack.components.retrievers import (
-    InMemoryBM25Retriever,
-    InMemoryEmbeddingRetriever,
-)
+from haystack.components.retrievers import InMemoryBM25Retriever, InMemoryEmbeddingRetriever
 from haystack.components.writers import DocumentWriter
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.document_stores.types import DuplicatePolicy
 
-from chunkadapters.haystack import (
-    arun_retriever,
-    run_retriever,
-)
+from chunkadapters.haystack import arun_retriever, run_retriever
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.document import Document as Source
 from chunkcore.document import Span
@@ -167,8 +161,7 @@ def own_splitter_as_windows(words: int, overlap: int) -> tuple[DocumentSplitter,
 
 
 @pytest.mark.skipif(
-    HAYSTACK_VERSION < (3, 4),
-    reason="before 3.4, Haystack counts a page break that begins a chunk to the page before",
+    HAYSTACK_VERSION < (3, 4), reason="before 3.4, Haystack counts a page break that begins a chunk to the page before"
 )
 @pytest.mark.parametrize(("words", "overlap"), [(4, 0), (4, 1), (5, 4)])
 def test_overlap_and_pages_are_told_exactly_as_haystacks_own_splitter_tells_them(words, overlap):

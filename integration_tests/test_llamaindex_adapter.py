@@ -18,20 +18,10 @@ from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.node_parser.node_utils import default_id_func
-from llama_index.core.schema import (
-    BaseNode,
-    MetadataMode,
-    NodeRelationship,
-    TextNode,
-)
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from pydantic import ValidationError
 
-from chunkadapters.llamaindex import (
-    ChunkcoreNodeParser,
-    chunk_id_func,
-    evaluate_retriever,
-    run_retriever,
-)
+from chunkadapters.llamaindex import ChunkcoreNodeParser, chunk_id_func, evaluate_retriever, run_retriever
 from chunkadapters.places import decode_spans
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError

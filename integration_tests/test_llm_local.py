@@ -32,10 +32,7 @@ def text() -> str:
 
 @pytest.mark.parametrize(
     ("spec", "valid"),
-    [
-        ("lumber:window=100,size=150", True),
-        ('contextual:chunker="recursive:size=120"', False),
-    ],
+    [("lumber:window=100,size=150", True), ('contextual:chunker="recursive:size=120"', False)],
     ids=lambda value: str(value).partition(":")[0],
 )
 def test_a_real_model_cuts_without_losing_or_altering_text(url: str, text: str, spec: str, valid: bool) -> None:

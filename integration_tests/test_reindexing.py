@@ -71,13 +71,7 @@ class LangChain:
 
 
 def counts(added: int, skipped: int, deleted: int, embedded: int) -> dict[str, int]:
-    return {
-        "num_added": added,
-        "num_updated": 0,
-        "num_skipped": skipped,
-        "num_deleted": deleted,
-        "embedded": embedded,
-    }
+    return {"num_added": added, "num_updated": 0, "num_skipped": skipped, "num_deleted": deleted, "embedded": embedded}
 
 
 def test_langchain_an_edit_in_one_place():

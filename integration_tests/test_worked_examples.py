@@ -49,11 +49,7 @@ FOUND: list[tuple[str, type[Chunker], dict[str, Any], list[list[int]], list[int]
 
 @pytest.mark.parametrize(("figure", "strategy", "options", "chunks", "strays"), FOUND)
 def test_the_semantic_chunkers_on_the_papers_examples(
-    figure: str,
-    strategy: Callable[..., Chunker],
-    options: dict[str, Any],
-    chunks: list[list[int]],
-    strays: list[int],
+    figure: str, strategy: Callable[..., Chunker], options: dict[str, Any], chunks: list[list[int]], strays: list[int]
 ) -> None:
     example = EXAMPLES[figure]
     found = example.numbers(strategy(splitter=LINES, embedder=patient_model(), **options), example.plain)

@@ -67,11 +67,7 @@ class Handler(BaseHTTPRequestHandler):
                 "total_tokens": 110,
                 "prompt_tokens_details": {"cached_tokens": 64},
             }
-        choice = {
-            "index": 0,
-            "finish_reason": finish,
-            "message": {"role": "assistant", "content": content, **message},
-        }
+        choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
         data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
         self.send(json.dumps(data | ({"usage": usage} if usage else {})).encode())
 

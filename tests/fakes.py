@@ -137,14 +137,7 @@ class WordsEmbedder(FakeEmbedder):
         return [["no", "idea"] for _ in texts]  # type: ignore[return-value]
 
 
-BROKEN = (
-    NanEmbedder,
-    WrongShapeEmbedder,
-    WrongCountEmbedder,
-    RaisingEmbedder,
-    EmptyEmbedder,
-    WordsEmbedder,
-)
+BROKEN = (NanEmbedder, WrongShapeEmbedder, WrongCountEmbedder, RaisingEmbedder, EmptyEmbedder, WordsEmbedder)
 
 
 class FakeLLM:

@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkadapters.models import (
-    BridgedEmbedder,
-    BridgedLLM,
-    identify,
-    secrets_within,
-    without_secrets,
-)
+from chunkadapters.models import BridgedEmbedder, BridgedLLM, identify, secrets_within, without_secrets
 from chunkcore.chunkers import get_chunker
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
 from chunkcore.models import CachedEmbedder

@@ -38,11 +38,7 @@ def why(*entries: Any, **row: Any) -> str:
 
 @pytest.mark.parametrize(
     ("name", "documents", "queries", "spans", "characters"),
-    [
-        ("chroma", 5, 472, 790, 1_444_328),
-        ("cuad", 64, 611, 1070, None),
-        ("covid_qa", 46, 597, 597, None),
-    ],
+    [("chroma", 5, 472, 790, 1_444_328), ("cuad", 64, 611, 1070, None), ("covid_qa", 46, 597, 597, None)],
 )
 def test_shared_collections_load_with_every_span_verified(
     name: str, documents: int, queries: int, spans: int, characters: int | None

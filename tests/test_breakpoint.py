@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.recursive import Recursive
-from chunkcore.chunkers.semantic import (
-    Breakpoint,
-    Kamradt,
-    KamradtModified,
-    breakpoints,
-    group_pieces,
-)
+from chunkcore.chunkers.semantic import Breakpoint, Kamradt, KamradtModified, breakpoints, group_pieces
 from chunkcore.tokens import CharacterCounter
 from tests.fakes import FakeEmbedder
 

@@ -75,13 +75,7 @@ def test_other_numbers_units_or_negations_are_never_a_citation(sentence: str) ->
     assert citation.altered
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Adults take 10 mg of this drug twice a day.",
-        "Keep it at −5°C for 1000 hours.",
-    ],
-)
+@pytest.mark.parametrize("sentence", ["Adults take 10 mg of this drug twice a day.", "Keep it at −5°C for 1000 hours."])
 def test_the_same_numbers_units_and_negations_in_other_words_are_a_citation(sentence: str) -> None:
     (citation,) = cite(sentence, [Retrieved("d", (Span(0, len(DOSE)),), 1.0, DOSE)]).citations
     assert citation.sources

@@ -57,10 +57,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
     made = {
         check.__name__: Target("toys", check.__name__, check, arguments)
-        for check, arguments in [
-            (numbers_are_small, {"number": st.integers(0, 999)}),
-            (all_is_well, {"text": texts()}),
-        ]
+        for check, arguments in [(numbers_are_small, {"number": st.integers(0, 999)}), (all_is_well, {"text": texts()})]
     }
     for module in ("tests.fuzzing.running", "tests.fuzzing.__main__"):
         monkeypatch.setattr(f"{module}.load_targets", lambda: made)

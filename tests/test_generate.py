@@ -20,21 +20,8 @@ from chunkcore import DataError, Document, Evidence, ModelError, Span, load_benc
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache, Prices, Reply
-from chunkcore.questions import (
-    CallBudget,
-    FilterThresholds,
-    GenerationOptions,
-    estimate_generation,
-    generate_benchmark,
-)
-from chunkcore.questions.prompts import (
-    NotVerbatimError,
-    Sample,
-    Schedule,
-    draw_sample,
-    locate_excerpts,
-    prompt_version,
-)
+from chunkcore.questions import CallBudget, FilterThresholds, GenerationOptions, estimate_generation, generate_benchmark
+from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
 from chunkcore.questions.validate import filter_questions
 from tests.fake_writers import SENTENCES, honest, mixed, passage, reply
 from tests.fakes import FakeEmbedder, ScriptedLLM

@@ -40,14 +40,7 @@ class Each(Given):
 
 def hierarchical(**options) -> Hierarchical:
     return Hierarchical(
-        **{
-            "embedder": AngleEmbedder(),
-            "splitter": REGEX,
-            "counter": "words",
-            "segmenter": Each(),
-            "k": 0.0,
-            **options,
-        }
+        **{"embedder": AngleEmbedder(), "splitter": REGEX, "counter": "words", "segmenter": Each(), "k": 0.0, **options}
     )
 
 

@@ -199,10 +199,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_forbids_frames(server: LabelS
     assert server.server_address[0] == "127.0.0.1"
 
 
-@pytest.mark.parametrize(
-    ("token", "headers"),
-    [("", {}), ("wrong", {}), (None, {"Host": "evil.example"})],
-)
+@pytest.mark.parametrize(("token", "headers"), [("", {}), ("wrong", {}), (None, {"Host": "evil.example"})])
 def test_without_the_token_or_under_another_name_nothing_is_answered(
     server: LabelServer, token: str | None, headers: dict[str, str]
 ) -> None:

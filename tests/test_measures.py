@@ -20,14 +20,7 @@ from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.evaluation.gate import parse_requirement
-from chunkcore.evaluation.measures import (
-    RetrievalMeasure,
-    Unit,
-    get_measure,
-    known_measures,
-    measures,
-    parse_depth,
-)
+from chunkcore.evaluation.measures import RetrievalMeasure, Unit, get_measure, known_measures, measures, parse_depth
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.evaluation.scoring import score
 from chunkcore.run import Retrieved, Run
@@ -50,10 +43,7 @@ def test_reading_is_the_inverse_of_writing(name: Any, k: Any, unit: Any) -> None
     ("written", "message"),
     [
         ("Recal@10", "unknown measure 'Recal': chunkcore list measures shows all"),
-        (
-            "NDCG@10",
-            "unknown measure 'NDCG@10': did you mean nDCG@10[document], of whole documents, or",
-        ),
+        ("NDCG@10", "unknown measure 'NDCG@10': did you mean nDCG@10[document], of whole documents, or"),
         ("ndcg_cut_10", "did you mean nDCG@10[document]"),
         ("R@5", "did you mean Recall@5[document], of whole documents, or Recall@5, of tokens?"),
         ("AP", "did you mean MAP[document], of whole documents, or MAP, of tokens?"),

@@ -101,17 +101,7 @@ def test_a_string_that_names_no_model_is_told(spec):
 
 
 @pytest.mark.parametrize("backend", ["", "torch:"])
-@pytest.mark.parametrize(
-    "model",
-    [
-        "./none",
-        "~nobody-of-that-name/x",
-        "C:\\none",
-        "a/b/c",
-        "a\0b",
-        "y" * 5000,
-    ],
-)
+@pytest.mark.parametrize("model", ["./none", "~nobody-of-that-name/x", "C:\\none", "a/b/c", "a\0b", "y" * 5000])
 def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(monkeypatch, backend, model):
     for kind in ("openvino", "openvino-int8", "torch"):
         monkeypatch.setitem(loading.embedders._known, kind, Mock(side_effect=AssertionError("the hub was asked")))

@@ -7,20 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunkcore.chunkers import (
-    FixedSentences,
-    Sentence,
-    get_chunker,
-)
+from chunkcore.chunkers import FixedSentences, Sentence, get_chunker
 from chunkcore.chunkers.similarity import SemanticOverlap
-from chunkcore.packing import (
-    join_ranges,
-    join_small,
-    pack,
-    running_sizes,
-    split_ranges_to_maximum,
-    split_to_maximum,
-)
+from chunkcore.packing import join_ranges, join_small, pack, running_sizes, split_ranges_to_maximum, split_to_maximum
 from chunkcore.tokens import CharacterCounter, TiktokenCounter, TokenCounter, TokenizedText, WordCounter, get_counter
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text

@@ -225,12 +225,7 @@ def test_passages_are_disjoint_whole_and_within_the_budget(corpus, query, budget
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        "passages",
-        "passages:lexical",
-        "passages:dense",
-        "passages:lexical,words=whole,k1=2.0,b=0.5,counter=words",
-    ],
+    ["passages", "passages:lexical", "passages:dense", "passages:lexical,words=whole,k1=2.0,b=0.5,counter=words"],
 )
 def test_a_string_describes_it(spec: str) -> None:
     method = get_retriever(spec)

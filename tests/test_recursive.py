@@ -22,12 +22,7 @@ def test_large_pieces_go_on_to_the_next_separator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "expected"),
-    [
-        ("start", ["a,b,c", ",d,e"]),
-        ("end", ["a,b,", "c,d,e"]),
-        ("drop", ["a,b,c", "d,e"]),
-    ],
+    ("keep", "expected"), [("start", ["a,b,c", ",d,e"]), ("end", ["a,b,", "c,d,e"]), ("drop", ["a,b,c", "d,e"])]
 )
 def test_where_the_separator_goes(keep: str, expected: list[str]) -> None:
     assert split("a,b,c,d,e", size=5, separators=[","], keep=keep) == expected

@@ -200,10 +200,7 @@ def test_the_command_scores_strategies_and_blind_cuts(labelled, tmp_path, capsys
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["-s", "nonsense"], "nonsense"),
-        (["-s", "recursive", "-s", "recursive"], "are the same"),
-    ],
+    [(["-s", "nonsense"], "nonsense"), (["-s", "recursive", "-s", "recursive"], "are the same")],
 )
 def test_bad_options_of_the_command_are_one_sentence(labelled, capsys, arguments, message):
     assert main(["segments", "score", "--texts", str(labelled), *arguments]) == 2

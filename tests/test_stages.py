@@ -13,16 +13,7 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import get_chunker
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.errors import OptionError
-from chunkcore.retrieval import (
-    BM25,
-    ChunkedCorpus,
-    Merge,
-    RetrievalMethod,
-    Stage,
-    Window,
-    chunk_corpus,
-    get_retriever,
-)
+from chunkcore.retrieval import BM25, ChunkedCorpus, Merge, RetrievalMethod, Stage, Window, chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 from tests.fakes import Fixed

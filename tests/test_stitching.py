@@ -25,13 +25,7 @@ from chunkcore import (
 )
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks.benchmark import (
-    parts_of,
-    sample_queries,
-    stitch,
-    whole_sentences,
-    write_benchmark,
-)
+from chunkcore.evaluation.benchmarks.benchmark import parts_of, sample_queries, stitch, whole_sentences, write_benchmark
 
 SENTENCES = (
     "The fox naps.",

@@ -51,13 +51,7 @@ class Environment:
 
     def _run(self, arguments: list[str], cwd: Path | None = None) -> str:
         done = subprocess.run(
-            arguments,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            cwd=cwd,
-            env=_environ(),
-            check=False,
+            arguments, capture_output=True, encoding="utf-8", errors="replace", cwd=cwd, env=_environ(), check=False
         )
         if done.returncode:
             raise RuntimeError(

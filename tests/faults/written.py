@@ -166,11 +166,7 @@ WRITTEN = {
         lambda folder: load_benchmark(folder, name="b").queries,
     ),
     "labels": Kind(label, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries),
-    "generated": Kind(
-        generate,
-        lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries,
-        "[qc]*.json*",
-    ),
+    "generated": Kind(generate, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries, "[qc]*.json*"),
     "weights": Kind(weights, lambda folder: load_tagger.__wrapped__(folder / "w").fingerprint),
     "index": Kind(index, read_index, "index/**/*"),
 }

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 FILES = sorted(SOURCE.rglob("*.py"))
 
 MODULES = {
-    *("pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "diskcache", "xmlrpc", "telnetlib"),
+    *("pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "diskcache", "xmlrpc", "telnetlib")
 }
 CALLS = {"eval", "exec", "compile", "__import__", "input"}  # by their bare names
 METHODS = {
