@@ -547,18 +547,6 @@ def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
         retriever.max_tokens = 0
 
 
-def test_langchain_compressors_take_one_more() -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents([chunk for name, text in TEXTS.items() for chunk in langchain_cut(name, text)])
-    base = store.as_retriever(search_kwargs={"filter": lambda document: document.metadata["tenant"] == "bob"})
-    chain = ContextualCompressionRetriever(
-        base_compressor=langchain.PassageCompressor(documents=SOURCES, max_tokens=200), base_retriever=base
-    )
-    passages = chain.invoke("What is ice about?")
-    assert {passage.metadata["tenant"] for passage in passages} == {"bob"}
-    assert asyncio.run(chain.ainvoke("What is ice about?")) == passages
-
-
 def test_langchains_own_tests_of_retrievers() -> None:
     tests = pytest.importorskip("langchain_tests.integration_tests", reason="langchain-tests is not installed")
 
@@ -667,12 +655,18 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
     index_of_one = get_retriever("passages:lexical").index(chunk_corpus([source], "sentence:size=50"))
     index_of_one.save(folder)
     hits = [framework.document("The door is blue.", "code.md", {"source_id": "code.md"})]
-    retrievers: dict[str, Callable[[], Callable[[str], list[Any]]]] = {
-        "LangChain": lambda: langchain_passages(hits, "", index=folder).invoke,
-        "LlamaIndex": lambda: partial(llama_ask, llamaindex.PassagePostprocessor(index=folder, filters=None), hits),
-        "Haystack": lambda: partial(haystack_ask, haystack.ChunkcorePassageRanker(str(folder), filters=None), hits),
-    }
-    ask = retrievers[name]()
+    one: Any = {
+        "LangChain": langchain.PassageCompressor,
+        "LlamaIndex": llamaindex.PassagePostprocessor,
+        "Haystack": haystack.ChunkcorePassageRanker,
+    }[name](index=str(folder), filters=None)
+
+    def ask(question: str) -> list[Any]:
+        if name == "LangChain":
+            return list(one.compress_documents(hits, question))
+        nodes = [NodeWithScore(node=hit) for hit in hits] if name == "LlamaIndex" else []
+        return list(one.postprocess_nodes(nodes, query_str=question) if nodes else one.run(question, hits)["documents"])
+
     assert ["1234" in framework.text(passage) for passage in ask("code")] == [True]
     index_of_one.update([replace(source, text=source.text.replace("old code is 1234", "new code is 5678"))]).save(
         folder
@@ -681,16 +675,6 @@ def test_a_folder_that_another_process_saves_into_is_opened_again(name: str, tmp
     (folder / "manifest.json").unlink()
     with pytest.raises(ValueError, match="holds no index"):
         ask("code")
-
-
-def llama_ask(processor: Any, hits: list[Any], question: str) -> list[Any]:
-    passages: list[Any] = processor.postprocess_nodes([NodeWithScore(node=hit) for hit in hits], query_str=question)
-    return passages
-
-
-def haystack_ask(ranker: Any, hits: list[Any], question: str) -> list[Any]:
-    passages: list[Any] = ranker.run(question, hits)["documents"]
-    return passages
 
 
 @every
@@ -865,6 +849,21 @@ def test_a_tables_header_comes_once_however_many_hits_repeat_it(name: str) -> No
             else headers <= any("| drug0 |" in text or "| drug1" in text for text in texts)
         )
         assert any("drug17 |" in text for text in texts) or budget < 200
+
+
+@every
+def test_the_best_hit_of_a_document_of_one_chunk_is_not_outvoted_by_filler(name: str) -> None:
+    """An answer of a FAQ beside long documents, whose many weak hits stand next to each other."""
+    framework = FRAMEWORKS[name]
+    filler = " ".join(f"An order of part {part} is on the desk." for part in range(30))
+    sources = [Document("faq", "Parcels arrive in three days."), *(Document(source, filler) for source in "abc")]
+    places = [(source, at) for at in range(0, 270, 90) for source in "abc"]
+    hits = [framework.document(filler[at : at + 90], source, {"source_id": source}) for source, at in places]
+    hits.insert(0, framework.document(sources[0].text, "faq", {"source_id": "faq"}))
+    index = get_retriever("passages:lexical").index(chunk_corpus(sources, "sentence:size=6,counter=words"))
+    for budget in (12, 60, 300):
+        passages = framework.behind(hits, "When will my order come?", index=index, max_tokens=budget)
+        assert sources[0].text in [framework.text(passage) for passage in passages]
 
 
 @every
