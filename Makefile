@@ -78,14 +78,13 @@ docs: $(VENV)/ready
 	@echo "site/index.html"
 
 # A million generated texts, then what coverage leads to, counted; every failure at its smallest (docs/evidence/fuzzing.md):
-#   make fuzz COUNT=50000 FUZZ_SEED=7      or MINUTES=30; JOBS=2 are two processes; GUIDED seconds for each parser
+#   make fuzz COUNT=50000 FUZZ_SEED=7      or MINUTES=30; GUIDED seconds for each parser; RESULTS=FILE gets the counts
 FUZZ_SEED ?= 1
-JOBS ?= 1
 GUIDED ?= 180
 FUZZ = HAYSTACK_TELEMETRY_ENABLED=False TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzzing
 fuzz: $(VENV)/ready
 	@$(BIN)/pip install --quiet atheris || echo "atheris is not to be had here: nothing is led by coverage"
-	$(FUZZ) --seed $(FUZZ_SEED) --processes $(JOBS) $(if $(COUNT),--count $(COUNT)) $(if $(MINUTES),--minutes $(MINUTES))
+	$(FUZZ) --seed $(FUZZ_SEED) $(if $(COUNT),--count $(COUNT)) $(if $(MINUTES),--minutes $(MINUTES))
 	$(FUZZ).guided --seed $(FUZZ_SEED) --seconds $(GUIDED) || test $$? -eq 3
 
 # Timings, printed as ratios side by side. Run by hand, on an idle machine.

@@ -37,6 +37,7 @@ from chunkadapters.retrieval import RetrievalWarning
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
+from chunkcore.tokens import TiktokenCounter
 from integration_tests.examples import langchain_example
 from integration_tests.test_every_example import part
 from integration_tests.toys import BENCHMARK, CHUNKERS, TEXTS, Windows, joined, lost
@@ -133,6 +134,7 @@ def test_pickles_cut_alike():
 def test_from_tiktoken_encoder_cuts_as_langchain_does():
     text = "One two three four. Five six seven.\n\nEight nine ten, eleven twelve. " * 5
     ours = ChunkcoreTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=12, chunk_overlap=0)
+    _ = TiktokenCounter("cl100k_base").encoding  # tiktoken knows the encoding from here on, with its files
     theirs = RecursiveCharacterTextSplitter.from_tiktoken_encoder("cl100k_base", chunk_size=12, chunk_overlap=0)
     assert ours.split_text(text) == theirs.split_text(text)
     by_model = ChunkcoreTextSplitter.from_tiktoken_encoder(model_name="gpt-4", chunk_size=12, chunk_overlap=0)

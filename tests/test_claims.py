@@ -80,6 +80,15 @@ def rows_of(page: str) -> list[str]:
     return re.findall(r"(?m)^\|.*\|$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
 
 
+def test_the_runs_of_fuzzing_are_those_that_were_counted() -> None:
+    runs = [
+        f"| {kind} | {seed} | {int(texts):,} | {minutes} | {failures} |"
+        for kind, seed, texts, minutes, failures in lines_of("fuzzing")
+    ]
+    assert rows_of("evidence/fuzzing.md")[2:] == runs
+    assert sum(run.startswith("| generated ") and run.endswith(" 0 |") for run in runs) >= 3
+
+
 def test_the_numbers_of_faults_are_those_that_were_tried() -> None:
     tried: Counter[str] = Counter({"hostile files": len(FAMILIES)})
     for fault, _, number in lines_of("faults"):

@@ -8,9 +8,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from itertools import islice
-from multiprocessing import get_context
 
 from tests.fuzzing.running import Outcome, Round, play, rounds
 from tests.fuzzing.targets import MISSING, load_targets
@@ -34,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     tally = Tally(time.monotonic())
     stopped = False
     try:
-        for outcome in _played(rounds(targets, asked.seed), asked.processes, tally, asked.count, asked.minutes * 60):
+        for outcome in _played(rounds(targets, asked.seed), tally, asked.count, asked.minutes * 60):
             tally.add(outcome)
     except KeyboardInterrupt:
         stopped = True
@@ -90,30 +87,15 @@ class Tally:
         return "\n".join(lines)
 
 
-def _played(
-    wanted: Iterator[Round], processes: int, tally: Tally, count: int | None, seconds: float
-) -> Iterator[Outcome]:
+def _played(wanted: Iterator[Round], tally: Tally, count: int | None, seconds: float) -> Iterator[Outcome]:
     """The outcomes of rounds until there are enough; what is under way then is finished."""
-
-    def open_ones() -> Iterator[Round]:
-        for each in wanted:
-            if tally.elapsed > seconds or (count is not None and sum(tally.texts.values()) >= count):
-                return
-            if tally.failing[each.target] < GIVEN_UP:
-                yield each
-            elif min(tally.failing[name] for name in tally.texts) >= GIVEN_UP:
-                return
-
-    left = open_ones()
-    if processes == 1:
-        yield from map(play, left)
-        return
-    with ProcessPoolExecutor(processes, get_context("spawn"), logging.disable) as pool:
-        waiting = {pool.submit(play, each) for each in islice(left, processes + 1)}
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (each.result() for each in done)
-            waiting |= {pool.submit(play, each) for each in islice(left, len(done))}
+    for each in wanted:
+        if tally.elapsed > seconds or (count is not None and sum(tally.texts.values()) >= count):
+            return
+        if tally.failing[each.target] < GIVEN_UP:
+            yield play(each)
+        elif min(tally.failing[name] for name in tally.texts) >= GIVEN_UP:
+            return
 
 
 def _asked(arguments: Iterable[str] | None) -> argparse.Namespace:
@@ -121,7 +103,6 @@ def _asked(arguments: Iterable[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="stop after so many generated texts")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many minutes")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other texts")
-    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=[], help="parts of the names of targets")
     asked = parser.parse_args(None if arguments is None else list(arguments))
     if asked.count is None and asked.minutes == float("inf"):
