@@ -80,6 +80,14 @@ def rows_of(page: str) -> list[str]:
     return re.findall(r"(?m)^\|.*\|$", (ROOT / "docs" / page).read_text(encoding="utf-8"))
 
 
+def test_the_speeds_of_adapters_are_those_that_were_timed() -> None:
+    timed = lines_of("adapter_speed")
+    for (_, splitter, whole), (_, _, short) in zip(timed[:3], timed[3:], strict=True):
+        assert any(row.endswith(f" {splitter} | {whole} × | {short} × |") for row in rows_of("evidence/benchmarks.md"))
+    stated = f"[{float(timed[0][2]):.0f} times as fast, {float(timed[3][2]):.0f} on short documents]"
+    assert any(stated in row for row in rows_of("guides/move_from.md"))
+
+
 def test_the_runs_of_fuzzing_are_those_that_were_counted() -> None:
     runs = [
         f"| {kind} | {seed} | {int(texts):,} | {minutes} | {failures} |"

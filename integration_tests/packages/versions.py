@@ -76,8 +76,8 @@ def run_tests(versions: str, artifacts: Artifacts, environment: Environment, tor
         constraints = lowest(needed, EXTRAS.split(","))
         models = Environment(environment.folder.with_name("models"))
         models.install(torch)
-        pins = lowest(needed, WITH_TORCH.split(","))
-        models.install(f"{artifacts.wheel}[{WITH_TORCH}]", *TOOLS[:-1], constraints=pins)
+        pins = {*lowest(needed, WITH_TORCH.split(","))} - {*lowest(needed, ["openvino"])} | {*lowest(needed, [])}
+        models.install(f"{artifacts.wheel}[{WITH_TORCH}]", *TOOLS[:-1], constraints=sorted(pins))
         if failed := models.test(_files(TESTS["models"]), checkout):
             return failed
     else:
