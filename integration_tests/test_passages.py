@@ -44,7 +44,7 @@ from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, Quer
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.passages import ANY, UNKNOWN, PassageWarning, keys_of
+from chunkadapters.passages import ANY, UNKNOWN, PassageWarning, filters_within, keys_of
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.retrieval import chunk_corpus
@@ -367,6 +367,13 @@ def test_what_is_stated_stands_for_what_cannot_be_read() -> None:
     assert keys_of(tenant, [function, UNKNOWN]) == {"tenant"}
     assert keys_of(tenant, [{"level": 1}]) == {"level", "tenant"}
     assert keys_of(None, [UNKNOWN]) == keys_of({}, []) == set()
+    own = type("VectorStoreRetriever", (), {})()  # no framework's, whatever it is called and holds
+    own.config, own._node_ids, own.retriever = "any", ["a"], own
+    assert set(filters_within(own)) == {UNKNOWN}
+    index = VectorStoreIndex([], embed_model=MockEmbedding(embed_dim=8))
+    assert not filters_within(index.as_retriever())
+    within = VectorIndexRetriever(index, object_map={"a": index.as_retriever(filters=[tenant])})
+    assert filters_within(within) == [[tenant]]
 
 
 @every

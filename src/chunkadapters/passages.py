@@ -326,12 +326,12 @@ ANY = "*"  # stands for the keys of a filter that cannot be read
 _FILTERS = re.compile(r"_?((pre_|post_)?filters?|where(_document)?|expr|corpus_weight_mask)")
 # Options of a search that choose among hits by their scores alone.
 _OF_SCORES = ("k", "top_k", "fetch_k", "lambda_mult", "score_threshold", "search_type", "alpha")
-# Retrievers that filter by nothing but what their attributes say.
+# The frameworks' retrievers that filter by nothing but what their attributes say.
 _READ = re.compile(
-    r"(VectorStore|Ensemble|Merger|MultiQuery|ParentDocument|MultiVector|BM25|TFIDF|Index|VectorIndex|QueryFusion|"
-    r"AutoMerging)Retriever|Runnable(Binding|Retry|ConfigurableFields)"
+    r"(langchain|llama_index|chunkadapters)\w*\..*\.((VectorStore|Ensemble|Merger|MultiQuery|ParentDocument|MultiVector|"
+    r"BM25|TFIDF|Index|VectorIndex|QueryFusion|AutoMerging)Retriever|Runnable(Binding|Retry|ConfigurableFields))"
 )
-_HELD = re.compile(r"_?(\w+_)?retrievers?|bound|default")  # where they have the retrievers that they ask
+_HELD = re.compile(r"_?(\w+_)?retrievers?|bound|default|object_map")  # where they have the retrievers that they ask
 
 
 def filter_keys(filters: Any) -> set[str]:
@@ -371,19 +371,21 @@ def filters_in(options: Mapping[str, Any]) -> list[Any]:
     return filters
 
 
-def filters_within(retriever: Any) -> list[Any]:
+def filters_within(retriever: Any, depth: int = 8) -> list[Any]:
     """The filters of a retriever and of those that it holds; `UNKNOWN` for one that may have others."""
-    filters: list[Any] = [] if _READ.fullmatch(type(retriever).__name__) else [UNKNOWN]
-    for name, value in getattr(retriever, "__dict__", {}).items():
+    kind = type(retriever)
+    is_read = bool(depth and _READ.fullmatch(f"{kind.__module__}.{kind.__name__}"))
+    filters: list[Any] = [] if is_read else [UNKNOWN]
+    for name, value in getattr(retriever, "__dict__", {}).items() if depth else ():
         if _HELD.fullmatch(name):
             several = value.values() if isinstance(value, Mapping) else value
             for inner in several if isinstance(value, Mapping | list | tuple) else [value]:
-                filters += filters_within(inner)
+                filters += filters_within(inner, depth - 1)
         elif _FILTERS.fullmatch(name) or (isinstance(value, Mapping) and name.endswith("kwargs")):
             filters += filters_in({name: value})
-        elif name == "config":
-            filters += filters_in((value or {}).get("configurable") or {})
-        elif name == "_node_ids" and value and len(value) < len(retriever._index.index_struct.nodes_dict):
+        elif name == "config" and isinstance(value, Mapping):
+            filters += filters_in(value.get("configurable") or {})
+        elif name == "_node_ids" and is_read and value and len(value) < len(retriever._index.index_struct.nodes_dict):
             filters.append(UNKNOWN)
     return filters
 
