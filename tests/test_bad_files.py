@@ -130,6 +130,7 @@ def test_a_file_in_another_encoding_is_named_with_its_line(tmp_path: Path, name:
             ",cats,dogs",
             "questions_df.csv, line 2: 4 values, but the header names 3",
         ),
+        ("chroma questions_df.csv", ",cats", ',"cats"!', "questions_df.csv, line 2: not CSV ('"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: str, old: str, new: str, message: str) -> None:

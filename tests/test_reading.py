@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -334,6 +335,12 @@ def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
     file = tmp_path / "tea.ipynb"
     file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
     assert document_of(file).text == "# Tea\n![x](data:)\n\n```python\nprint('hot')\n```"
+    long = [{"cell_type": "code", "source": "x = 1\n" * 50_000}]
+    file.write_text(json.dumps({"cells": long, "metadata": {}, "nbformat": 4}))
+    tracemalloc.start()
+    document_of(file)
+    assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    tracemalloc.stop()
     for damaged in ("[]", "{", '{"cells": [7]}'):
         file.write_text(damaged)
         with pytest.raises(UnreadError):

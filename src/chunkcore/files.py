@@ -191,7 +191,7 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
                 )
             yield reader.line_num, row
     except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+        raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from error
 
 
 def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:

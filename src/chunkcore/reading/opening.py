@@ -19,7 +19,7 @@ from chunkcore.files import NoTextError, UnreadError, decoded, empty, open_file,
 from chunkcore.reading.base import Reader, Reading, read_guarded, readers
 
 # A fenced block, or headings with nothing between them.
-_HEADINGS = re.compile(r"^(```|~~~)(?:.|\n)*?(?:^\1|\Z)|^#{1,6}[ \t].*(?:\s*\n#{1,6}[ \t].*)*", re.MULTILINE)
+_HEADINGS = re.compile(r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|^#{1,6}[ \t].*(?:\s*\n#{1,6}[ \t].*)*", re.MULTILINE)
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
 
