@@ -72,8 +72,8 @@ class Retrieved:
         return table + (marked(self.text, ()) if self.text else "")
 
     def with_score(self, score: float) -> Retrieved:
-        # dataclasses.replace is several times slower.
-        match, certainty = self.match, self.certainty
+        """The same piece with another score."""
+        match, certainty = self.match, self.certainty  # dataclasses.replace is several times slower
         return Retrieved(
             self.document_id, self.spans, score, self.text, self.parts, match=match, certainty=certainty, id=self.id
         )

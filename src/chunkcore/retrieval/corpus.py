@@ -261,7 +261,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     @property
     def extents(self) -> Ranges:
         """Each chunk's first and last place in its document, without what is `repeating`: int64, shape (chunks, 2)."""
-        extents = self.columns()[2:4].T
+        extents = self.columns()[[2, 3]].T
         for place, chunk in self.special.items():
             extents[place] = chunk.spans[1].start if place in self.repeating else chunk.start, chunk.end
         return extents
@@ -302,7 +302,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
     def retrieved(self) -> Sequence[Retrieved]:
         """Each chunk as a piece: a `Run`'s pool."""
         names = dict(zip(self._numbers.values(), self._numbers, strict=True))
-        document, _, starts, ends, _ = self.columns()
+        document, starts, ends = self.columns()[[0, 2, 3]]
         document[[place for place, chunk in self.special.items() if len(chunk.spans) > 1 or chunk.derived]] = -1
         ids = [names.get(number, "") for number in range(len(self.documents))]
         return PieceColumns(self._piece, ids, document, starts, ends)
