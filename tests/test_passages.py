@@ -266,6 +266,18 @@ def test_lexical_alone_asks_no_model() -> None:
     assert get_retriever("passages:lexical").index(ChunkedCorpus()).retrieve("crow") == []
 
 
+def test_another_threads_question_does_not_change_the_vectors_of_this_one() -> None:
+    others: list[Any] = []
+
+    def meanwhile(step: str, done: int, total: int) -> None:
+        if done and not others:
+            others.append(0)
+            vectors.queries(["crow"])
+
+    vectors = TextVectors(FakeEmbedder(), progress=meanwhile)
+    assert (vectors.queries(["fox"]) == FakeEmbedder().embed_queries(["fox"])).all()
+
+
 CSV = Document("stock.csv", "part,stock\n" + "".join(f"pump {n},{n * 37 % 91}\n" for n in range(60)))
 MARKDOWN = Document("t.md", "# Parts\n\n| part | note |\n|---|---|\n" + "".join(
     f"| pump {n} | {'long ' * (45 if n == 4 else 1)}|\n" for n in range(30)))  # fmt: skip

@@ -368,12 +368,12 @@ class TextVectors:
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
-        questions = tuple(texts)
-        if self._queries is None or self._queries[0] != questions:
+        questions, known = tuple(texts), self._queries  # another thread may ask meanwhile
+        if known is None or known[0] != questions:
             self._progress("queries", 0, len(questions))
-            self._queries = questions, self.embed(texts, queries=True)
+            known = self._queries = questions, self.embed(texts, queries=True)
             self._progress("queries", len(questions), len(questions))
-        return self._queries[1]
+        return known[1]
 
     @cached_property
     def of_others(self) -> Vectors:
