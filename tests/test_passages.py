@@ -357,6 +357,9 @@ def test_nothing_is_returned_for_a_question_that_vectors_and_words_relate_to_no_
     assert index.retrieve("a note on rope", k=1)
     unknown, third = (sum(index.is_related(f"{word} zap{n} qua{n}") for n in range(40)) for word in ("quux", "wool"))
     assert 0 < unknown < 16 < third < 32, "about a quarter by chance, more with a third of the words"
+    words = get_retriever("passages:lexical").index(corpus)
+    far = "wool, quux, qua, zip, lop, hum, din, zap"  # a word of eight
+    assert (words.is_related("wool"), words.is_related(far), len(words.retrieve(far, k=1))) == (True, False, 1)
     whole = chunk_corpus([Document("d", "\n\n".join(document.text for document in documents))], "sentence:size=10")
     for question, expected in (("This is a quux", 0), ("this quux of rope", 1)):  # of one document by units
         assert len(get_retriever("passages").index(whole, TextVectors(Topics())).retrieve(question, k=1)) == expected

@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from chunkcore.evaluation.resampling import mean_intervals
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
-from chunkcore.retrieval.passages import Passages
+from chunkcore.retrieval.passages import KINDS, Passages
 from chunkcore.run import Retrieved
 from chunkcore.tokens import get_counter
 from integration_tests.benchmarks import framework_stages  # noqa: F401  # registers +rse and +automerge
@@ -255,13 +256,13 @@ def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def related(shared: Path, vectors: TextVectors) -> Iterator[str]:
     """For which share of its own and of other collections' questions an index says that nothing is related."""
     benchmarks = {name: benchmark_of(name, shared, 60, 300_000) for name in COLLECTIONS}
-    for name, benchmark in benchmarks.items():
-        index = Passages().index(chunk_corpus(benchmark.documents, UNITS), vectors)
+    for (name, benchmark), kinds in product(benchmarks.items(), (("lexical",), KINDS)):
+        index = Passages(kinds=kinds).index(chunk_corpus(benchmark.documents, UNITS), vectors)
         said: dict[bool, list[bool]] = {True: [], False: []}
         for source, other in benchmarks.items():
             said[source == name] += [not index.is_related(query.text) for query in other.queries]
         own, others = (f"{100 * np.mean(said[kind]):.1f} % of {len(said[kind])}" for kind in (True, False))
-        yield f"{COLLECTIONS[name]}: {own} of its own questions, {others} of the others'"
+        yield f"{COLLECTIONS[name]}, by {' and '.join(kinds)}: {own} of its own questions, {others} of the others'"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -105,12 +105,12 @@ def search(
     index = searched.index if not where else searched.index.within(_conditions(where))
     passages = index.retrieve(question, k, max_tokens)
     documents = running.several(len(searched.index.corpus.documents), "document")
+    advice = "try other words" if opening.dense else "try other words, or --dense"
     if not passages:
-        advice = "try other words" if opening.dense else "try other words, or --dense"
         running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
         return
     if isinstance(index, WindowIndex) and not index.is_related(question):
-        nearest = "these passages are no nearer to the question than chance"
+        nearest = f"these passages are no nearer to the question than chance; {advice}"
         running.say(f"chunkcore: nothing relevant in {documents}: {nearest}", err=True)
     rows = list(map(searched.row, passages))
     if as_json:

@@ -53,6 +53,7 @@ _FEW = 10  # units, among fewer of which no score stands out
 # What relates a question to a unit: the cosine and a quarter of the share of its words, by weight, that the unit has;
 # or half of its words.
 _QUARTER, _HALF = 0.25, 0.5
+_LEAST_SHARE = 0.15  # of its words, where words are all that relates
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -67,10 +68,11 @@ class Passages(RetrievalMethod):
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
     fewer than ten units, none that has a word of the question. `is_related` says whether a question has more in common
-    with the collection than chance. By words alone, any word relates. With vectors, a unit with over half of its words
-    does, by their weights, and so does one that is nearer than most of sixteen questions on everyday things, such as
-    "Who wrote Hamlet?", are to any: by the cosine, and a quarter of the share of those words. A question that is not
-    related, and of whose words none tells units apart, has no answer.
+    with the collection than chance. By words alone, a unit with over 0.15 of its words relates, by their weights. With
+    vectors, a unit with over half of them does, and so does one that is nearer than most of sixteen questions on
+    everyday things, such as "Who wrote Hamlet?", are to any: by the cosine, and a quarter of the share of those words.
+    A question without a known word, or with vectors one that is not related and of whose words none tells units apart,
+    has no answer.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -283,7 +285,7 @@ class WindowIndex(PassageIndex):
     ) -> list[list[Retrieved]]:
         return [
             self.assembled(query, scores, k, max_tokens or MAX_TOKENS, counter)
-            if self._share(query) or self.is_related(query)
+            if self._has_answer(query)
             else RankedList()
             for query, scores in zip(queries, self._scores(queries), strict=True)
         ]
@@ -291,12 +293,19 @@ class WindowIndex(PassageIndex):
     def is_related(self, query: str) -> bool:
         """Whether a unit has more in common with the question than chance gives; see `Passages`."""
         check_type("a question", query, str, "a string")
-        is_few = self._dense is None or len(self.units) < _FEW
-        if is_few and "lexical" in self._shares and self._lexical.with_words(query):
+        if len(self.units) < _FEW and self._knows(query):
             return True
+        share = self._share(query)
         if self._dense is None:
-            return False
-        return self._share(query) > _HALF or self._relation(query, self._vectors.queries([query])[0]) > self._chance
+            return share > _LEAST_SHARE
+        return share > _HALF or self._relation(query, self._vectors.queries([query])[0]) > self._chance
+
+    def _knows(self, query: str) -> bool:
+        """Whether a unit has a word of the question."""
+        return "lexical" in self._shares and bool(self._lexical.with_words(query))
+
+    def _has_answer(self, query: str) -> bool:
+        return self._knows(query) if self._dense is None else self._share(query) > 0 or self.is_related(query)
 
     def _share(self, query: str) -> float:
         return float(self._lexical.shares(query).max(initial=0.0)) if "lexical" in self._shares else 0.0
