@@ -527,10 +527,7 @@ def test_langchain_gives_the_retriever_what_a_call_brings_or_refuses_it() -> Non
     child = Filtered().configurable_fields(depth=ConfigurableField(id="depth"))
     retriever = langchain.PassageRetriever(child, index=INDEX, max_tokens=400)
     for tenant in ("ann", "bob"):
-        for passages in (
-            retriever.invoke("tea", tenant=tenant),
-            asyncio.run(retriever.ainvoke("tea", tenant=tenant)),
-        ):
+        for passages in (retriever.invoke("tea", tenant=tenant), asyncio.run(retriever.ainvoke("tea", tenant=tenant))):
             assert {passage.metadata["tenant"] for passage in passages} == {tenant}
     deep = retriever.invoke("tea", {"configurable": {"depth": 8}}, max_tokens=5000)
     assert {passage.metadata["tenant"] for passage in deep} == {"ann", "bob"}

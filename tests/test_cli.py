@@ -80,11 +80,7 @@ def test_context_segments_and_derived_are_written_where_a_chunk_has_them(docs, c
     assert main(["chunk", str(docs / "fox.txt")]) == 0
     optional = ("context", "segments", "derived")
     rows = [{key: row[key] for key in optional if key in row} for row in lines_of(capfd.readouterr().out)]
-    assert rows == [
-        {"segments": [[[0, 3]], [[0, 3], [5, 8]]]},
-        {"context": "On foxes", "derived": True},
-        {},
-    ]
+    assert rows == [{"segments": [[[0, 3]], [[0, 3], [5, 8]]]}, {"context": "On foxes", "derived": True}, {}]
 
 
 def test_standard_input_is_a_document_named_dash(monkeypatch, capfd):

@@ -267,14 +267,11 @@ def test_lexical_alone_asks_no_model() -> None:
 
 
 def test_another_threads_question_does_not_change_the_vectors_of_this_one() -> None:
-    others: list[Any] = []
-
     def meanwhile(step: str, done: int, total: int) -> None:
-        if done and not others:
-            others.append(0)
-            vectors.queries(["crow"])
+        if done and others:
+            vectors.queries(others.pop())
 
-    vectors = TextVectors(FakeEmbedder(), progress=meanwhile)
+    vectors, others = TextVectors(FakeEmbedder(), progress=meanwhile), [["crow"]]
     assert (vectors.queries(["fox"]) == FakeEmbedder().embed_queries(["fox"])).all()
 
 

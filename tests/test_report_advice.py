@@ -103,10 +103,7 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
 
 def test_a_cheap_one_is_not_used_where_it_seems_worse_by_more_than_the_margin() -> None:
     noisy = np.random.default_rng(3).normal(0, 0.5, 90)
-    advice = advise(
-        report("a", HARD, tokens=900),
-        report("cheap", HARD + noisy - noisy.mean() - 0.03, tokens=10),
-    )
+    advice = advise(report("a", HARD, tokens=900), report("cheap", HARD + noisy - noisy.mean() - 0.03, tokens=10))
     assert advice.use == "a"
     assert "cheap" in lines(advice)["As good"]
     assert "the tied are more than 2.0 points lower, though that may be chance" in lines(advice)["Why this one"]

@@ -96,10 +96,7 @@ def langchain_stores(benchmark: Benchmark, embedder: CachedEmbedder, postgres: s
     yield "LangChain, in memory", made("langchain_core.vectorstores", "InMemoryVectorStore")
     yield "LangChain, Chroma", made("langchain_chroma", "Chroma", collection_name=benchmark.name)
     yield "LangChain, FAISS", made("langchain_community.vectorstores", "FAISS")
-    yield (
-        "LangChain, Qdrant",
-        made("langchain_qdrant", "QdrantVectorStore", location=":memory:"),
-    )
+    yield ("LangChain, Qdrant", made("langchain_qdrant", "QdrantVectorStore", location=":memory:"))
     yield "LangChain, LanceDB", in_lancedb
     yield "LangChain, pgvector", in_pgvector
 
