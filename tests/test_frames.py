@@ -15,12 +15,10 @@ from chunkcore.chunkers import strategies  # noqa: F401
 from chunkcore.document import Chunk, Chunks, Document, Span
 from chunkcore.errors import DataError, MissingExtraError
 from chunkcore.evaluation.measures import RetrievalMeasure
-from chunkcore.frames import html_table, marked
+from chunkcore.frames import marked
 from chunkcore.report import plot
 from chunkcore.retrieval import join
 from chunkcore.run import RankedList, Retrieved, Run
-from chunkcore.tuning import TuneOptions, tune
-from tests.fakes import FakeEmbedder
 from tests.report_data import NASTY, study
 
 
@@ -147,10 +145,6 @@ def test_overlapping_pieces_are_marked_once():
     document = Document("d", "abcdefgh")
     chunks = [Chunk("d", 0, (Span(0, 5),), "abcde", 1), Chunk("d", 1, (Span(3, 8),), "defgh", 1)]
     assert re.findall(r"<mark[^>]*>(\w+)</mark>", document.highlight(chunks)) == ["abcde", "fgh"]
-
-
-def test_long_tables_and_texts_are_cut():
-    assert "80 more rows" in html_table({"n": list(range(100))})
     assert len(marked("x" * 1_000_000, ())) < 300_000
 
 
@@ -165,17 +159,6 @@ def test_a_plot_is_a_picture_of_its_own(reports):
     assert "recursive:size=100" in plot(next(each for each in reports if each.name == "recursive:size=100"))
     with pytest.raises(DataError, match="no plot of a Run"):
         plot(reports[0].run)
-
-
-def test_a_search_shows_its_trials_and_plots_them():
-    options = TuneOptions(folds=3, resamples=200)
-    found = tune(
-        load_dataset("lochmere"), ["sentence:size={200,400}"], FakeEmbedder(), retrievers="dense", options=options
-    )
-    assert len(repr(found)) < 200
-    assert len(found.tidy()["score"]) == len(found.reports) == 3
-    assert found.default in Tags(found._repr_html_()).text
-    assert plot(found).startswith("<svg")
 
 
 def test_the_table_of_a_comparison_ends_with_what_is_not_defined():
