@@ -291,7 +291,7 @@ class WindowIndex(PassageIndex):
         ]
 
     def is_related(self, query: str) -> bool:
-        """Whether a unit has more to do with a question than chance gives; see `Passages`. Raises `DataError`: no text."""
+        """Whether a unit is nearer to a question than chance gives; see `Passages`. Raises `DataError`: no text."""
         check_type("a question", query, str, "a string")
         if len(self.units) < _FEW and self._knows(query):
             return True
