@@ -209,6 +209,9 @@ def test_each_sentence_is_embedded_once_and_no_model_is_asked_without() -> None:
         model.texts.clear()
         chunker.split_text(TOPICS + " " + TOPICS)
         assert len(model.texts) == len(set(model.texts)) == 6
+    calls = model.calls
+    assert len(Sentence(overlap=overlap).split_text("<html><h1>One</h1> Tea is hot. <h1>Two</h1> Ice is cold.")) == 2
+    assert model.calls == calls + 1  # for all sections
 
 
 def test_semantic_overlap_is_configured_by_a_string() -> None:

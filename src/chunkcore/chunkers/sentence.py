@@ -66,22 +66,25 @@ class Sentence(Chunker):
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         sentences = sentence_ranges(source.text, self.splitter)
         headings = source.sections or heading_tags(source.text)
+        cuts = np.unique(sentences[:, 0].searchsorted(headings))
+        topics = np.zeros(len(sentences), dtype=np.int64)
+        if isinstance(self.overlap, SemanticOverlap):  # the model is asked once, not for each section
+            topics[:] = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
         rows: list[tuple[int, int]] = []
-        for section in np.split(sentences, np.unique(sentences[:, 0].searchsorted(headings))):
-            rows += self._packed_ranges(source, section) if len(section) else []
+        for first, section, of_it in zip([0, *cuts], np.split(sentences, cuts), np.split(topics, cuts), strict=True):
+            rows += self._packed_ranges(source, section, (of_it - first).tolist()) if len(section) else []
         return rows
 
-    def _packed_ranges(self, source: TokenizedText, sentences: Ranges) -> list[tuple[int, int]]:
+    def _packed_ranges(self, source: TokenizedText, sentences: Ranges, topics: list[int]) -> list[tuple[int, int]]:
         sums: list[int] = running_counts(source, sentences).tolist()
-        reach = self._reach(source, sentences, sums)
+        reach = self._reach(sums, topics)
         rows = self._bounded(source, sentences, self._packed(sums, reach))
         return join_ranges(source, rows, self.minimum, self.hard_maximum)
 
-    def _reach(self, source: TokenizedText, sentences: Ranges, sums: list[int]) -> list[int]:
+    def _reach(self, sums: list[int], topics: list[int]) -> list[int]:
         """For each sentence, the first sentence that a chunk beginning there may share."""
-        numbers = range(len(sentences))
+        numbers = range(len(topics))
         if isinstance(self.overlap, SemanticOverlap):
-            topics = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
             half = self.size // 2
             shared = [max(topics[number], bisect_left(sums, sums[number] - half, 0, number)) for number in numbers]
         elif self.overlap:
