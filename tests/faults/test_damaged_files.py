@@ -63,6 +63,8 @@ def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, 
 
 def test_a_file_that_is_edited_on_purpose_is_accepted_by_the_command_that_its_refusal_names(tmp_path: Path) -> None:
     documents, questions = write_benchmark(benchmark(), tmp_path)
+    questions.chmod(0o600)
+    write_benchmark(benchmark(), tmp_path)
     questions.write_text(questions.read_text().replace("The old?", "The odd?"))
     for read in (lambda: load_benchmark(tmp_path), lambda: LabelledQuestions([DOCUMENT], questions)):
         with pytest.raises(DataError, match=r"questions\.jsonl is not what was written. .* chunkcore questions accept"):
@@ -71,6 +73,10 @@ def test_a_file_that_is_edited_on_purpose_is_accepted_by_the_command_that_its_re
         load_benchmark(tmp_path)
     command = str(refusal.value).partition("accept it: chunkcore ")[2].partition(". If not")[0]
     assert main(shlex.split(command)) == 0
+    assert questions.stat().st_mode & 0o777 == 0o600
+    own = questions.with_name("own.jsonl")
+    own.write_text("{}\n")
+    assert main(["questions", "accept", str(own)]) == 2  # it may be edited as it is
     assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]
     whole = {path: path.read_bytes() for path in (documents, questions)}
     for path, content in whole.items():  # damage is noticed as before, in the other file, too

@@ -278,11 +278,11 @@ def accept(
 
     Example: chunkcore questions accept docs/questions.jsonl
     """
-    from chunkcore.files import json_lines, write_checked
+    from chunkcore.files import accept_edit, json_lines
 
-    rows = len(list(json_lines(edited)))
-    write_checked({edited: edited.read_bytes()})
-    running.say(f"{rows:,} lines of {edited} are accepted as they are")
+    rows = sum(1 for _ in json_lines(edited))
+    accept_edit(edited)
+    running.say(f"{edited} is accepted as it is, with {running.several(rows, 'line')}")
 
 
 def _lines(findings: Sequence[Finding], most: int) -> Iterator[str]:
