@@ -62,7 +62,7 @@ def test_what_a_layout_lacks_is_told_where_the_folder_has_a_part_of_it(tmp_path:
         load_benchmark(tmp_path)
     told = str(caught.value)
     assert "put a questions.jsonl beside the documents, or give its path; chunkcore questions label " in told
-    assert "layouts lists; for beir it lacks queries.jsonl and qrels/*.tsv" in told
+    assert "layouts shows; for beir it lacks queries.jsonl and qrels/*.tsv" in told
     assert "squad" not in told
     assert "\n" not in told
 
