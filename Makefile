@@ -25,7 +25,7 @@ demo: $(VENV)/ready
 # Bytecode is kept even where the environment says otherwise: tests start hundreds of programs, which would compile it all.
 WORKERS ?= $(shell $(PYTHON) -c "import os; cores = getattr(os, 'sched_getaffinity', lambda _: range(os.cpu_count() or 1)); print(len(cores(0)) + 1)")
 test: $(VENV)/ready
-	@echo "running all tests that need no server: some seven minutes on two cores"
+	@echo "running all tests that need no server: some five minutes on two cores"
 	@HAYSTACK_TELEMETRY_ENABLED=False OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
 # All integration tests, with the stores that they write to: some embedded, and a PostgreSQL that they start and stop, or
