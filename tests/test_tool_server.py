@@ -50,8 +50,7 @@ def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs:
     served = stdio_client(StdioServerParameters(command=sys.executable, args=program, env=environment))
     names, row, text = ask(served, calls)
     assert names == ["search"]
-    (start, end) = row["spans"][0]
-    assert row["text"] == FERRY[start:end]
+    assert row["text"] == FERRY[slice(*row["spans"][0])]
     assert "leaves at noon" in row["text"]
     assert (row["file"], row["lines"][1] - row["lines"][0]) == (str(docs / "ferry 1.md"), row["text"].count("\n"))
     assert text == FERRY
@@ -71,18 +70,19 @@ def test_wrong_calls_get_a_sentence(docs: Path) -> None:
     assert "nothing" in unread
 
 
-def test_where_keeps_other_documents_out(tmp_path: Path) -> None:
-    rows = [
-        {"id": "a", "text": "Tea is hot.", "level": "public"},
-        {"id": "b", "text": "Tea costs 9.", "level": "secret"},
-    ]
+def test_where_keeps_other_documents_out_and_rows_say_whether_they_are_related(tmp_path: Path) -> None:
+    rows = [{"id": name, "text": "Tea is hot. " * 200 + "Lemons cost 9.", "level": name} for name in ("open", "shut")]
     (tmp_path / "tea.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    questions = {"What do lemons cost?": True, "Is tea the capital of Mongolia or a planet with moons?": False}
 
     async def calls(client: Any) -> Any:
-        return await client.call_tool("search", {"question": "tea", "where": {"level": "public"}})
+        wanted = {"where": {"level": "open"}}
+        return [await client.call_tool("search", {"question": question, **wanted}) for question in questions]
 
-    answer = ask(tool_server(index_files(tmp_path / "tea.jsonl", None)), calls)
-    assert [row["document_id"] for row in answer.structured_content["result"]] == ["a"]
+    answers = ask(tool_server(index_files(tmp_path / "tea.jsonl", None)), calls)
+    for answer, related in zip(answers, questions.values(), strict=True):
+        found = answer.structured_content["result"]
+        assert {(row["document_id"], row["related"]) for row in found} == {("open", related)}
 
 
 def test_a_later_save_is_seen_at_the_next_question(docs: Path, tmp_path: Path) -> None:

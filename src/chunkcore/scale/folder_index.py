@@ -18,6 +18,7 @@ from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
+from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 from chunkcore.spans import pairs_of
@@ -246,11 +247,14 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
         """Find the passages that answer a question, best first, at most max_tokens tokens together.
 
         where: keep documents whose metadata have these values, such as {"level": "public"}.
-        Each passage has document_id, file, lines, pages, spans, score, text and the uri of its span.
+        Each passage has document_id, file, lines, pages, spans, score, text and the uri of its span; related is false
+        where nothing is nearer to the question than chance.
         """
         try:
             opened = latest()
-            passages = opened.index.retrieve(question, max_tokens=min(max_tokens, _MOST), where=where or None)
+            index = opened.index.within(where) if where else opened.index
+            passages = index.retrieve(question, max_tokens=min(max_tokens, _MOST))
+            related = not isinstance(index, WindowIndex) or index.is_related(question)
         except ChunkcoreError as error:
             raise exceptions.ToolError(str(error)) from error
         rows = []
@@ -258,7 +262,7 @@ def tool_server(searched: FolderIndex) -> MCPServer[Any]:
             row = opened.row(passage)
             name = quote(passage.document_id, safe="")
             uri = f"span://{name}/{passage.spans[0].start}/{passage.spans[-1].end}"
-            rows.append({key: value for key, value in row.items() if key != "parts"} | {"uri": uri})
+            rows.append({key: value for key, value in row.items() if key != "parts"} | {"uri": uri, "related": related})
         return rows
 
     @server.resource("span://{document}/{start}/{end}", mime_type="text/plain")
