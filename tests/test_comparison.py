@@ -78,7 +78,7 @@ def test_without_a_clear_winner_all_tied_are_named() -> None:
     assert found.reports[[r.name for r in found.reports].index(first)].mean(RECALL) == max(
         r.mean(RECALL) for r in found.reports
     )
-    assert f"No strategy can be called best: {first} has the highest Recall@5" in found.verdict
+    assert f"No system can be called best: {first} has the highest Recall@5" in found.verdict
     assert f"and is first in {100 * found.firsts[first]:.0f} % of resamples of these questions." in found.verdict
     assert f"It is statistically tied with {second} and {third}, and" in found.verdict
     assert "worst" not in found.verdict
@@ -193,7 +193,7 @@ def test_a_system_for_which_the_measure_is_undefined_is_said_to_be() -> None:
     assert not any(each.distinct for each in found.differences if "x" in (each.a, each.b))
     nothing = compare([report("x", [math.nan] * 4), report("y", [math.nan] * 4)])
     assert (nothing.best, nothing.tied) == (None, ())
-    assert nothing.verdict == "Recall@5 is not defined for any of the strategies. There is nothing to compare."
+    assert nothing.verdict == "Recall@5 is not defined for any of the systems. There is nothing to compare."
 
 
 def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None:

@@ -267,7 +267,7 @@ def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
     code, _, err = program.stopped(lambda: len(server.log) > 8, *arguments, gate=server.gate)
     server.gate.most = sys.maxsize
     assert code == 130
-    assert "the report is of the first 1 of 2 strategies; what models answered is kept in" in err.splitlines()[-1]
+    assert "the report is of the first 1 of 2 systems; what models answered is kept in" in err.splitlines()[-1]
     assert re.search(r"is kept in \S+cache\.sqlite: the same command goes on", err.splitlines()[-1])
     assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 6
     assert program.run(*arguments).returncode == 0

@@ -103,10 +103,10 @@ class Comparison(Frame):
 
     def __repr__(self) -> str:
         tied = f"best: {self.best}" if self.best else f"tied: {', '.join(self.tied)}"
-        return f"Comparison({self.measure}: {len(self.reports)} strategies, {tied})"
+        return f"Comparison({self.measure}: {len(self.reports)} systems, {tied})"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
-        """A row a strategy: its mean by the measure, the interval, the share of firsts, ties.
+        """A row a system: its mean by the measure, the interval, the share of firsts, ties.
 
         Each pair is in `differences`; each question's scores are in the reports.
         """
@@ -158,10 +158,10 @@ class Comparison(Frame):
         """The result in two to five sentences."""
         measure, lead = self.measure, self.lead
         if not self.standing:
-            return f"{measure} is not defined for any of the strategies. There is nothing to compare."
+            return f"{measure} is not defined for any of the systems. There is nothing to compare."
         sentences = [_opening(self)]
         if lead is None:
-            sentences.append("It is the only strategy that was scored, so there is nothing to compare it with.")
+            sentences.append("It is the only system that was scored, so there is nothing to compare it with.")
         elif lead.mean == lead.low == lead.high == 0:
             same = f"{lead.a} and {lead.b} score the same on every question"
             sentences.append(f"{same}, so no number of such questions would separate them.")
@@ -398,11 +398,11 @@ def _opening(comparison: Comparison) -> str:
     if standing == 1:
         return f"{first.name} has a {measure} of {score}."
     if comparison.best is not None:
-        others = "the other strategy" if standing == 2 else f"each of the {standing - 1} other strategies"
+        others = "the other system" if standing == 2 else f"each of the {standing - 1} other systems"
         best = f"{first.name} is best: its {measure} is {score}"
         return f"{best}, {more} than that of {others} by more than chance explains."
     share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
-    highest = f"No strategy can be called best: {first.name} has the {most} {measure}, {score}"
+    highest = f"No system can be called best: {first.name} has the {most} {measure}, {score}"
     if len(comparison.tied) == 1:
         return f"{highest}, but {share}, which is less than {100 * _BEST_FROM:g} %."
     return f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."

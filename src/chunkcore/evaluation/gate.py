@@ -179,7 +179,7 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
 
 @dataclass(frozen=True)
 class Gate:
-    """What every strategy is held to: requirements, and earlier reports (None: no baseline)."""
+    """What every system is held to: requirements, and earlier reports (None: no baseline)."""
 
     requirements: tuple[Requirement, ...]
     earlier: Sequence[Report] | None
@@ -189,20 +189,20 @@ class Gate:
         return [requirement.measure for requirement in self.requirements]
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline has one of these strategies.
+        """Check before long work that the baseline has one of these systems.
 
-        A single strategy is compared with a single earlier one, whatever their names.
+        A single system is compared with a single earlier one, whatever their names.
         """
         if self.earlier is None or len(names) == len(self.earlier) == 1:
             return
         before = [report.system[0] for report in self.earlier]
         if not set(before) & set(names):
             raise DataError(
-                f"the baseline has none of the strategies: it has {', '.join(before)}; compared are {', '.join(names)}"
+                f"the baseline has none of the systems: it has {', '.join(before)}; compared are {', '.join(names)}"
             )
 
     def checks(self, reports: Sequence[Report], verdict_by: Measure, *, resamples: int, seed: int) -> list[Check]:
-        """Every requirement of every strategy, then every strategy against its earlier report."""
+        """Every requirement of every system, then every system against its earlier report."""
         drawn = {"resamples": resamples, "seed": seed}
         checks = [check_requirement(report, item, **drawn) for item in self.requirements for report in reports]
         for report, earlier in self._pairs(reports):

@@ -27,16 +27,16 @@ from chunkcore.tokens import get_counter
 from chunkcore.tuning import CHOICE, Tuning
 
 _ALIKE = 1.05  # costs within 5 % count as equal
-_DEAR = 2.0  # a tied strategy that costs so many times as much is named
+_DEAR = 2.0  # a tied system that costs so many times as much is named
 
 
 @dataclass(frozen=True)
 class Advice:
     """What to do after a comparison or a search."""
 
-    use: str  # the strategy to use, as its report names it; "" if none can be advised
+    use: str  # the system to use, as its report names it; "" if none can be advised
     lines: tuple[tuple[str, str], ...]  # labels and sentences, the most important first
-    pasted: Mapping[str, str] = field(default_factory=dict)  # by title, code that builds the strategy
+    pasted: Mapping[str, str] = field(default_factory=dict)  # by title, code that builds the system
     command: str = ""  # what to run next
 
     @classmethod

@@ -16,7 +16,7 @@ from chunkcore.tuning import Tuning
 
 
 class System(NamedTuple):
-    """A strategy or a deployed system: its number on the page, from 1, and its report."""
+    """A system: its number on the page, from 1, and its report."""
 
     number: int
     report: Report

@@ -49,7 +49,7 @@ def markdown_report(page: ReportPage) -> str:
             title = f"## Scores at {describe_depth(k)}, {unit}s"
             parts += [title, tables.markdown_table(tables.score_table(page, k, unit))]
             parts += _titled(tables.collection_table(page, k, unit), level=3)
-    parts += _titled(tables.cost_table(page), "For one strategy, as if it were alone. Seconds are this run's.")
+    parts += _titled(tables.cost_table(page), "For one system, as if it were alone. Seconds are this run's.")
     parts += _titled(tables.difference_table(page), f"Row minus column, in points; {tables.pairs_note(page)}.")
     for table in tables.tuning_tables(page.tuning) if page.tuning else ():
         parts += _titled(table)
@@ -76,7 +76,7 @@ FORMAT = "chunkcore report 2"
 
 
 def score_csv(page: ReportPage) -> str:
-    """One row per strategy, collection ("" for all) and measure: mean, standard deviation, questions, interval.
+    """One row per system, collection ("" for all) and measure: mean, standard deviation, questions, interval.
 
     Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
     """
@@ -97,7 +97,7 @@ def _scores(page: ReportPage, report: Report, measure: Measure) -> Iterable[tupl
 
 
 def question_csv(page: ReportPage) -> str:
-    """One row per strategy and question: every measure, and the tokens retrieved at each k."""
+    """One row per system and question: every measure, and the tokens retrieved at each k."""
     texts = {query.id: query.text for query in page.benchmark.queries} if page.benchmark else {}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
     header = ["strategy", "question_id", "collection", "question", *map(str, measures)]

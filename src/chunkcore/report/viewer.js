@@ -1,4 +1,4 @@
-// The viewer: a document with one strategy's chunks, what that retrieved for one question, and the question's evidence.
+// The viewer: a document with one system's chunks, what that retrieved for one question, and the question's evidence.
 // Offsets are code points, as everywhere in the report; JavaScript's strings count UTF-16 units.
 
 // ---- unpacking
@@ -177,7 +177,7 @@ const viewer = (() => {
     }));
   };
 
-  // So many of a strategy's answers count at the chosen depth; Infinity where that is not known.
+  // So many of a system's answers count at the chosen depth; Infinity where that is not known.
   const depth = (system) => {
     const k = data.ks[chosenK()];
     return Number(k) || data.documents.within[k]?.[system]?.[state.question] || Infinity;
@@ -232,7 +232,7 @@ const viewer = (() => {
     }).join(" … ").slice(0, 300);
   };
 
-  // ---- one strategy's answers and its chunks of the document; a second pane shows another's beside it
+  // ---- one system's answers and its chunks of the document; a second pane shows another's beside it
   const makePane = (suffix) => {
   const part = (name) => by(`v-${name}${suffix}`);
   const view = { system: 0, rows: [], from: 0, to: 0, hits: new Map(), evidence: [], passages: [], pieces: [] };
