@@ -208,9 +208,11 @@ class _Source:
 
 def _documents(source: _Source, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
     parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
+    is_flat = all(value is None or type(value) in (str, int, float, bool) for value in parent.values())
+    copied = dict if is_flat else copy.deepcopy  # a deep copy takes a tenth of the time that splitting takes
     documents = []
     for chunk, record in zip(chunks, chunk_records(source.document, chunks, source.origin, parent, KEYS), strict=True):
-        metadata = copy.deepcopy(parent) | UNKNOWN | {WHITE_SPACE: ""} | record
+        metadata = copied(parent) | UNKNOWN | {WHITE_SPACE: ""} | record
         metadata["source_id"] = source.id
         documents.append(Document(page_content=chunk.text, metadata=metadata, id=unused_id(chunk.id, taken)))
     return documents

@@ -318,17 +318,26 @@ class ChunkcoreNodeParser(NodeParser):
         records = chunk_records(document, chunks, origin_of(parent, document.text), metadata, KEYS)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
+        unread: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}  # by keys, of which chunks have the same
         for number, (chunk, record) in enumerate(zip(chunks, records, strict=True)):
             chunk_id = unused_id(chunk.id, taken)
+            start, end = record.pop(KEYS.start, None), record.pop(KEYS.end, None)
+            keys = tuple(record)
+            if keys not in unread:
+                unread[keys] = (
+                    _excluded(pattern.excluded_embed_metadata_keys, keys, _not_context),
+                    _excluded(pattern.excluded_llm_metadata_keys, keys, _is_bookkeeping),
+                )
+            embedder, llm = unread[keys]
             values = {
-                KEYS.start: record.pop(KEYS.start, None),
-                KEYS.end: record.pop(KEYS.end, None),
+                KEYS.start: start,
+                KEYS.end: end,
                 "id_": id_func(number, parent) if id_func else chunk_id,
                 "text": chunk.text,
                 "metadata": metadata | record,
                 "relationships": pattern.relationships.copy(),
-                "excluded_embed_metadata_keys": _excluded(pattern.excluded_embed_metadata_keys, record, _not_context),
-                "excluded_llm_metadata_keys": _excluded(pattern.excluded_llm_metadata_keys, record, _is_bookkeeping),
+                "excluded_embed_metadata_keys": embedder.copy(),
+                "excluded_llm_metadata_keys": llm.copy(),
             }
             nodes.append(pattern.model_copy(update=values))
         return nodes
@@ -375,8 +384,8 @@ def _pattern(incoming: BaseNode) -> TextNode:
         return build_nodes_from_splits([""], incoming, ref_doc=readable, id_func=lambda i, doc: "")[0]
 
 
-def _excluded(keys: list[str], record: Mapping[str, Any], unread: Callable[[str], bool]) -> list[str]:
-    """The keys that a model does not read: the document's, and those of the chunk's `record` that are `unread`."""
+def _excluded(keys: list[str], record: Iterable[str], unread: Callable[[str], bool]) -> list[str]:
+    """The keys that a model does not read: the document's, and those of the chunk's record that are `unread`."""
     return [*keys, *(key for key in record if unread(key) and key not in keys)]
 
 
