@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/ready
-	@$(BIN)/chunkcore compare -s recursive:size=200 -s recursive:size=100 -s sentence:size=50 -s fixed_token:size=200 \
+	@$(BIN)/chunkcore compare -s recursive:size=200 -s recursive:size=100 -s sentence:size=50 \
 	  -s cluster_semantic:size=200 -r dense -r hybrid -r passages $(if $(DOCS),--docs "$(DOCS)") $(if $(QUESTIONS),--questions "$(QUESTIONS)") --output "$(OUTPUT)"
 
 # A process more than cores, as some wait, a thread each; one that has nothing left takes half of what another has.

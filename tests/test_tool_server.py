@@ -65,7 +65,6 @@ def test_wrong_calls_get_a_sentence(docs: Path) -> None:
             return wrong, str(error)
 
     wrong, unread = ask(tool_server(index_files(docs, None)), calls)
-    assert wrong.is_error
     assert "max_tokens" in wrong.content[0].text
     assert "nothing" in unread
 

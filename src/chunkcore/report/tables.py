@@ -301,6 +301,12 @@ def warnings(page: ReportPage) -> list[str]:
     if (count := len(page.reports[0].query_ids)) < FEW:
         few = f"with fewer than {FEW}, intervals are often too narrow"
         sentences.append(f"Only {plural(count, 'question')} asked: {few}.")
+    # The least p-value of all pairs' is that of every document's sign alike, times their number (Holm).
+    comparison, documents = page.comparison, set(page.reports[0].documents)
+    least = len(comparison.differences) * 2.0 ** (1 - len(documents))
+    if comparison.by == "document" and least > 1 - comparison.confidence:
+        cannot = f"{len(documents)} documents cannot show a difference between {len(page.reports)} systems"
+        sentences.append(f"{cannot}, however large: compare fewer systems, or ask about more documents.")
     sentences += dict.fromkeys(text for report in page.reports for text in _about(report))
     sentences += [text for k in page.ks if (text := _short_of(k, page.reports))]
     problems = page.benchmark.problems if page.benchmark else ()
