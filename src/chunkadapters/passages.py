@@ -22,7 +22,7 @@ from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError, warn_user
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
-from chunkcore.retrieval.passages import Scope
+from chunkcore.retrieval.passages import BALANCE, Scope
 from chunkcore.retrieval.saved import manifest_stamp
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
@@ -82,12 +82,12 @@ class PassageOptions(Limits):
             "all": the text of every document of the index.
         filters: what the retriever's search is filtered by, in any framework's form: its keys count, not its values.
             None: nothing. `UNKNOWN`: what can be seen, and that may hide chunks of any document where it cannot.
-        balance: the hits' share of a unit's score, 0 to 1; None for the default.
+        balance: the hits' share of a unit's score, 0 to 1.
     """
 
     words: Literal["safe", "hits", "text", "all"] = "safe"
     filters: Any = UNKNOWN
-    balance: float | None = Field(default=None, ge=0, le=1)
+    balance: float = Field(default=BALANCE, ge=0, le=1)
 
     @field_serializer("filters")
     def _write_filters(self, filters: Any) -> Any:

@@ -199,7 +199,7 @@ class WindowIndex(PassageIndex):
         max_tokens: int = MAX_TOKENS,
         k: int | None = None,
         words: Scope = "hits",
-        balance: float | None = None,
+        balance: float = BALANCE,
         counter: str | TokenCounter | None = None,
     ) -> RankedList:
         """Passages from another retriever's hits and this index's words: no vectors, no model.
@@ -215,12 +215,11 @@ class WindowIndex(PassageIndex):
             k: the most passages.
             words: what passages may show: "hits", the text of the hits' documents; "text", the hits' own text; "all",
                 the text of all documents; or names, the hits' documents that are shown whole, the others as by "text".
-            balance: the hits' share of the score, 0 to 1; None: 0.3.
+            balance: the hits' share of the score, 0 to 1.
             counter: of `max_tokens`; None: the index's.
 
         Raises `OptionError`: an argument is out of range.
         """
-        balance = BALANCE if balance is None else balance
         hits = check_behind(question, hits, words, balance, max_tokens, k)
         whole = None if words in ("hits", "all") else () if words == "text" else words
         tokens = get_counter(self.counter if counter is None else counter)
@@ -233,11 +232,7 @@ class WindowIndex(PassageIndex):
             and hit.document_id not in changed
             and (whole is None or hit.document_id in self.sources)
         ]
-        alone = []
-        if len(placed) < len(ranked):  # hits without a place that the budget would hold if the hits were returned
-            texts = [hit.text or with_source(hit, self.sources).text for hit in hits]
-            reached = np.cumsum(tokens.count_many(texts)).tolist()
-            alone = [one for one, size in zip(ranked, reached, strict=True) if one not in placed and size <= max_tokens]
+        alone = self._alone(ranked, placed, max_tokens, tokens)
         left = max_tokens - sum(tokens.count(hit.text) for _, hit in alone)
         passages: list[Retrieved] = []
         if left > 0 and (placed or words == "all"):
@@ -256,6 +251,25 @@ class WindowIndex(PassageIndex):
         for rank, hit in alone:
             passages.insert(rank - 1, hit)
         return RankedList(passages[:k])
+
+    def _alone(
+        self,
+        ranked: Sequence[tuple[Rank, Retrieved]],
+        placed: Sequence[tuple[Rank, Retrieved]],
+        max_tokens: int,
+        tokens: TokenCounter,
+    ) -> list[tuple[Rank, Retrieved]]:
+        """Hits without a place that the budget would hold if the hits were returned."""
+        if len(placed) == len(ranked):
+            return []
+        ranks = {rank for rank, _ in placed}
+        texts = [hit.text or with_source(hit, self.sources).text for _, hit in ranked]
+        reached = np.cumsum(tokens.count_many(texts)).tolist()
+        return [
+            (rank, hit)
+            for (rank, hit), size in zip(ranked, reached, strict=True)
+            if rank not in ranks and size <= max_tokens
+        ]
 
     def _changed(self, hits: Iterable[Retrieved]) -> set[str]:
         """The documents that have changed since they were indexed: a hit's place has another text of equal length."""
