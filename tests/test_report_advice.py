@@ -92,7 +92,7 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
     dear, alike = two(180), two(100)
     assert dear.use == "b"
     assert "the lowest cost to index" in lines(dear)["Why this one"]
-    assert "models read 1.0 tokens for each of the documents, others up to 1.8" in lines(dear)["Why this one"]
+    assert "models read 1.0 times the documents' tokens, others up to 1.8 times" in lines(dear)["Why this one"]
     assert "Avoid" not in lines(dear), "less than twice the cost"
     assert alike.use == "a"
     assert lines(alike)["Why this one"] == (

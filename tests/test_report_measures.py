@@ -63,19 +63,13 @@ def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
             assert title in text
     assert "The best pieces until so many tokens are retrieved" in html_report(shown)
     assert "<h2>Quality against retrieved tokens</h2>" in html_report(shown)
-    assert "Recall against" not in html_report(shown)
     assert "Scores at 20 tokens" in markdown_report(shown)
 
 
-@pytest.mark.parametrize(
-    "measures",
-    [
-        ["F1@5[document]", "MAP[document]"],
-        ["Recall@5[sentence]", "nDCG@5[document]"],
-        ["MRR"],
-        ["HitRate@40tok", "MRR@5[document]"],
-    ],
-)
+ANY = ("F1@5[document] MAP[document]", "Recall@5[sentence] nDCG@5[document]", "MRR", "HitRate@40tok MRR@5[document]")
+
+
+@pytest.mark.parametrize("measures", map(str.split, ANY))
 def test_any_measures_make_a_whole_report(measures, tmp_path) -> None:
     shown = study(measures, measures[0])
     files = write_report(shown, tmp_path)

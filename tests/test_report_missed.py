@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
+from chunkcore import Benchmark, Document, Retrieved, Run, Span, get_counter, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
-from chunkcore.report.advice import missed_questions
+from chunkcore.report.advice import missed_by, missed_questions
 from chunkcore.report.page import ReportPage
+from chunkcore.report.study import StudySettings, compare_systems
 
 TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."
 FOX, OWL, OTTER = (
@@ -46,6 +47,14 @@ def test_each_miss_has_its_reason(question, evidence, hits, depth, reason) -> No
     assert missed.evidence == "The otter swims in the cold brook."
     assert missed.passage
     assert missed.recall < 1
+
+
+def test_how_far_evidence_is_outranked_is_said_in_tokens() -> None:
+    asked = benchmark("The fox is red and lives in the wood", OTTER)
+    page = compare_systems(asked, ["sentence:size=12"], ["bm25"], settings=StudySettings(depths=("3tok",)))
+    (missed,) = missed_by(page, "sentence:size=12")
+    over = get_counter("cl100k_base").count(TEXT[FOX.start : FOX.end]) - 3
+    assert missed.reason == f"Outranked by {over} tokens: its best chunk is number 2."
 
 
 def test_what_was_found_whole_is_not_missed() -> None:

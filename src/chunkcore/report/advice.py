@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,12 @@ from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.report.page import ReportPage, mean
+from chunkcore.report.page import Above, ReportPage, mean
 from chunkcore.report.pasting import snippets
 from chunkcore.report.tables import FEW, Column, Table, cost_axis, listed, percent
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved, Run
+from chunkcore.spans import Numbers
 from chunkcore.tokens import get_counter
 from chunkcore.tuning import CHOICE, Tuning
 
@@ -185,7 +187,7 @@ class _Costs(NamedTuple):
             return cls(retrieved, "retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}")
         axis = cost_axis(page)
         values = axis.values if axis else [math.nan] * len(names)
-        shown = "models read {0:.1f} tokens for each of the documents, others up to {1:.1f}"
+        shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
         if axis and axis.title == "cost":
             shown = "{0:.3g} for a million tokens, others up to {1:.3g}"
         return cls(dict(zip(names, values, strict=True)), "cost to index", shown)
@@ -246,7 +248,7 @@ class Missed:
     reason: str  # why, in one sentence, from the ranking
 
 
-def missed_questions(report: Report, benchmark: Benchmark, k: Depth) -> list[Missed]:
+def missed_questions(report: Report, benchmark: Benchmark, k: Depth, above: Above | None = None) -> list[Missed]:
     """The ten questions of which the system found least at `k`; none if it has no run, or found everything."""
     if report.run is None or k not in report.found:
         return []
@@ -258,22 +260,31 @@ def missed_questions(report: Report, benchmark: Benchmark, k: Depth) -> list[Mis
     ]
     texts = {document.id: document.text for document in benchmark.documents}
     worst = sorted((row for row in rows if row[0] < 1), key=lambda row: row[0])[:MOST]
-    return [_missed(queries[name], recall, shares, report.run, texts, k) for recall, name, shares in worst]
+    given = above and partial(above, report)
+    return [_missed(queries[name], recall, shares, report.run, texts, k, given) for recall, name, shares in worst]
 
 
 def missed_by(page: ReportPage, name: str) -> list[Missed]:
     """`missed_questions` of a system of a page, at the verdict's depth; none without the benchmark."""
     reports = [report for report in page.reports if report.name == name]
-    return missed_questions(reports[0], page.benchmark, page.chosen_k) if reports and page.benchmark else []
+    if not reports or page.benchmark is None:
+        return []
+    return missed_questions(reports[0], page.benchmark, page.chosen_k, page.above)
 
 
 def _missed(
-    query: Query, recall: float, shares: Sequence[float], run: Run, texts: Mapping[str, str], k: Depth
+    query: Query,
+    recall: float,
+    shares: Sequence[float],
+    run: Run,
+    texts: Mapping[str, str],
+    k: Depth,
+    above: Callable[[str, Evidence], Numbers | None] | None,
 ) -> Missed:
     piece = query.evidence[int(np.nanargmin(shares))]
     evidence = texts[piece.document_id][piece.span.start : piece.span.end]
     hits = run.results.get(query.id, ())
-    overlaps = [_overlap(hit, piece) for hit in hits]
+    overlaps = [overlap(hit, piece) for hit in hits]
     sizes = get_counter("cl100k_base").count_many([_text(hit, texts) for hit in hits]).tolist()
     ranks = [rank for rank, overlap in enumerate(overlaps) if overlap]
     best = _text(hits[ranks[0] if ranks else 0], texts) if len(hits) else ""
@@ -281,11 +292,22 @@ def _missed(
         cause = _found_in_part(overlaps, ranks, sizes, len(piece.span), k)
     elif not set(word_keys(query.text, _MATCHING)) & set(word_keys(evidence, _MATCHING)):
         cause = "No shared word: question and evidence have none in common."
+    elif above is not None and (better := above(query.text, piece)) is not None:
+        cause = _outranked(better, k)
     else:
         same = any(hit.document_id == piece.document_id for hit in hits)
         place = "another part of its document was preferred" if same else "other documents were preferred"
-        cause = f"Outranked: it is not among the {len(hits):,} passages retrieved; {place}."
+        cause = f"Outranked: it is not among the {len(hits):,} passages ({sum(sizes):,} tokens) retrieved; {place}."
     return Missed(query.text, recall, _excerpt(evidence), _excerpt(best), cause)
+
+
+def _outranked(better: Numbers, k: Depth) -> str:
+    """How far down a ranking evidence is; `better` has the tokens of each chunk above it."""
+    budget, place = budget_of(k), f"its best chunk is number {len(better) + 1:,}"
+    over = int(better.sum()) - (budget or int(better[: k if isinstance(k, int) else 1].sum()))
+    if over < 0:
+        return f"Outranked: {place}, but the passages were made of other chunks."
+    return f"Outranked by {max(1, over):,} tokens: {place}."
 
 
 def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequence[int], length: int, k: Depth) -> str:
@@ -303,7 +325,8 @@ def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequenc
     return "Found in part: other evidence of the question was retrieved, this piece not whole."
 
 
-def _overlap(hit: Retrieved, piece: Evidence) -> int:
+def overlap(hit: Retrieved, piece: Evidence) -> int:
+    """The characters that a hit shares with evidence; those of two of its spans twice."""
     if hit.document_id != piece.document_id:
         return 0
     return sum(max(0, min(span.end, piece.span.end) - max(span.start, piece.span.start)) for span in hit.spans)

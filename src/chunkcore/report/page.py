@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, get_args
 
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, known_measures
 from chunkcore.evaluation.results import Report
+from chunkcore.spans import Numbers
 from chunkcore.tuning import Tuning
+
+# Of a system's report, a question and its evidence: the tokens of each chunk that ranks above the first one with it.
+Above = Callable[[Report, str, Evidence], Numbers | None]
 
 
 class System(NamedTuple):
@@ -34,6 +38,7 @@ class ReportPage:
         tuning: a search, to show its folds, configurations and plots.
         stopped: one sentence on what is missing because work was stopped; "" for nothing.
         balances: passages at other balances than the default, on held-out questions; None if none were tried.
+        above: how far down a system ranks evidence, to say why it was missed; None if the system cannot be asked.
         more_questions: the command to run where there are too few questions.
     """
 
@@ -44,6 +49,7 @@ class ReportPage:
     tuning: Tuning | None = None
     stopped: str = ""
     balances: Tuning | None = None
+    above: Above | None = None
     more_questions: str = "chunkcore questions label docs/"
 
     @property

@@ -8,10 +8,11 @@ readers without colour. Widths are pixels.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,9 @@ import numpy as np
 from chunkcore.escaping import page_text
 from chunkcore.evaluation.resampling import pareto_front
 
-_LETTER = 6.9  # pixels of a letter of a name
+_LETTER = 7.2  # pixels of a letter of a name
+_LINE = 16  # pixels from a line of a name to the next
+_WIDE_NAME, _NARROW_NAME = 46, 39  # letters of a line of a name
 _RADIUS = 9.0  # of the numbered disc
 _DOT = 4.0
 
@@ -176,41 +179,57 @@ def intervals(
     if not rows:
         return ""
     narrow = width < 500
-    longest = max(len(row.name) for row in rows)
-    step, top = (46 if narrow else 30), 8
-    left = 16 if narrow else min(430, max(220, 46 + round(_LETTER * longest)))
+    names = [_lines(row.name, _NARROW_NAME if narrow else _WIDE_NAME) for row in rows]
+    least, top = (46 if narrow else 30), 8
+    tops = [top, *(top + end for end in accumulate(least + _LINE * (len(lines) - 1) for lines in names))]
+    longest = max(len(line) for lines in names for line in lines)
+    left = 16 if narrow else max(220, 46 + round(_LETTER * longest))
     right = width - (16 if narrow or not notes else 130)
-    height = top + step * len(rows) + 44
+    bottom = tops[-1]
     ends = [end for row in rows for end in (row.low, row.high, row.mean) if math.isfinite(end)]
     zero = [0.0] if differences else []
     x_ticks = ticks(min(ends + zero), max(ends + zero), 5 if narrow else 8)
     x = Scale(x_ticks[0], x_ticks[-1], left, right)
-    bottom = top + step * len(rows)
     parts = [
         svg_line(x(tick), top, x(tick), bottom, "zero" if differences and tick == 0 else "grid") for tick in x_ticks
     ]
     parts += [svg_text(x(tick), bottom + 17, number(tick), "tick", anchor="middle") for tick in x_ticks]
     parts.append(svg_text(right, bottom + 36, x_label, "label", anchor="end"))
-    for index, row in enumerate(rows):
-        parts.append(_bar(row, x, top + step * index, step, narrow=narrow, differences=differences))
-        if notes and not narrow:
-            parts.append(svg_text(width - 4, top + step * (index + 0.5) + 4, notes[index], "label", anchor="end"))
-    return figure(width, height, title, parts)
+    for row, lines, (above, below), note in zip(rows, names, pairwise(tops), notes or [""] * len(rows), strict=True):
+        middle = below - 13 if narrow else (above + below) / 2
+        first = above + 15 if narrow else middle - _LINE * (len(lines) - 1) / 2
+        parts.append(_bar(row, x, lines, first, middle, differences=differences))
+        if note and not narrow:
+            parts.append(svg_text(width - 4, middle + 4, note, "label", anchor="end"))
+    return figure(width, round(bottom) + 44, title, parts)
 
 
-def _bar(row: Row, x: Scale, top: float, step: float, *, narrow: bool, differences: bool) -> str:
-    middle = top + step * (0.72 if narrow else 0.5)
-    words = top + step * (0.32 if narrow else 0.5)
+def _lines(name: str, length: int) -> list[str]:
+    """A system's name in lines of at most `length` letters, broken before its retriever and after commas.
+
+    >>> _lines("cluster_semantic:size=200,piece_size=50 · passages", 40)
+    ['cluster_semantic:size=200,piece_size=50', '· passages']
+    """
+    lines = [""]
+    for part in re.split(r"(?<=,)| (?=· )", name):
+        gap = " " if part.startswith("·") else ""
+        if lines[-1] and len(lines[-1] + gap + part) > length:
+            lines.append(part)
+        else:
+            lines[-1] += gap + part
+    return [shorten(line, length) for line in lines]
+
+
+def _bar(row: Row, x: Scale, lines: Sequence[str], first: float, middle: float, *, differences: bool) -> str:
+    """A row's disc, its name from the height `first` on, and its interval at the height `middle`."""
     value, low, high = (signed(end) if differences else f"{end:.1f}" for end in (row.mean, row.low, row.high))
     interval = f" (interval {low} to {high})" if math.isfinite(row.low) else ""
     tip = f"{row.name}: {value}{' points' if differences else ' %'}{interval}"
     kind = f"{_tone(row.number)} {'distinct' if row.distinct else 'tied'}"
     whisker = svg_line(x(row.low), middle, x(row.high), middle, f"whisker {kind}") if math.isfinite(row.low) else ""
-    name = shorten(row.name, 60)
-    fits = x.last - 28 if narrow and _LETTER * len(name) > x.last - 28 else None  # a longer name is drawn closer
+    name = "".join(svg_text(28, first + 4 + _LINE * place, line, "name") for place, line in enumerate(lines))
     return (
-        f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, words)}"
-        f"{svg_text(28, words + 4, name, 'name', length=fits)}{whisker}"
+        f"<g><title>{_safe(tip)}</title>{_disc(row.number, 12, first)}{name}{whisker}"
         f'<rect class="estimate {kind}" x="{x(row.mean) - 5:.1f}" y="{middle - 5:.1f}" width="10" height="10"/></g>'
     )
 
@@ -352,10 +371,9 @@ def svg_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def svg_text(x: float, y: float, text: str, kind: str, *, anchor: str = "start", length: float | None = None) -> str:
-    """A text, escaped; with `length`, drawn so long."""
-    fit = "" if length is None else f' textLength="{length:.0f}" lengthAdjust="spacingAndGlyphs"'
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{fit}>{_safe(text)}</text>'
+def svg_text(x: float, y: float, text: str, kind: str, *, anchor: str = "start") -> str:
+    """A text, escaped."""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_safe(text)}</text>'
 
 
 def _safe(text: str) -> str:

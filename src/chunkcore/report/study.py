@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import cast, get_args
 
+import numpy as np
+
 from chunkcore.chunkers.base import Chunker, get_chunker
+from chunkcore.chunkers.llm import llms_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, compare
 from chunkcore.evaluation.experiment import run_experiment
 from chunkcore.evaluation.gate import Check, Gate, parse_requirement
@@ -30,13 +33,16 @@ from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedder
 from chunkcore.options import split_spec
-from chunkcore.report.page import ReportPage
+from chunkcore.report.advice import overlap
+from chunkcore.report.page import Above, ReportPage
 from chunkcore.report.pasting import BEHIND, UNITS
 from chunkcore.report.tables import FEW
-from chunkcore.retrieval import chunk_corpus, get_retriever
+from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import MAX_TOKENS
 from chunkcore.retrieval.passages import WindowIndex
+from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Run
+from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenCounter
 from chunkcore.tuning import DEFAULT_RETRIEVERS as TUNED_RETRIEVERS
 from chunkcore.tuning import TuneOptions, Tuning, tune
@@ -141,8 +147,8 @@ def compare_systems(
     """Score every chunker with every retriever and embedder, and compare them.
 
     Runs of your own retrievers are scored alone and with passages behind them; without runs, so is the best system that
-    makes no passages. Other balances of `passages` are tried on held-out questions. Stopped by Ctrl-C, it compares what
-    was scored, and the page says so.
+    makes no passages. Other balances of `passages` are tried on held-out questions. A report indexes the advised system
+    again, to say what outranked its evidence. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
         chunkers: specs, as are `retrievers`; a report's name has the chunker's size even if it is the default.
@@ -185,7 +191,40 @@ def compare_systems(
         "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
         **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
     }
-    return ReportPage(settings.compare(reports), benchmark, facts, today(), stopped=stopped, balances=balances)
+    above = None if stopped else _above(scorer, models, built_with)
+    comparison = settings.compare(reports)
+    return ReportPage(comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above)
+
+
+def _above(
+    scorer: Scorer, models: Sequence[CachedEmbedder], built_with: Callable[[Embedder], Mapping[str, Chunker]]
+) -> Above:
+    """How far down a system ranks evidence. The system is indexed once more when asked; vectors come from the cache."""
+
+    @cache
+    def indexed(chunker: str, retriever: str, embedder: str) -> tuple[Index, Numbers] | None:
+        model = next((model for model in models if model.name == embedder), models[0])
+        cutter = built_with(model)[chunker]
+        if llms_of(cutter):
+            return None  # its answers may not be kept
+        corpus = chunk_corpus(scorer.benchmark.documents, cutter)
+        index = get_retriever(retriever).index(corpus, TextVectors(model))
+        return index, scorer.token_counts(corpus.retrieved)
+
+    def above(report: Report, question: str, piece: Evidence) -> Numbers | None:
+        retriever = report.retriever.removesuffix(f" · {BEHIND}")
+        system = indexed(report.chunker, retriever, report.embedder) if report.chunker else None
+        if system is None:
+            return None
+        index, sizes = system
+        hits, _ = index.search([question], len(index.corpus)).row(0)
+        numbers = index.corpus.numbers_where([piece.document_id])
+        chunks = np.flatnonzero(np.isin(index.corpus.document_numbers, numbers)).tolist()
+        holding = [chunk for chunk in chunks if overlap(index.corpus.retrieved[chunk], piece)]
+        places = np.flatnonzero(np.isin(hits, holding))
+        return sizes[hits[: places[0]]] if len(places) else None
+
+    return above
 
 
 def _balances(
