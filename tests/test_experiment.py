@@ -268,27 +268,22 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
 
 
 @pytest.mark.parametrize(
-    ("retriever", "message"),
+    ("retriever", "message", "before"),
     [
-        ("late", "late chunking needs those of tokens"),
-        ("hybrid:bm25,late", "late chunking needs those of tokens"),
-        ('bm25+rerank:model=" "', "a reranker is a folder"),
+        ("late", "late chunking needs those of tokens", set()),
+        ("hybrid:bm25,late", "late chunking needs those of tokens", set()),
+        ('bm25+rerank:model=" "', "a reranker is a folder", set()),
+        ("passages", "cut without overlap", {"chunk"}),
     ],
 )
-def test_what_a_retriever_lacks_is_told_before_anything_is_cut(
-    benchmark: Benchmark, retriever: str, message: str
+def test_what_a_retriever_lacks_is_told_before_anything_is_cut_or_embedded(
+    benchmark: Benchmark, retriever: str, message: str, before: set[str]
 ) -> None:
-    model = FakeEmbedder()
     steps: list[str] = []
-    with pytest.raises(OptionError, match=message):
-        run_experiment(
-            benchmark,
-            chunkers(),
-            model,
-            retrievers=["dense", retriever],
-            progress=lambda step, done, total: steps.append(step),
-        )
-    assert (model.calls, steps) == (0, [])
+    record, plain = lambda step, *_: steps.append(step), chunkers(SPECS[2])
+    with pytest.raises((OptionError, DataError), match=message):
+        run_experiment(benchmark, plain, FakeEmbedder(), retrievers=["dense", retriever], progress=record)
+    assert set(steps) == before
 
 
 # --- what a strategy costs ------------------------------------------------------------------------------

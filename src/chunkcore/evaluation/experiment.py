@@ -143,6 +143,8 @@ def run_experiment(
         # Combinations without a model have the same result with the next one.
         pairs = [(m, s) for m in methods for s in strategies if not number or m.embeds or s.embeds]
         cuts = _cut_all({s.name: s.chunker for _, s in pairs}, scorer.benchmark, meter, report_progress)
+        for method, strategy in pairs:
+            method.check_chunks(cuts[strategy.name].corpus)
         vectors = MeteredVectors(meter, [cut.corpus for cut in cuts.values()], progress=report_progress)
         for place, (method, strategy) in enumerate(pairs, start=1):
             used = model if method.embeds or strategy.embeds else ""

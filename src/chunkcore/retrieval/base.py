@@ -341,6 +341,9 @@ class RetrievalMethod(ABC):
     def check(self, embedder: Embedder) -> None:
         """Call before expensive work. Raises `OptionError` or `MissingExtraError`: a model or a package is missing."""
 
+    def check_chunks(self, corpus: ChunkedCorpus) -> None:
+        """Call before chunks are embedded. Raises `DataError`: they cannot be indexed."""
+
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         """Index the chunks; without `vectors`, by the default model's. Raises `OptionError`: no `ChunkedCorpus`."""
         if not isinstance(corpus, ChunkedCorpus):

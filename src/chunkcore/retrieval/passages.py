@@ -135,6 +135,9 @@ class Passages(RetrievalMethod):
     def embeds(self) -> bool:
         return "dense" in self.shares()
 
+    def check_chunks(self, corpus: ChunkedCorpus) -> None:
+        Units(corpus)
+
     def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> WindowIndex:
         return cast(WindowIndex, super().index(corpus, vectors))
 

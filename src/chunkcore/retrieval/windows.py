@@ -57,7 +57,7 @@ class Units:
             raise DataError(
                 f"passages are made of chunks that do not overlap: chunk {other.index} of {other.document_id!r} starts "
                 f"at {other.start}, before chunk {one.index} ends at {one.end}; cut without overlap, such as with "
-                "sentence:size=50"
+                "sentence:size=50, or use another retriever"
             )
         edges = np.flatnonzero(~same) + 1 if len(order) else np.zeros(0, dtype=np.int64)
         # Each document's first unit, and the number of all; the units' chunk numbers, None for 0, 1, 2, ...
