@@ -212,7 +212,7 @@ def test_ids_are_the_same_in_every_run_and_tell_text_place_and_options_apart():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "nonsense"}, "unknown strategy 'nonsense'"),
+        ({"strategy": "nonsense"}, "unknown chunker 'nonsense'"),
         ({"strategy": "haystack-test-windows", "options": {"sice": 3}}, "no option 'sice'"),
         ({"strategy": "haystack-test-windows", "options": ["size"]}, "options is a dictionary, got list"),
         ({"chunker": Windows(), "options": {"size": 3}}, "takes no options"),

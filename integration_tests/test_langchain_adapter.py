@@ -163,7 +163,7 @@ def test_from_huggingface_tokenizer_measures_with_that_very_tokenizer():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ChunkcoreTextSplitter(strategy="recursiv"), "unknown strategy 'recursiv'"),
+        (lambda: ChunkcoreTextSplitter(strategy="recursiv"), "unknown chunker 'recursiv'"),
         (lambda: ChunkcoreTextSplitter(size=0), "size"),
         (lambda: ChunkcoreTextSplitter(length_function=str.count), "length_function is len or a counter's count here"),
         (lambda: ChunkcoreTextSplitter(size=5, chunk_size=5), "the same option"),

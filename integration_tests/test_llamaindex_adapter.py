@@ -208,7 +208,7 @@ def test_worker_processes_build_the_same_nodes():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ChunkcoreNodeParser(strategy="recursiv"), "unknown strategy 'recursiv'"),
+        (lambda: ChunkcoreNodeParser(strategy="recursiv"), "unknown chunker 'recursiv'"),
         (lambda: ChunkcoreNodeParser(Windows(), size=3), "built already takes no options, got 'size'"),
         (lambda: ChunkcoreNodeParser(strategy="windows", size=2, overlap=2), r"overlap is under size \(2\), got 2"),
         (lambda: ChunkcoreNodeParser(strategy="windows", sise=2), "no option 'sise'"),
@@ -282,7 +282,7 @@ def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
     parser = ChunkcoreNodeParser("recursive:size=5,overlap=0,counter=words", metadata_aware=True)
     with pytest.raises(ValueError, match="leaves nothing of size=5"):
         parser.get_nodes_from_documents([document])
-    with pytest.raises(ValueError, match="metadata_aware needs a strategy with a size"):
+    with pytest.raises(ValueError, match="metadata_aware needs a chunker with a size"):
         ChunkcoreNodeParser(strategy="fixed_sentences", metadata_aware=True)
 
 

@@ -45,8 +45,8 @@ def test_specs(spec: str, expected: Chunker | None) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "unknown strategy '': chunkcore list strategies shows all 2"),
-        ("recursiv:size=3", "unknown strategy 'recursiv'"),
+        ("", "unknown chunker '': chunkcore list chunkers shows all 2"),
+        ("recursiv:size=3", "unknown chunker 'recursiv'"),
         ("recursive:sise=3", "recursive has no option 'sise': expected some of counter, size"),
         ("semantic", "did you mean 'cluster_semantic', or 'breakpoint', which is"),
         ("token:size=3", "did you mean 'fixed_token'"),
@@ -71,7 +71,7 @@ def test_errors_name_the_option_the_value_and_what_was_expected(spec: str, messa
 
 
 LLM = "llm=openai:m@http://127.0.0.1:9/v1"
-# A strategy with a wrong option, and what the error says.
+# A chunker with a wrong option, and what the error says.
 WRONG = {
     "fixed_token:size=0": "size is at least 1, got 0",
     "fixed_token:size=5,overlap=5": r"overlap is at least 0 and less than size \(5\).*got 5",
@@ -115,7 +115,7 @@ WRONG = {
     f"lumber:minimum=900,{LLM}": r"minimum is at least 0 and at most size \(800\), got 900",
     f"lumber:paragraph_end=(,{LLM}": "paragraph_end '\\(' is no regular expression",
     f"propositions:passage_minimum=151,{LLM}": r"passage_size \(150\), got 151",
-    f"contextual:chunker=recursiv,{LLM}": "unknown strategy 'recursiv'",
+    f"contextual:chunker=recursiv,{LLM}": "unknown chunker 'recursiv'",
 }
 
 
@@ -152,7 +152,7 @@ def test_a_label_holds_what_differs_from_the_defaults() -> None:
 
 
 def test_a_name_serves_one_strategy() -> None:
-    with pytest.raises(OptionError, match="the strategy name 'recursive' is taken by Recursive"):
+    with pytest.raises(OptionError, match="the chunker name 'recursive' is taken by Recursive"):
         strategies.register("recursive")(FixedToken)
     assert FixedToken.name == "fixed_token"
     assert list(strategies) == sorted(strategies)
@@ -161,9 +161,9 @@ def test_a_name_serves_one_strategy() -> None:
 
 def test_dictionaries() -> None:
     assert get_chunker("fixed_token", size=5) == FixedToken(size=5)
-    with pytest.raises(OptionError, match="unknown strategy 'x'"):
+    with pytest.raises(OptionError, match="unknown chunker 'x'"):
         get_chunker({"strategy": "x"})
-    with pytest.raises(OptionError, match="unknown strategy None"):
+    with pytest.raises(OptionError, match="unknown chunker None"):
         get_chunker({})
 
 
@@ -220,7 +220,7 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
         list(FixedToken().chunk_many([], workers=0))
 
 
-# --- what a strategy of one's own gets from the base class ---
+# --- what a chunker of one's own gets from the base class ---
 
 
 @dataclass(frozen=True, kw_only=True)

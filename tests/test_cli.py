@@ -153,7 +153,7 @@ BAD = {
     "chunk {root}/gone": "gone does not exist",
     "chunk {folder}": "folder holds no documents",
     "chunk {text} {text} -o {out}": "both hold a document with the id '.*text.txt': give each file once",
-    "chunk {text} -s recursiv": "unknown strategy 'recursiv': .*did you mean 'recursive'",
+    "chunk {text} -s recursiv": "unknown chunker 'recursiv': .*did you mean 'recursive'",
     "chunk {text} -s fixed_token:size=0": "size is at least 1, got 0",
     "chunk {text} -s recursive:sise=3": "recursive has no option 'sise'",
     "chunk {text} -o {folder}": "folder: is a folder: name a file in it",
@@ -172,7 +172,7 @@ BAD = {
     "compare --docs {text}": "there are no questions for .*chunkcore questions label .*text.txt writes one",
     "compare -s recursive -s recursive:size=200": "'recursive:size=200' and 'recursive:size=200' are the same",
     "compare -o {text}/out": "text.txt: is a file: name a folder",
-    "compare -s recursive:separators=[1": "a bracket is not closed in the strategy",
+    "compare -s recursive:separators=[1": "a bracket is not closed in the chunker",
     "compare --resamples ten": "Invalid value for '--resamples'",
     "compare --by page": "by is auto, question or document, got 'page'",
 }
@@ -248,7 +248,7 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
-# ---- datasets, strategies, help
+# ---- datasets, chunkers, help
 
 
 def test_verify_lists_each_problem_and_exits_with_1(docs, questions, capfd):
@@ -305,12 +305,12 @@ def test_what_searches_words_alone_needs_no_model(docs, questions, tmp_path, cap
 def test_what_has_a_name_is_listed_by_kind(capfd):
     assert main(["list"]) == 0
     kinds = [line.removeprefix("chunkcore list ") for line in capfd.readouterr().out.splitlines()]
-    assert {"strategies", "retrievers", "measures", "counters", "llms", "segmenters", "layouts"} <= {*kinds}
+    assert {"chunkers", "retrievers", "measures", "counters", "llms", "segmenters", "layouts"} <= {*kinds}
     for kind in kinds:
         assert main(["list", kind]) == 0
         assert all(line.startswith(" ") or " " in line for line in capfd.readouterr().out.splitlines()), "no title"
-    assert main(["list", "stategies"]) == 2
-    assert "did you mean 'strategies'?" in capfd.readouterr().err
+    assert main(["list", "chunkrs"]) == 2
+    assert "did you mean 'chunkers'?" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_what_has_a_name_is_listed_by_kind(capfd):
         ("com", ["compare"]),
         ("compare -s cl", ["cluster_semantic"]),
         ("tune -r pass", ["passages"]),
-        ("list strat", ["strategies"]),
+        ("list chunk", ["chunkers"]),
     ],
 )
 def test_completion_is_installed_by_a_flag_and_completes_commands_and_names(begun, expected, capfd):

@@ -74,7 +74,7 @@ def run(job: Path, step: str, **inputs: str) -> subprocess.CompletedProcess[str]
 
 
 def arguments(*more: str) -> str:
-    return "\n".join(["--strategy", "recursive:size=200", "--retriever", "bm25", *more])
+    return "\n".join(["--chunker", "recursive:size=200", "--retriever", "bm25", *more])
 
 
 def test_the_answer_is_commented_and_a_fallen_score_fails_the_job(job: Path) -> None:

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of adding a strategy is so: its code, as somebody else's package, is found and cuts."""
+"""What CONTRIBUTING.md says of adding a chunker is so: its code, as somebody else's package, is found and cuts."""
 
 from __future__ import annotations
 
@@ -81,19 +81,19 @@ def test_a_package_that_cannot_be_loaded_is_named_and_hides_no_other(installed: 
     cut = installed.run("chunk", "text.txt", "-s", "broken")
     assert cut.returncode == 2
     assert cut.stderr.startswith(
-        "chunkcore: the strategy 'broken' of the package bad-chunkers cannot be loaded from bad_chunkers:Nothing "
+        "chunkcore: the chunker 'broken' of the package bad-chunkers cannot be loaded from bad_chunkers:Nothing "
         "(ModuleNotFoundError: No module named 'bad_chunkers'): update bad-chunkers or uninstall it"
     )
     listed = installed.run("list", "strategies")
     assert listed.returncode == 0
-    assert "warning: the strategy 'broken' of the package bad-chunkers cannot be loaded" in listed.stderr
+    assert "warning: the chunker 'broken' of the package bad-chunkers cannot be loaded" in listed.stderr
     assert "\nparagraph " in listed.stdout
 
 
 def test_an_unknown_name_is_told_what_packages_offer(installed: Installed) -> None:
     installed.offer()
     with pytest.raises(
-        OptionError, match=r"unknown strategy 'paragraf': chunkcore list strategies .*did you mean 'paragraph'"
+        OptionError, match=r"unknown chunker 'paragraf': chunkcore list chunkers .*did you mean 'paragraph'"
     ):
         get_chunker("paragraf")
 

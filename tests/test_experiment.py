@@ -80,7 +80,7 @@ def test_every_strategy_scores_what_it_scores_alone(benchmark: Benchmark) -> Non
 def test_each_distinct_text_is_embedded_once_in_a_run(benchmark: Benchmark) -> None:
     model = FakeEmbedder()
     run_experiment(benchmark, chunkers(*SPECS, "recursive:size=21,counter=words"), model)
-    # A piece that is also a chunk and a chunk of two strategies are one text; a question may be, too.
+    # A piece that is also a chunk and a chunk of two chunkers are one text; a question may be, too.
     repeated = [text for text, count in Counter(model.texts).items() if count > 1]
     assert repeated == []
     assert {query.text for query in benchmark.queries} <= set(model.texts)
@@ -136,8 +136,8 @@ def test_a_broken_model_is_told(benchmark: Benchmark) -> None:
 @pytest.mark.parametrize(
     ("specs", "options", "message"),
     [
-        ([], {}, "there is no strategy to run"),
-        (SPECS[:1] * 2, {}, "the strategy fixed_token:counter=words,size=12 is given twice"),
+        ([], {}, "there is no chunker to run"),
+        (SPECS[:1] * 2, {}, "the chunker fixed_token:counter=words,size=12 is given twice"),
         (SPECS[:1], {"measures": ["Recall@0"]}, "got k=0"),
         (SPECS[:1], {"retrievers": []}, "there is no retriever to run"),
         (SPECS[:1], {"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
@@ -260,7 +260,7 @@ def test_a_strategy_over_one_that_embeds_shares_the_runs_embedder(benchmark: Ben
     chunker = Contextual(llm=llm, chunker=SPECS[3], counter="words")
     (report,) = run_experiment(Scorer(benchmark, counter="words"), [chunker], model)
     pieces = [text for text in model.texts if "Of tales." not in text]
-    assert len(pieces) > len(benchmark.queries)  # the inner strategy's own, by the run's model
+    assert len(pieces) > len(benchmark.queries)  # the inner chunker's own, by the run's model
     assert report.cost is not None
     assert report.chunks is not None
     assert report.cost.llm_calls == report.chunks.count
@@ -286,7 +286,7 @@ def test_what_a_retriever_lacks_is_told_before_anything_is_cut_or_embedded(
     assert set(steps) == before
 
 
-# --- what a strategy costs ------------------------------------------------------------------------------
+# --- what a chunker costs ------------------------------------------------------------------------------
 
 
 def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark) -> None:

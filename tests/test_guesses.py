@@ -51,7 +51,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: Recursive(chunk_size=50), "did you mean 'size'"),  # type: ignore[call-arg]
         (lambda: get_chunker("recursive", 200), "options have names, as in"),
         (lambda: Document("Green tea is mild."), "a document has an id and a text"),  # type: ignore[call-arg]
-        (lambda: chunk_corpus([TEA], 3), "a strategy is given as name:option=value"),
+        (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
         (lambda: chunk_corpus(["text"], "recursive"), "Document"),
         (lambda: chunk_corpus(BENCHMARK, "recursive"), "such as benchmark.documents"),  # type: ignore[arg-type]
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),

@@ -301,7 +301,7 @@ def test_the_line_joins_what_no_other_point_beats():
 def test_csv_rows_are_the_scores_and_hold_no_formula(nasty):
     rows = list(csv.DictReader(io.StringIO(score_csv(nasty))))
     report = nasty.reports[0]
-    whole = [row for row in rows if row["strategy"] == csv_cell(report.name) and not row["collection"]]
+    whole = [row for row in rows if row["system"] == csv_cell(report.name) and not row["collection"]]
     assert {row["measure"]: float(row["mean"]) for row in whole} == {
         str(measure): pytest.approx(report.mean(measure), abs=1e-5) for measure in report.scores
     }

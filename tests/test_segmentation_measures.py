@@ -192,7 +192,7 @@ def test_the_command_scores_strategies_and_blind_cuts(labelled, tmp_path, capsys
     printed = capsys.readouterr().out
     assert "2 texts of 2.5 segments" in printed
     rows = [json.loads(line) for line in output.read_text().splitlines()]
-    names = list(dict.fromkeys(row["strategy"] for row in rows))
+    names = list(dict.fromkeys(row["chunker"] for row in rows))
     assert names == ["fixed_sentences:sentences=2", "breakpoint", "every 3 sentences", "no boundary"]
     first = rows[0]
     assert (first["text"], first["segments"], first["F1"]) == ("a", 3, 1)

@@ -182,7 +182,7 @@ def test_every_option_of_every_strategy_refuses_wrong_values(name: str) -> None:
         ),
         (lambda: Recursive(50), OptionError, "options are given by name, as in Recursive\\(size=200\\); got 50"),
         (lambda: CHUNKER.split("text"), DataError, "use split_text, spans or chunk; got 'text'"),
-        (lambda: chunk_corpus([DOCUMENT], 3), OptionError, "a strategy is given as name:option=value,...; got 3"),
+        (lambda: chunk_corpus([DOCUMENT], 3), OptionError, "a chunker is given as name:option=value,...; got 3"),
         (lambda: CHUNKER.chunk("text"), DataError, "wrap a text as Document"),
         (lambda: get_chunker("agentic"), OptionError, "llm"),
         (lambda: Benchmark("x", ["text"], []), DataError, "one of the documents of a benchmark is a Document, got str"),

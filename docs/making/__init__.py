@@ -1,1 +1,1 @@
-"""Makes the pages of the strategies: ``python -m docs.making``, from the root of the repository."""
+"""Makes the pages of the chunkers: ``python -m docs.making``, from the root of the repository."""

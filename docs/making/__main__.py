@@ -1,4 +1,4 @@
-"""Make the pages, from the root of the repository; names of strategies make only theirs."""
+"""Make the pages, from the root of the repository; names of chunkers make only theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages and pictures of the strategies, from their docstrings, their options, and the chunks that they make."""
+"""The pages and pictures of the chunkers, from their docstrings, their options, and the chunks that they make."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ PAGES = "docs/reference/strategies"
 PICTURES = "docs/images/strategies"
 API = "docs/reference/api.md"
 _MADE = "<!-- made by docs/making -->"
-_SHARED = 4  # an option of so many strategies is explained once, on the list of all
+_SHARED = 4  # an option of so many chunkers is explained once, on the list of all
 _SEE = re.compile(r"see `(\w+)`(?:[;:,.] *(.*))?", re.DOTALL)
 
 
 class Option(NamedTuple):
-    """An option of a strategy, as its page shows it."""
+    """An option of a chunker, as its page shows it."""
 
     name: str
     default: str
@@ -52,10 +52,10 @@ class Option(NamedTuple):
 
 
 def make_strategy(name: str) -> dict[str, str]:
-    """The files of a strategy, by their paths in the repository: its page and its pictures.
+    """The files of a chunker, by their paths in the repository: its page and its pictures.
 
     Raises:
-        MissingExtraError: a package that the strategy needs is not installed.
+        MissingExtraError: a package that the chunker needs is not installed.
     """
     shown = SHOWN[name]
     files = {f"{PICTURES}/{name}.svg": draw(_sample(), chunk_corpus(name), shown.spec)}
@@ -69,24 +69,24 @@ def make_strategy(name: str) -> dict[str, str]:
 
 @cache
 def chunk_corpus(name: str) -> list[Chunk]:
-    """The sample's chunks by a strategy's main example; a scripted model gives the answers."""
+    """The sample's chunks by a chunker's main example; a scripted model gives the answers."""
     shown = SHOWN[name]
     return list(_chunker(shown.spec, shown.answers).chunk(Document("sample.md", _sample())))
 
 
 def make_index(made: dict[str, str]) -> dict[str, str]:
-    """The list of all strategies, the overview picture and the public names, beside the pages."""
+    """The list of all chunkers, the overview picture and the public names, beside the pages."""
     lists = {f"{PAGES}/index.md": index_page(), API: api_page()}
     return lists | {f"{PICTURES}/overview.svg": overview()} | made
 
 
 def overview() -> str:
-    """All strategies on the sample, a line each."""
+    """All chunkers on the sample, a line each."""
     return draw_overview(_sample(), [Strip(name, chunk_corpus(name)) for name in SHOWN])
 
 
 def index_page() -> str:
-    """The list of all strategies, and the options that several of them share."""
+    """The list of all chunkers, and the options that several of them share."""
     families: dict[str, list[str]] = {title: [] for title in _FAMILIES}
     for name in SHOWN:
         row = f"| [`{name}`]({name}.md) | {summary(name)} | {_maximum(name)} |"
@@ -108,7 +108,7 @@ than in use. A chunk has one colour and one number, also where it has several sp
 
 A chunker is named by a string (`recursive:size=200,overlap=20`), a mapping or an object. In strings and files
 `None` is `null`, `False` is `false`. [Sources in full](../../concepts.md#sources).
-[Your own](../../../CONTRIBUTING.md#add-a-strategy).
+[Your own](../../../CONTRIBUTING.md#add-a-chunker).
 
 ## Shared options
 
@@ -189,7 +189,7 @@ def _source(shown: Shown) -> str:
 
 
 def _options(cls: type[Chunker]) -> list[str]:
-    """A strategy's own options, and a line with the shared ones; a link where they are all another strategy's."""
+    """A chunker's own options, and a line with the shared ones; a link where they are all another chunker's."""
     for name, base in strategies.items():
         if base in cls.__mro__[1:] and options_of(base) == options_of(cls):
             return [f"Those of [{name}]({name}.md#options)."]
@@ -200,7 +200,7 @@ def _options(cls: type[Chunker]) -> list[str]:
 
 
 def _item(option: Option) -> str:
-    """An option as a user writes it, with its default; the list of all strategies tells the unit of sizes."""
+    """An option as a user writes it, with its default; the list of all chunkers tells the unit of sizes."""
     meaning = re.sub(r", in the counter's unit\b,?", "", option.meaning)
     if option.default.startswith("`"):
         return f"- `{option.name}={option.default[1:]}: {meaning}"
@@ -246,7 +246,7 @@ def _maximum(name: str) -> str:
 
 
 def _chunker(spec: str, answers: tuple[str, ...] = ()) -> Chunker:
-    """A strategy; a language model of its is scripted."""
+    """A chunker; a language model of its is scripted."""
     name, options = split_spec(spec)
     if "llm" in {each.name for each in fields(strategies[name])}:
         script = iter(answers)
@@ -259,7 +259,7 @@ def _sample(name: str = "") -> str:
 
 
 def summary(name: str) -> str:
-    """The first line of a strategy's docstring, as Markdown."""
+    """The first line of a chunker's docstring, as Markdown."""
     return markdown_line(next(entry.title for entry in strategies.describe() if entry.name == name))
 
 
@@ -267,7 +267,7 @@ def options_of(cls: type[Chunker]) -> tuple[Option, ...]:
     """The options in their order, the counter last, each with the first sentence of its meaning.
 
     Raises:
-        LookupError: no class of the strategy's family documents an option.
+        LookupError: no class of the chunker's family documents an option.
     """
     found = []
     for each in chunkcore_options.options_of(cls):

@@ -78,7 +78,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Strip:
-    """One line of the overview: a strategy's label and its chunks."""
+    """One line of the overview: a chunker's label and its chunks."""
 
     label: str
     chunks: Sequence[Chunk]

@@ -1,4 +1,4 @@
-"""The example on the page of each strategy, and when to use the strategy."""
+"""The example on the page of each chunker, and when to use the chunker."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SAMPLE = "docs/reference/strategies/sample.md"
 
 @dataclass(frozen=True)
 class Variant:
-    """A further picture of a strategy.
+    """A further picture of a chunker.
 
     Attributes:
-        spec: the strategy as a string.
+        spec: the chunker as a string.
         seen: what the picture shows.
         text: a text in the folder of `SAMPLE`; the sample where it is empty.
     """
@@ -26,15 +26,15 @@ class Variant:
 
 @dataclass(frozen=True)
 class Shown:
-    """The page of a strategy.
+    """The page of a chunker.
 
     Attributes:
-        spec: the strategy that cuts the sample, without its language model.
-        when: when to use the strategy.
+        spec: the chunker that cuts the sample, without its language model.
+        when: when to use the chunker.
         seen: what the picture shows.
-        source: the work that describes the strategy, as `docs/concepts.md` names it; a program; or nothing.
+        source: the work that describes the chunker, as `docs/concepts.md` names it; a program; or nothing.
         answers: the language model's answers, in order.
-        extra: the extra that the strategy needs beside its models.
+        extra: the extra that the chunker needs beside its models.
         variants: further pictures.
     """
 

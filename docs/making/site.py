@@ -64,7 +64,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation: the strategies' pages and the reference of each module."""
+    """Complete the navigation: the chunkers' pages and the reference of each module."""
     for part in config.nav or []:
         for entry in part.get("Reference", []) if isinstance(part, dict) else []:
             if isinstance(entry, dict) and "Chunkers" in entry:

@@ -72,7 +72,7 @@ def command_line() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "story.txt"
         source.write_text(TEXT, encoding="utf-8")
-        chunks = command("chunk", str(source), "--strategy", "recursive:size=8,overlap=0,counter=words")
+        chunks = command("chunk", str(source), "--chunker", "recursive:size=8,overlap=0,counter=words")
         rows = [json.loads(line) for line in chunks.stdout.splitlines()]
         assert all(TEXT[row["spans"][0][0] : row["spans"][0][1]] == row["text"] for row in rows), rows
         assert "recursive" in command("list", "strategies").stdout

@@ -239,7 +239,7 @@ def as_embedder(
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
-    """Any Haystack document or text embedder as an `Embedder`, for strategies, indexes, caches and comparisons.
+    """Any Haystack document or text embedder as an `Embedder`, for chunkers, indexes, caches and comparisons.
 
     The options of `ChunkcoreDocumentSplitter` take such a component as it is; elsewhere, wrap it:
     ``CachedEmbedder(as_embedder(OpenAIDocumentEmbedder(), OpenAITextEmbedder()))``.

@@ -251,7 +251,7 @@ CHUNK_SCHEMA = pa.schema(
         pa.field("text", pa.string()),  # the source's slices
         pa.field("token_count", pa.int64()),  # of the text, by the chunker's counter
         pa.field("context", pa.string()),  # text written about the chunk (a title path, a model's sentence); mostly ""
-        pa.field("metadata", pa.string()),  # a JSON object of the document's and the strategy's metadata
+        pa.field("metadata", pa.string()),  # a JSON object of the document's and the chunker's metadata
         pa.field("derived", pa.bool_()),  # a model wrote the text, from the passage at the spans
         pa.field("segments", pa.list_(_SPANS)),  # the parts that multi-vector search embeds; mostly empty
         pa.field("content_hash", pa.string()),  # of context and text: unchanged if nothing needs embedding again
@@ -315,7 +315,7 @@ def batched(answers: Iterable[Iterable[Row]]) -> Iterator[pa.RecordBatch]:
 
 
 def _beside(parent: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Both metadata; a key of the document's stays, and the strategy's gets the prefix ``chunk_``.
+    """Both metadata; a key of the document's stays, and the chunker's gets the prefix ``chunk_``.
 
     >>> _beside({"title": "Tea"}, {"title": "Green", "headings": ["Tea"]})
     {'title': 'Tea', 'chunk_title': 'Green', 'headings': ['Tea']}
@@ -375,7 +375,7 @@ class ArrowChunker:
     holds the configuration, no model and no key (docs/guides/arrow.md).
 
     Attributes:
-        chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a strategy's name.
+        chunker: a chunker, a spec string such as ``"recursive:size=200"``, or a chunker's name.
         id_column: strings, or integers, which become strings.
         text_column: strings, or UTF-8 as binary; also large, view or dictionary-encoded.
         metadata_column: a JSON object in a string, a struct or a map; optional unless named here. Other columns are not
@@ -383,7 +383,7 @@ class ArrowChunker:
         max_characters: longer documents are not chunked; at most 500,000,000.
         errors: "row", or "raise" for a `DataError` at the first document that fails.
 
-    Raises `OptionError`: an unknown strategy or option, or a value out of range.
+    Raises `OptionError`: an unknown chunker or option, or a value out of range.
 
     >>> batch = pa.RecordBatch.from_pylist([{"id": "tea", "text": "Green tea. Black tea."}, {"id": "none"}])
     >>> for row in ArrowChunker("recursive:size=11,overlap=0,counter=characters")(batch).to_pylist():

@@ -1,4 +1,4 @@
-"""From a framework user's arguments (a chunker, a strategy and options, a spec string, a function) to a `Chunker`."""
+"""From a framework user's arguments (a chunker, its name and options, a spec string, a function) to a `Chunker`."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _count_tokens(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
 
 DEFAULT_STRATEGY = "recursive"
 
-# The frameworks' names of options, and the strategies' names.
+# The frameworks' names of options, and the chunkers' names.
 _ALIASES = {
     "chunk_size": "size",
     "chunk_overlap": "overlap",
@@ -178,7 +178,7 @@ _OTHERS = {
     "paragraph_separator": ("LlamaIndex' SentenceSplitter", "separators, from large to small"),
     "secondary_chunking_regex": ("LlamaIndex' SentenceSplitter", "separators with regex=True"),
     "backup_separators": ("LlamaIndex' TokenTextSplitter", "separators, from large to small"),
-    "split_by": ("Haystack's DocumentSplitter", "a strategy, such as sentence or recursive:counter=words"),
+    "split_by": ("Haystack's DocumentSplitter", "a chunker, such as sentence or recursive:counter=words"),
     "split_length": ("Haystack's splitters, in units of theirs", "size, in tokens of the counter"),
     "split_overlap": ("Haystack's splitters, in units of theirs", "overlap, in tokens of the counter"),
     "split_threshold": ("Haystack's DocumentSplitter", "minimum, in tokens of the counter"),
@@ -201,29 +201,29 @@ def build(
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
         strategy: instead of `chunker`; by default ``recursive``.
-        options: the strategy's options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
+        options: the chunker's options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
         fit_to: the model that will embed the chunks. It decides a size that is left out (see `sized_options`), and the
             counter "embedder" counts its tokens. A built chunker stays as it is.
         as_model: from an option's value to chunkcore's model, if it is the framework's.
 
-    Raises `OptionError`: two of these contradict each other, an unknown strategy or option, or a value out of range.
+    Raises `OptionError`: two of these contradict each other, an unknown chunker or option, or a value out of range.
 
     >>> build(strategy="recursive", options={"chunk_size": 50, "counter": "words"}).size
     50
     """
     if chunker is not None and strategy is not None:
-        raise OptionError(f"give a chunker or a strategy, not both: got {chunker!r} and {strategy!r}")
+        raise OptionError(f"chunker and strategy are one thing: give one, not both; got {chunker!r} and {strategy!r}")
     if isinstance(chunker, Chunker):
         if options:
             raise OptionError(
                 f"a chunker that is built already takes no options, got {', '.join(map(repr, sorted(options)))}; "
-                "give them to the chunker, or name the strategy instead"
+                "give them to the chunker, or give its name instead"
             )
         return chunker
     first = next((name for name in (chunker, strategy) if name is not None), DEFAULT_STRATEGY)
     name, options = _name_and_options(first, dict(options or {}))
     framework = name.partition("_")[0]
-    if framework in ("langchain", "llamaindex"):  # a configuration may name a strategy of `exact`
+    if framework in ("langchain", "llamaindex"):  # a configuration may name a chunker of `exact`
         with suppress(ImportError):
             import_module(f"chunkadapters.exact.{framework}")
     options = _translated(name, options)
@@ -244,15 +244,14 @@ def build(
 def _name_and_options(name: object, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(name, str):
         raise OptionError(
-            f"expected a chunker, a strategy's name or a spec string such as 'recursive:size=200', "
-            f"got {type(name).__name__}"
+            f"expected a chunker, its name or a spec string such as 'recursive:size=200', got {type(name).__name__}"
         )
     if ":" not in name:
         return name, options
     if options:
         raise OptionError(
             f"the spec {name!r} states its options itself; move {', '.join(map(repr, sorted(options)))} into it, "
-            "or give the strategy's bare name"
+            "or give the chunker's bare name"
         )
     return split_spec(name)
 
@@ -319,7 +318,7 @@ def _translated_value(alias: str, value: Any) -> Any:
 
 
 def workers_for(chunker: Chunker, documents: int) -> int:
-    """The number of threads: several for a strategy that only tokenizes, and more than one document."""
+    """The number of threads: several for a chunker that only tokenizes, and more than one document."""
     return min(4, os.cpu_count() or 1, documents) if chunker.tokens_only and documents else 1
 
 

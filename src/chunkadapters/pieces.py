@@ -140,7 +140,7 @@ PieceRange = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Joined(Chunker):
-    """A strategy that joins pieces by its `separator`."""
+    """A chunker that joins pieces by its `separator`."""
 
     separator: ClassVar[str] = ""
 

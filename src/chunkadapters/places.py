@@ -288,7 +288,7 @@ def page_marks(metadata: Mapping[Any, Any]) -> tuple[Mark, ...]:
 def chunk_metadata(chunk: Chunk, parent: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
     """What a chunk says of itself, flat. No key that its document (`parent`) has is overwritten.
 
-    - the strategy's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
+    - the chunker's metadata: a list of strings becomes ``"a > b"``, any other nested value its JSON;
     - ``context``: the context written for the chunk;
     - ``chunk_`` and the key, if the document has that key;
     - ``derived``: true if a model wrote the text; the chunk's place is then the passage it was written from;

@@ -223,7 +223,7 @@ class Chunk:
         text: the source slices, joined by the chunker's separator.
         token_count: of `text`, in the chunker's counter.
         context: text about the chunk (a title path, a model's sentence); never source text.
-        metadata: what the strategy adds.
+        metadata: what the chunker adds.
         fingerprint: of the chunker and its options.
         segments: the spans of parts with their own vectors, for multi-vector search; usually empty.
         derived: a model wrote `text`; the spans are then the source passage.

@@ -1,7 +1,7 @@
 """Every error this package raises on purpose.
 
     ChunkcoreError
-    ├── OptionError (ValueError)       an option, a strategy string or a configuration file is wrong
+    ├── OptionError (ValueError)       an option, a chunker string or a configuration file is wrong
     ├── DataError (ValueError)         a document, a benchmark or another input file is wrong
     ├── SizeError (ValueError)         one character is over the size of an exact splitter
     ├── ModelError (RuntimeError)      a model answered with something that is no answer
@@ -137,7 +137,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class OptionError(ChunkcoreError, ValueError):
-    """An option, a strategy string or a configuration is wrong."""
+    """An option, a chunker string or a configuration is wrong."""
 
 
 class DataError(ChunkcoreError, ValueError):

@@ -105,9 +105,9 @@ def _attributes(cls: type) -> dict[str, str]:
 def check_option_names(owner: str, given: Iterable[str], names: Iterable[str]) -> None:
     """Raise `OptionError` for unknown options.
 
-    >>> check_option_names("the strategy blank", ["sise"], ["size"])
+    >>> check_option_names("the chunker blank", ["sise"], ["size"])
     Traceback (most recent call last):
-    chunkcore.errors.OptionError: the strategy blank has no option 'sise': expected some of size; did you mean 'size'?
+    chunkcore.errors.OptionError: the chunker blank has no option 'sise': expected some of size; did you mean 'size'?
     """
     names = list(names)
     unknown = sorted(set(given) - set(names))
@@ -140,9 +140,9 @@ def check_option(cls: type, name: str, value: Any) -> Any:
 
     >>> from dataclasses import dataclass
     >>> @dataclass
-    ... class Strategy:
+    ... class Chunker:
     ...     sizes: tuple[int, ...]
-    >>> check_option(Strategy, "sizes", [1, 2])
+    >>> check_option(Chunker, "sizes", [1, 2])
     (1, 2)
     """
     hint = _hints(cls)[name]
@@ -150,7 +150,7 @@ def check_option(cls: type, name: str, value: Any) -> Any:
         return _checked(value, hint)
     except _WrongTypeError:
         limit = f" of at most {LARGEST}" if _is_large(value) else ""
-        # A strategy's name, or a retriever's kind: its name is an instance property.
+        # A chunker's name, or a retriever's kind: its name is an instance property.
         named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
         called = next((label for label in named if isinstance(label, str) and label), cls.__name__)
         raise OptionError(f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}") from None
@@ -262,9 +262,9 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     ('recursive', {'size': 50, 'keep': 'end'})
     """
     if not isinstance(spec, str):
-        raise OptionError(f"a strategy is given as name:option=value,...; got {echo(spec)}")
+        raise OptionError(f"a chunker is given as name:option=value,...; got {echo(spec)}")
     name, _, rest = spec.partition(":")
-    return name.strip(), split_options(rest, spec, "strategy")
+    return name.strip(), split_options(rest, spec, "chunker")
 
 
 def split_options(text: str, spec: str, noun: str, unnamed: list[str] | None = None) -> dict[str, Any]:
@@ -298,13 +298,13 @@ def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
         if changed:
             if default is not MISSING and plain == plain_option(field.name, default):
                 continue
-            plain = getattr(value, "label", plain)  # a strategy over another one
+            plain = getattr(value, "label", plain)  # a chunker over another one
         options[field.name] = plain
     return options
 
 
 def plain_option(option: str, value: Any) -> Any:
-    """An option's value as JSON. A strategy, counter or model becomes its string."""
+    """An option's value as JSON. A chunker, counter or model becomes its string."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):

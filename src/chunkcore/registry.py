@@ -38,7 +38,7 @@ class Registry(Generic[T]):
     (['apple'], 'Apple', 'Red, or green.')
     """
 
-    noun: str  # what errors call one thing, such as "strategy"
+    noun: str  # what errors call one thing, such as "chunker"
     group: str  # of the entry points, such as "chunkcore.strategies"
     _: KW_ONLY
     base: type | None = None  # the class that registered classes extend, for errors
@@ -70,7 +70,8 @@ class Registry(Generic[T]):
             names = list(self)
             listed = f"expected one of {', '.join(names)}{self.note}"
             if len(names) > _LISTED:
-                listed = f"chunkcore list {self.group.rpartition('.')[2]} shows all {len(names)}"
+                kind = self.group.rpartition(".")[2].replace("strategies", "chunkers")
+                listed = f"chunkcore list {kind} shows all {len(names)}"
             raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, names, self.guesses)}")
         return thing
 

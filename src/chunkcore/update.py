@@ -43,7 +43,7 @@ def plan_update(old_chunks: Iterable[Chunk], new_document: Document, chunker: Ch
     """Plan the update of an index after a document's text changed.
 
     Chunks are matched by content (`Chunk.content_hash` and segments), first at their old place, then in order. How much
-    stays depends on the strategy: changes reach the next separator (`recursive`, `sentence`), the end of the text
+    stays depends on the chunker: changes reach the next separator (`recursive`, `sentence`), the end of the text
     (`fixed_token`), or all of it (thresholds taken from the whole text). Not for late chunking: there the vectors of
     kept chunks change too.
 

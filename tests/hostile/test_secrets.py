@@ -79,7 +79,7 @@ NO_MODEL = ["--embedder", "none"]
 REPORT = ["--resamples", "100", "-o", "{out}/report"]
 JUDGED = ["--measure", "SquadF1", "--measure", "Faithfulness", "--measure", "Relevancy"]
 TOLD = {
-    "chunk": ["{docs}", "--strategy", f"contextual:llm={LLM},chunker=recursive:size=60", "-o", "{out}/chunks.jsonl"],
+    "chunk": ["{docs}", "--chunker", f"contextual:llm={LLM},chunker=recursive:size=60", "-o", "{out}/chunks.jsonl"],
     "compare": ["{given}", "-s", f"lumber:llm={LLM}", "-s", "recursive", "--save-runs", "{out}/runs", *REPORT],
     "answer": ["{given}", "--llm", "{llm}", "--judge", "{llm}", "-s", "recursive:size=60", *JUDGED, *REPORT],
     "tune": ["{given}", "-s", f"llm_semantic:llm={LLM}", "--draws", "2", "--folds", "2", "-r", "dense", *REPORT],

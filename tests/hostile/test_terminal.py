@@ -65,8 +65,8 @@ def spec(option: str) -> str:
 OUT = ["-o", "{out}/report"]
 COMMANDS = {
     "chunk": ["chunk", "{docs}", "-o", "{out}/chunks.jsonl"],
-    "no such option": ["chunk", "{docs}", "--strategy", f"recursive:{STEER}=1"],
-    "a pattern": ["chunk", "{docs}", "--strategy", f'recursive:regex=true,separators=["({STEER}"]'.replace("\\", "")],
+    "no such option": ["chunk", "{docs}", "--chunker", f"recursive:{STEER}=1"],
+    "a pattern": ["chunk", "{docs}", "--chunker", f'recursive:regex=true,separators=["({STEER}"]'.replace("\\", "")],
     "no such command": [STEER],
     "a number": ["compare", "--seed", STEER],
     "compare": ["compare", "-r", "dense", "{given}", "-s", spec("overlap=0"), "-s", spec("overlap=9"), *OUT],

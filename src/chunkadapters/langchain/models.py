@@ -49,7 +49,7 @@ class ChunkcoreEmbeddings(Embeddings):
 def as_embedder(
     embeddings: Embeddings, *, name: str | None = None, fingerprint: str | None = None, max_tokens: int | None = None
 ) -> BridgedEmbedder:
-    """Any LangChain embeddings as an `Embedder`, for strategies, indexes, caches and comparisons.
+    """Any LangChain embeddings as an `Embedder`, for chunkers, indexes, caches and comparisons.
 
     `ChunkcoreTextSplitter` takes LangChain's embeddings as they are; wrap them elsewhere:
     ``CachedEmbedder(as_embedder(OpenAIEmbeddings()))``. Options: see `BridgedEmbedder`.

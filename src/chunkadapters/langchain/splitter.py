@@ -66,7 +66,7 @@ class ChunkcoreTextSplitter(TextSplitter):
       several spans, the first start and the last end.
     - ``spans``: ``"0-12,40-55"``, only on a chunk of several spans.
     - ``source_id``: the document's ``id``, else its metadata's ``source``, else a hash of its text.
-    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
+    - the chunker's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk; ``segments`` (``"0-12;12-30"``), parts that are searched on their own. If the document
       has the key, the chunk's gets the prefix ``chunk_``.
     - ``white_space``: the white space between the chunk and the next one; "" if there is none.
@@ -80,16 +80,16 @@ class ChunkcoreTextSplitter(TextSplitter):
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200"``.
-        strategy: a strategy's name, instead of `chunker`.
+        strategy: a chunker's name, instead of `chunker`.
         add_start_index: accepted for LangChain's sake; offsets are always written.
         with_ids: False for chunks without an ``id``: some vector stores refuse documents that have one.
         fit_to: the model that will embed the chunks (LangChain's embeddings, a chunkcore embedder or its name). It sets
             a missing size to 60 % of its token limit; a `TruncationWarning` counts what it would cut off.
-        options: the strategy's options, with LangChain's models (``embedder=OpenAIEmbeddings()``); LangChain's
+        options: the chunker's options, with LangChain's models (``embedder=OpenAIEmbeddings()``); LangChain's
             ``chunk_size``, ``chunk_overlap``, ``keep_separator``, ``is_separator_regex``, ``strip_whitespace`` and
             ``length_function`` work too. Sizes are tokens: for ``chunk_size`` alone a `SizeUnitWarning` says so.
 
-    Raises `ValueError` (chunkcore's `OptionError`): an unknown strategy or option, or a value out of range.
+    Raises `ValueError` (chunkcore's `OptionError`): an unknown chunker or option, or a value out of range.
 
     >>> splitter = ChunkcoreTextSplitter(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
     >>> [(doc.page_content, doc.metadata["start_index"]) for doc in splitter.create_documents(["one two. one two."])]

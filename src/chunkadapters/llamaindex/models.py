@@ -73,7 +73,7 @@ def as_embedder(
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
-    """Any LlamaIndex embedding model as an `Embedder`, for strategies, indexes, caches and comparisons.
+    """Any LlamaIndex embedding model as an `Embedder`, for chunkers, indexes, caches and comparisons.
 
     `ChunkcoreNodeParser` takes LlamaIndex' models as they are; wrap them elsewhere:
     ``CachedEmbedder(as_embedder(OpenAIEmbedding()))``. Options: see `BridgedEmbedder`.

@@ -101,7 +101,7 @@ _WITHIN_THE_SIZE = ("overlap", "minimum", "piece_size", "passage_size", "passage
 def _size_of(chunker: Chunker) -> int:
     size = getattr(chunker, "size", None)
     if type(size) is not int:
-        raise OptionError(f"metadata_aware needs a strategy with a size, and {chunker.name} has none: leave it out")
+        raise OptionError(f"metadata_aware needs a chunker with a size, and {chunker.name} has none: leave it out")
     return size
 
 
@@ -134,7 +134,7 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
     }
     options["size"] = size
     if options.get("overlap") == size and within["overlap"] < size + taken:
-        options["overlap"] = size - 1  # some strategies require an overlap under the size, and it was
+        options["overlap"] = size - 1  # some chunkers require an overlap under the size, and it was
     return replace(chunker, **options) if taken else chunker
 
 
@@ -170,20 +170,20 @@ class ChunkcoreNodeParser(NodeParser):
 
     Args:
         chunker: a registered chunker, or a spec string such as ``"recursive:size=200"``.
-        strategy: a strategy's name, instead of `chunker`.
-        options: the strategy's options, here or as keywords, with LlamaIndex' models (``embedder=OpenAIEmbedding()``);
+        strategy: a chunker's name, instead of `chunker`.
+        options: the chunker's options, here or as keywords, with LlamaIndex' models (``embedder=OpenAIEmbedding()``);
             ``chunk_size`` and ``chunk_overlap`` work too. A configuration holds only a model's name; pass the model to
             ``from_dict(data, embedder=...)``.
         fit_to: the model that will embed the nodes (LlamaIndex', a chunkcore embedder or its name). It sets a missing
             size to 60 % of its token limit; a `TruncationWarning` counts what it would cut off, without metadata.
         metadata_aware: reduce the size for each document by the tokens of the metadata that models read with the text,
-            as LlamaIndex' own splitters do. The strategy must have a size.
+            as LlamaIndex' own splitters do. The chunker must have a size.
         include_metadata: nodes inherit their document's metadata.
         include_prev_next_rel: link nodes of one source to their neighbours.
         id_func: called as ``id_func(i, document)`` for each node's id.
 
     Raises:
-        pydantic.ValidationError: (a ValueError) an unknown strategy or option, or a value out of range.
+        pydantic.ValidationError: (a ValueError) an unknown chunker or option, or a value out of range.
 
     >>> from llama_index.core import Document
     >>> parser = ChunkcoreNodeParser(strategy="recursive", chunk_size=9, chunk_overlap=0, counter="characters")
@@ -192,9 +192,9 @@ class ChunkcoreNodeParser(NodeParser):
     [('one two.', 0), ('one two.', 9)]
     """
 
-    strategy: str = Field(default=DEFAULT_STRATEGY, description="The chunking strategy's name.", frozen=True)
+    strategy: str = Field(default=DEFAULT_STRATEGY, description="The chunker's name.", frozen=True)
     options: dict[str, Any] = Field(
-        default_factory=dict, description="The strategy's options, as plain JSON values.", frozen=True
+        default_factory=dict, description="The chunker's options, as plain JSON values.", frozen=True
     )
     # LlamaIndex makes cache keys from the fields: the fingerprint also distinguishes models of the same name.
     fingerprint: str = Field(default="", description="Changes when the chunks could change.", frozen=True)
@@ -286,7 +286,7 @@ class ChunkcoreNodeParser(NodeParser):
         return self._chunker.split_text(text)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy. Raises `OptionError` for another strategy, options or model in `update`: build a parser with them."""
+        """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
         if fixed := sorted({"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
             raise OptionError(f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others")
         return super().model_copy(update=update, deep=deep)

@@ -318,7 +318,7 @@ class AnswerComparison:
             for number, query in enumerate(self.benchmark.queries):
                 answer = run.answers[query.id]
                 yield {
-                    "strategy": report.name,
+                    "system": report.name,
                     "question_id": query.id,
                     "question": query.text,
                     "answer": answer.text,

@@ -1,4 +1,4 @@
-"""The strategies, one file each, named like the strategy; imported when they are used."""
+"""The chunkers, one file each, named like the chunker; imported when they are used."""
 
 from typing import TYPE_CHECKING
 

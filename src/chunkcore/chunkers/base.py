@@ -1,4 +1,4 @@
-"""`Chunker`, the base class of every strategy, the registry `strategies`, and `get_chunker`."""
+"""`Chunker`, the base class of every chunker, the registry `strategies`, and `get_chunker`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PER_TOKEN = {"characters": 4.0, "words": 0.75}  # the chunking survey, "Token C
 
 
 class Draft(NamedTuple):
-    """A chunk as a strategy describes it.
+    """A chunk as a chunker describes it.
 
     Attributes:
         spans: in reading order.
@@ -65,7 +65,7 @@ class Chunker:
 
     Chunks of a document with page marks say their ``pages`` in their metadata.
 
-    A strategy is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
+    A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). `separator` joins the
     texts of a chunk's spans. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `split`
     calls no model and splits each of the source's `parts` on its own.
@@ -108,7 +108,7 @@ class Chunker:
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
         """Hook: the chunks of a text in order, each as its spans."""
         if not isinstance(source, TokenizedText):
-            raise DataError(f"split is what strategies implement: use split_text, spans or chunk; got {echo(source)}")
+            raise DataError(f"split is what chunkers implement: use split_text, spans or chunk; got {echo(source)}")
         if type(self).ranges is not Chunker.ranges:
             return [(Span(start, end),) for start, end in self.ranges(source)]
         return [draft.spans for draft in self.draft(source, None)]
@@ -119,7 +119,7 @@ class Chunker:
 
     @property
     def hard_maximum(self) -> Any:
-        """The most that a chunk's own text counts: of a `bounded` strategy `maximum`, else `size`; else None.
+        """The most that a chunk's own text counts: of a `bounded` chunker `maximum`, else `size`; else None.
 
         A word over it is cut between graphemes, a grapheme between code points, and a single code point over it is a
         chunk; its metadata have `over_maximum`.
@@ -160,8 +160,8 @@ class Chunker:
         """The chunks of each document, lazily and in order: as `ContiguousChunks`, or as a list if some have several
         spans or metadata. Raises `DataError` for anything but a `Document`.
 
-        With several workers, threads tokenize ahead for a `tokens_only` strategy, which splits small documents
-        together. Other strategies chunk one document in each thread. Memory holds a few documents a worker.
+        With several workers, threads tokenize ahead for a `tokens_only` chunker, which splits small documents
+        together. Other chunkers chunk one document in each thread. Memory holds a few documents a worker.
         """
         check_number("workers", workers, 1, 1_000)
         check_type("documents", documents, Iterable, "several Documents")
@@ -282,7 +282,7 @@ class Chunker:
 
 
 strategies: Registry[type[Chunker]] = Registry(
-    "strategy",
+    "chunker",
     "chunkcore.strategies",
     base=Chunker,
     attribute="name",
@@ -304,7 +304,7 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **opt
 
     `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
 
-    Raises `OptionError`: no such strategy or option, an option given twice, or a value out of range.
+    Raises `OptionError`: no such chunker or option, an option given twice, or a value out of range.
 
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
@@ -313,7 +313,7 @@ def get_chunker(spec: str | Mapping[str, Any] | Chunker, /, *unnamed: Any, **opt
         raise OptionError(f"options have names, as in get_chunker('recursive', size=200); got {echo(unnamed[0])}")
     if isinstance(spec, Chunker):
         if options:
-            raise OptionError(f"a chunker takes no more options, got {', '.join(options)}; name the strategy instead")
+            raise OptionError(f"a chunker takes no more options, got {', '.join(options)}; give its name instead")
         return spec
     if isinstance(spec, Mapping):
         settings = dict(spec)

@@ -1,4 +1,4 @@
-"""Strategies whose chunks are clusters of sentences, which need not be neighbours."""
+"""Chunkers whose chunks are clusters of sentences, which need not be neighbours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SOME = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceClusters(SentenceChunker, ABC):
-    """A strategy whose chunks are clusters of sentences, which need not be neighbours.
+    """A chunker whose chunks are clusters of sentences, which need not be neighbours.
 
     Neighbours in a cluster become one span. Chunks can have several spans and interleave; they are ordered by start. A
     sentence over `size` is cut at words, else graphemes, and its parts are clustered.

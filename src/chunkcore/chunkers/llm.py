@@ -1,4 +1,4 @@
-"""Strategies that ask a language model where to cut: shared options, the fallback, windows of numbered pieces."""
+"""Chunkers that ask a language model where to cut: shared options, the fallback, windows of numbered pieces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONGEST = 500  # characters of a title or a reason
 
 @dataclass(frozen=True, kw_only=True)
 class LLMChunker(Chunker, ABC):
-    """A strategy that asks a language model.
+    """A chunker that asks a language model.
 
     An invalid answer is explained to the model and asked again. Without a valid answer the chunk is made without the
     model; its metadata say what was done (`fallback`) and why (`fallback_reason`).
@@ -92,7 +92,7 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowChunker(LLMChunker, ABC):
-    """A strategy that shows a model a window of numbered pieces and asks where sections begin.
+    """A chunker that shows a model a window of numbered pieces and asks where sections begin.
 
     The next window begins at the last section, whose end the model may not have seen. Without a valid answer the window
     is cut by size, and the chunks' metadata have `fallback`.
@@ -191,7 +191,7 @@ class PieceChunker(WindowChunker, ABC):
 
 
 def llms_of(chunker: Chunker) -> list[LLM]:
-    """The language models of a strategy, and of those that it wraps, each once."""
+    """The language models of a chunker, and of those that it wraps, each once."""
     llms = {id(llm): llm for llm in ([get_llm(chunker.llm)] if isinstance(chunker, LLMChunker) else [])}
     for name in chunker.option_names():
         if isinstance(inner := getattr(chunker, name), Chunker):

@@ -17,7 +17,7 @@ from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
 
-# The Chroma report's separators, for strategies that group small pieces.
+# The Chroma report's separators, for chunkers that group small pieces.
 PROSE_SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 _NONE: Ranges = np.empty((0, 2), dtype=np.int64)
 
@@ -144,6 +144,6 @@ def _table(rows: list[tuple[int, int]]) -> Ranges:
 
 
 def small_pieces(source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text") -> Ranges:
-    """Pieces of prose of at most `size`, for strategies that group them: shape (n, 2)."""
+    """Pieces of prose of at most `size`, for chunkers that group them: shape (n, 2)."""
     splitter = Recursive(size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter)
     return _table(splitter.ranges(source))

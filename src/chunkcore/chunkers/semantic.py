@@ -1,4 +1,4 @@
-"""Strategies that cut between sentences whose vectors are far apart."""
+"""Chunkers that cut between sentences whose vectors are far apart."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TIE = 1e-12  # a smaller excess over a threshold is rounding
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceChunker(Chunker, ABC):
-    """A strategy that embeds sentences and cuts between them.
+    """A chunker that embeds sentences and cuts between them.
 
     Attributes:
         splitter: "default", "spacy", "spacy:<pipeline>", "regex:<pattern>", or a callable with a `name`: see

@@ -60,7 +60,7 @@ class SemanticOverlap:
     neighbouring sentences whose cosine similarity is not over the threshold. A chunk shares nothing before the last
     drop, and at most half of the chunker's size.
 
-    As an option of a strategy: "semantic", "semantic:0.4" or "semantic:0.4:all-MiniLM-L6-v2".
+    As an option of a chunker: "semantic", "semantic:0.4" or "semantic:0.4:all-MiniLM-L6-v2".
 
     Cost: one call of the model for the distinct sentences; then linear time and memory.
 

@@ -1,4 +1,4 @@
-"""Strategies over the blocks of a format (Markdown, HTML, code, a table), and the packer of whole blocks."""
+"""Chunkers over the blocks of a format (Markdown, HTML, code, a table), and the packer of whole blocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEPTH = 100  # deeper blocks are cut as text
 
 @dataclass(frozen=True, kw_only=True)
 class BlockChunker(Chunker, ABC):
-    """A strategy that packs the blocks of a format.
+    """A chunker that packs the blocks of a format.
 
     Attributes:
         size: the target, in the counter's unit; at least 1.
@@ -52,7 +52,7 @@ class BlockChunker(Chunker, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadingChunker(BlockChunker, ABC):
-    """A strategy over the blocks of a format that has headings.
+    """A chunker over the blocks of a format that has headings.
 
     Attributes:
         heading_level: headings of level 1 to this begin a chunk, 0 to 6. With 0, none does.

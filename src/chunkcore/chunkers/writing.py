@@ -1,4 +1,4 @@
-"""Strategies whose language model writes text: propositions, or a sentence that situates a chunk."""
+"""Chunkers whose language model writes text: propositions, or a sentence that situates a chunk."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ app.command(name="list")(shelf.list_names)
 OTHER_NAMES = {
     "--top-k": "-k",
     "--top_k": "-k",
-    "--chunker": "--strategy",
-    "--splitter": "--strategy",
+    "--strategy": "--chunker",
+    "--splitter": "--chunker",
     "--model": "--embedder",
     "--documents": "--docs",
     "--texts": "--docs",

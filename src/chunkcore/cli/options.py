@@ -78,7 +78,11 @@ def _names(module: str, registry: str) -> Callable[[str], list[str]]:
 
 
 strategy = functools.partial(
-    typer.Option, "--strategy", "-s", metavar="SPEC", autocompletion=_names("chunkcore.chunkers", "strategies")
+    typer.Option,
+    "--chunker",
+    "-s",
+    metavar="SPEC",
+    autocompletion=_names("chunkcore.chunkers", "strategies"),
 )
 retriever = functools.partial(
     typer.Option, "--retriever", "-r", metavar="SPEC", autocompletion=_names("chunkcore.retrieval", "retrievers")
@@ -95,7 +99,7 @@ Questions = Annotated[
     Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
 ]
 Layout = Annotated[str, _data(metavar="NAME", help="The files' layout (list layouts).")]
-Strategies = Annotated[list[str] | None, strategy(help="name:option=value,...; repeatable (list strategies).")]
+Strategies = Annotated[list[str] | None, strategy(help="name:option=value,...; repeatable (list chunkers).")]
 Retriever = Annotated[str, retriever(help="Searches chunks (list retrievers).")]
 EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]

@@ -240,7 +240,7 @@ def check(
     most: Annotated[int, typer.Option("--list", min=0, metavar="N", help="Of a kind; 0 lists all.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON instead.")] = False,
 ) -> None:
-    """Find what is wrong with questions and their evidence, before strategies are compared on them.
+    """Find what is wrong with questions and their evidence, before chunkers are compared on them.
 
     Finds evidence that is missing, ambiguous, too short or too long; questions that are repeated or leak
     their answer; documents that are one chunk or have no question. The exit code is 1 if something is wrong.

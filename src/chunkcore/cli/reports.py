@@ -280,7 +280,7 @@ def answer(
     strategy: options.Strategies = None,
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
-    """Let a language model answer from each strategy's chunks, and compare (docs/guides/answers.md)."""
+    """Let a language model answer from each chunker's chunks, and compare (docs/guides/answers.md)."""
     from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
     from chunkcore.evaluation.answer_measures import AnswerModels
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries

@@ -142,7 +142,7 @@ def stoppable(sentence: str) -> Iterator[None]:
 
 
 _ASSUMED = (
-    "Tokens are counted as cl100k_base, and answers are as each strategy's documentation assumes; questions that must "
+    "Tokens are counted as cl100k_base, and answers are as each chunker's documentation assumes; questions that must "
     "be repeated and answers that are kept already are not foreseen. Nothing was asked."
 )
 
@@ -202,7 +202,7 @@ def asking(chunkers: Mapping[str, Chunker]) -> bool:
 
 
 def estimates(chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None) -> Iterator[str]:
-    """What each strategy would ask, a line each, and what the estimates assume."""
+    """What each chunker would ask, a line each, and what the estimates assume."""
     from chunkcore.chunkers.llm import LLMChunker
     from chunkcore.models.llm import Usage
 

@@ -1,4 +1,4 @@
-"""``chunkcore segments``: whether strategies cut where the topic changes, and a segmenter trained to."""
+"""``chunkcore segments``: whether chunkers cut where the topic changes, and a segmenter trained to."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def score(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write each text's scores.")
     ] = None,
 ) -> None:
-    """Score strategies against gold boundaries: do chunks begin where the topic changes?
+    """Score chunkers against gold boundaries: do chunks begin where the topic changes?
 
     A line of --texts is {"id", "text", "boundaries"}: the offsets, in characters, at which sections begin, without the
     first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is
@@ -70,7 +70,7 @@ def score(
     with running.reporting(sys.stderr) as progress:
         for number, (spec, chunker) in enumerate(chunkers.items(), 1):
             reports.append(replace(score_segments(documents, [kept(chunker)], tolerance=tolerance)[0], name=spec))
-            progress("strategies", number, len(chunkers))
+            progress("chunkers", number, len(chunkers))
     reports += score_baselines(documents, tolerance=tolerance)
     Console(highlight=False).print(_score_table(documents, reports))
     running.say(*kept.used(prices))
@@ -83,7 +83,7 @@ def _write(reports: Sequence[SegmentReport], output: Path) -> None:
 
     rows = [
         {
-            "strategy": report.name,
+            "chunker": report.name,
             "text": text,
             "segments": float(report.segments[number]),
             **{name: float(values[number]) for name, values in report.scores.items()},
@@ -104,7 +104,7 @@ def _score_table(documents: Sequence[Document], reports: Sequence[SegmentReport]
     gold = sum(len(document.metadata["boundaries"]) + 1 for document in documents) / len(documents)
     title = f"{len(documents):,} texts of {gold:.1f} segments, in sentences: means in %, 95 % intervals"
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.add_column("Strategy", overflow="fold")
+    table.add_column("Chunker", overflow="fold")
     for heading in ("Segments", *(_HEADINGS.get(name, name) for name in SEGMENT_MEASURES)):
         table.add_column(heading, justify="right", no_wrap=True)
     for report in reports:
@@ -130,7 +130,7 @@ def train(
     members: Annotated[int, typer.Option(min=0, metavar="N", help="Networks that are averaged; 0: usual.")] = 0,
     hidden: Annotated[int, typer.Option(min=0, metavar="N", help="Width of a network's layers; 0: usual.")] = 0,
 ) -> None:
-    """Train the segmenter of the strategy hierarchical on texts whose sections are known.
+    """Train the segmenter of the chunker hierarchical on texts whose sections are known.
 
     A line of a file is {"id", "text", "boundaries"}: the offsets at which sections begin, without the first. By their
     ids six tenths of the texts train, two choose the epoch and the threshold, and two test. The table is of the last.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # The module of each registry.
 _REGISTRIES = {
-    "strategies": "chunkcore.chunkers",
+    "chunkers": "chunkcore.chunkers",
     "retrievers": "chunkcore.retrieval.base",
     "stages": "chunkcore.retrieval.stage",
     "measures": "chunkcore.evaluation.measures",
@@ -41,7 +41,7 @@ def list_names(
 
     A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
 
-    Example: chunkcore list strategies
+    Example: chunkcore list chunkers
     """
     from rich.console import Console
     from rich.text import Text
@@ -49,13 +49,14 @@ def list_names(
     if not kind:
         running.say(*(f"chunkcore list {name}" for name in _REGISTRIES))
         return
-    kind = {"chunkers": "strategies", "models": "embedders"}.get(kind, kind)
+    kind = {"strategies": "chunkers", "models": "embedders"}.get(kind, kind)
     if kind not in _REGISTRIES:
         known = ", ".join(_REGISTRIES)
         raise OptionError(f"unknown kind {echo(kind)}: expected one of {known}{suggestion(kind, _REGISTRIES)}")
     import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
-    for entry in getattr(import_module(_REGISTRIES[kind]), kind).describe():
+    registry = "strategies" if kind == "chunkers" else kind
+    for entry in getattr(import_module(_REGISTRIES[kind]), registry).describe():
         console.print(Text(entry.name, style="bold"), Text(entry.title))
         for option in entry.options:
             console.print(Text(f"  {option.name} = {option.shown_default}"))

@@ -1,7 +1,7 @@
 """The dataset that ships with the package: a demonstration and a fixture, not a benchmark.
 
 Its documents and questions were written for this project about an invented place, Lochmere. It is small: differences
-between strategies on it say little about your data.
+between chunkers on it say little about your data.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Comparison(Frame):
         for report in self.reports:
             name, value = report.name, report.mean(self.measure)
             rows.append((name, str(self.measure), value, *self.intervals[name], self.firsts[name], name in self.tied))
-        return columns_of(("strategy", "measure", "mean", "low", "high", "first", "tied"), rows)
+        return columns_of(("system", "measure", "mean", "low", "high", "first", "tied"), rows)
 
     def _repr_html_(self) -> str:
         columns, order = self.tidy(), [self.reports.index(report) for report in self.ranked]

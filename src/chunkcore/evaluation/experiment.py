@@ -237,15 +237,15 @@ def _strategies(chunkers: Chunkers | Callable[[Embedder], Chunkers], meter: Mete
         named = [(name, get_chunker(chunker)) for name, chunker in chosen.items()]
     else:
         named = [(chunker.label, chunker) for chunker in map(get_chunker, chosen)]
-    _check_names([name for name, _ in named], "strategy")
+    _check_names([name for name, _ in named], "chunker")
     shared = [with_run_embedder(chunker, meter) for _, chunker in named]
     return [_Strategy(name, used, used is not chunker) for (name, chunker), used in zip(named, shared, strict=True)]
 
 
 def with_run_embedder(chunker: Chunker, embedder: CachedEmbedder) -> Chunker:
-    """The strategy with this embedder (and its token counter) in place of the default or of the same model.
+    """The chunker with this embedder (and its token counter) in place of the default or of the same model.
 
-    Wrapped strategies and overlaps change too. A strategy that does not embed is returned unchanged.
+    Wrapped chunkers and overlaps change too. A chunker that does not embed is returned unchanged.
     """
     changes: dict[str, Any] = {}
     for name in chunker.option_names():

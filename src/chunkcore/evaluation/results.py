@@ -230,8 +230,8 @@ class Report(Frame):
         return f"Report({self.name!r} on {self.benchmark!r}: {len(self.query_ids):,} questions{shown})"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
-        """A row a question and measure: strategy, question, collection, measure, k, unit, score."""
-        names = ("strategy", "question", "collection", "measure", "k", "unit", "score")
+        """A row a question and measure: system, question, collection, measure, k, unit, score."""
+        names = ("system", "question", "collection", "measure", "k", "unit", "score")
         rows: list[tuple[Any, ...]] = []
         for measure, values in self.scores.items():
             described = str(measure), "" if measure.k is None else str(measure.k), measure.unit

@@ -210,7 +210,7 @@ SEGMENT_MEASURES = ("Pk", "WindowDiff", "Precision", "Recall", "F1")
 
 @dataclass(frozen=True, eq=False)
 class SegmentReport:
-    """One strategy's scores on each text.
+    """One chunker's scores on each text.
 
     Attributes:
         text_ids: in the texts' order, as every array below.
@@ -236,7 +236,7 @@ class SegmentReport:
 def score_segments(
     documents: Sequence[Document], chunkers: Sequence[Chunker], *, tolerance: int = 0
 ) -> list[SegmentReport]:
-    """One report per strategy: its chunks' boundaries against the texts' own, in sentences.
+    """One report per chunker: its chunks' boundaries against the texts' own, in sentences.
 
     A boundary is where a new chunk's text begins; of overlapping chunks, where the one before ends. It counts for the
     nearest sentence start. The chunkers do not see the labels of `load_segmented`.
@@ -247,7 +247,7 @@ def score_segments(
     Raises:
         OptionError: a negative tolerance.
         DataError: no documents, a repeated id, or missing or invalid boundaries.
-        ModelError: a strategy's model failed twice.
+        ModelError: a chunker's model failed twice.
 
     Source: Nguyen et al. (2025) score their segmenter by Pk.
 

@@ -36,7 +36,7 @@ KINDS = {
     "leakage": "questions that stand in a document, or hold their answer: any search finds them",
     "short": "evidence of so few tokens that nearly every chunk holds it whole",
     "over-size": "evidence that no chunk of the size can hold: larger chunks win for that alone",
-    "one-chunk": "documents that are one chunk, whatever the strategy: they tell none apart",
+    "one-chunk": "documents that are one chunk, whatever the chunker: they tell none apart",
     "unanswered": "documents without a question: they can only distract",
 }
 

@@ -89,7 +89,7 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     if retriever and inner == retriever:
         blocks["Python"] = (False, f"{system}\n{_PLAIN}")
     ordered = {title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])}
-    return ordered | {"Command line": f"chunkcore chunk docs/ --strategy {shlex.quote(spec)}"}
+    return ordered | {"Command line": f"chunkcore chunk docs/ --chunker {shlex.quote(spec)}"}
 
 
 def _system(spec: str, retriever: str, embedder: str) -> str:

@@ -346,7 +346,7 @@ def signed(value: float) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """`text` without its middle if longer than `length`: strategies' names differ at their ends.
+    """`text` without its middle if longer than `length`: systems' names differ at their ends.
 
     >>> shorten("recursive:size=400,overlap=200", 20)
     'recursive:…erlap=200'

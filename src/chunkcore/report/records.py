@@ -80,7 +80,7 @@ def score_csv(page: ReportPage) -> str:
 
     Shares are from 0 to 1. Only rows of the verdict's measure over all collections have an interval.
     """
-    header = ("strategy", "collection", "measure", "k", "unit", "mean", "std", "questions", "low", "high")
+    header = ("system", "collection", "measure", "k", "unit", "mean", "std", "questions", "low", "high")
     rows = [row for report in page.reports for measure in report.scores for row in _scores(page, report, measure)]
     return _csv(header, rows)
 
@@ -100,7 +100,7 @@ def question_csv(page: ReportPage) -> str:
     """One row per system and question: every measure, and the tokens retrieved at each k."""
     texts = {query.id: query.text for query in page.benchmark.queries} if page.benchmark else {}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
-    header = ["strategy", "question_id", "collection", "question", *map(str, measures)]
+    header = ["system", "question_id", "collection", "question", *map(str, measures)]
     header += [f"tokens@{k}" for k in page.ks]
     rows = []
     for report in page.reports:

@@ -288,7 +288,7 @@ def problem_table(page: ReportPage) -> Table[DataProblem] | None:
     return Table("Questions left out", columns, tuple(page.benchmark.problems))
 
 
-# Coverage of the 95 % interval in 2,000 samples from a strategy of 90 % recall (found or not): 64 % with 10 questions,
+# Coverage of the 95 % interval in 2,000 samples from a system of 90 % recall (found or not): 64 % with 10 questions,
 # 86 % with 20, 95 % with 30.
 FEW = 30
 
@@ -348,7 +348,7 @@ def _short_of(k: Depth, reports: Sequence[Report]) -> str:
     return f"{listed(list(short))} found fewer than {describe_depth(k)} for {most}."
 
 
-_NAMED = 3  # strategies of a list; the table has the others
+_NAMED = 3  # systems of a list; the table has the others
 
 
 def listed(names: Sequence[str]) -> str:

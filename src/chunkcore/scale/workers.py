@@ -66,7 +66,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Cutter:
-    """A strategy that cuts pieces, in `workers` threads; a document on a line over `part_size` bytes in parts."""
+    """A chunker that cuts pieces, in `workers` threads; a document on a line over `part_size` bytes in parts."""
 
     chunker: Chunker
     part_size: int
@@ -84,7 +84,7 @@ class Cutter:
         ]
 
     def _together(self, several: list[_Part]) -> list[list[Chunk] | ChunkcoreError]:
-        """The chunks of each: cut together where the strategy gains by that; one by one where one is bad."""
+        """The chunks of each: cut together where the chunker gains by that; one by one where one is bad."""
         documents = [part.document for part in several]
         if self.chunker.tokens_only and len(documents) > 1:
             try:
@@ -211,9 +211,9 @@ _GONE = (
 def cut_batches(cutter: Cutter, batches: Iterator[Sequence[Piece]], processes: int) -> Iterator[list[Cut]]:
     """The results of each batch, in order.
 
-    With one process, strategies that wait for models run in the cutter's threads, a batch each. With several, each
-    builds the strategy from its name and options; at most two batches a process are under way. Raises:
-        OptionError: the strategy holds an object that cannot be named to another process.
+    With one process, chunkers that wait for models run in the cutter's threads, a batch each. With several, each
+    builds the chunker from its name and options; at most two batches a process are under way. Raises:
+        OptionError: the chunker holds an object that cannot be named to another process.
         ChunkcoreError: a process was killed.
     """
     if processes > 1:

@@ -33,7 +33,7 @@ class Segmenter(Protocol):
     def fingerprint(self) -> str: ...
 
     def starts(self, sentences: Sequence[str], embedder: Embedder) -> Numbers:
-        """Sentences that begin a segment, ascending, without the first; `embedder` is the strategy's model."""
+        """Sentences that begin a segment, ascending, without the first; `embedder` is the chunker's model."""
         ...
 
 

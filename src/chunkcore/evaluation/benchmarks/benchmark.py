@@ -254,7 +254,7 @@ def whole_sentences(benchmark: Benchmark) -> Benchmark:
     return replace(benchmark, queries=queries)
 
 
-SEAM = "\n\n"  # a blank line: ends a sentence, and every strategy may cut there
+SEAM = "\n\n"  # a blank line: ends a sentence, and every chunker may cut there
 
 
 def stitch(benchmark: Benchmark, *, sentences: int = 100, seed: int = 0) -> Benchmark:

@@ -17,7 +17,7 @@ class ChunkcoreDocumentEmbedder(Serialized):
 
     Args:
         model: an embedder, or its name; YAML holds the name.
-        meta_fields_to_embed: metadata to embed before the text, one per line: ``["context"]`` for text that a strategy
+        meta_fields_to_embed: metadata to embed before the text, one per line: ``["context"]`` for text that a chunker
             wrote about a chunk.
 
     Raises `OptionError` (a `ValueError`): unknown model.

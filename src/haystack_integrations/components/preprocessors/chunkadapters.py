@@ -59,7 +59,7 @@ _OF_THE_PARENT = ("_split_overlap", "root_source_id", ROOT.start, ROOT.end, ROOT
 
 @component
 class ChunkcoreDocumentSplitter(Serialized):
-    r"""Splits documents with any chunkcore strategy; every chunk states its exact place in its source.
+    r"""Splits documents with any chunkcore chunker; every chunk states its exact place in its source.
 
     A chunk's metadata are a deep copy of its parent's, and:
 
@@ -70,7 +70,7 @@ class ChunkcoreDocumentSplitter(Serialized):
       ``split_idx_start`` and ``split_idx_end`` are the first and the last offset.
     - ``page_number``: the page of the chunk's first character that is no form feed, counted from 1 or from the
       parent's whole ``page_number``; or, of a document from `from_document`, by its marks, with ``pages`` (``"3, 4"``).
-    - the strategy's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
+    - the chunker's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk, for an embedder's ``meta_fields_to_embed=["context"]``; ``segments`` (``"0-12;12-30"``),
       parts that are searched on their own. If the document has the key, the chunk's gets the prefix ``chunk_``.
     - ``white_space``: the white space between the chunk and the next one, if the content does not end with it.
@@ -79,19 +79,19 @@ class ChunkcoreDocumentSplitter(Serialized):
       a chain of splitters, if the parent is a chunk that states its own place (``source_id`` and ``split_idx_start``);
       also on chunks of several places.
 
-    Ids are the same in every run: of source id, strategy with its options, spans and content, not of metadata.
+    Ids are the same in every run: of source id, chunker with its options, spans and content, not of metadata.
 
     Args:
         chunker: a chunker, or a spec string such as ``"recursive:size=200,overlap=20"``.
-        strategy: a strategy's name, instead of `chunker`; by default ``recursive``.
-        options: the strategy's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's
+        strategy: a chunker's name, instead of `chunker`; by default ``recursive``.
+        options: the chunker's options, here or as keywords; ``chunk_size`` and ``chunk_overlap`` work too. Haystack's
             embedders and chat generators work as options; YAML holds them as Haystack writes them.
         fit_to: the model that will embed the chunks (Haystack's embedder, a chunkcore one or its name). It sets a
             missing size to 60 % of its token limit, in its tokens; a `TruncationWarning` counts what it would cut off.
         keep_white_space: a chunk keeps the white space before the next one, which Haystack's `SentenceWindowRetriever`
             needs: it joins neighbours' texts by nothing. A chunk may exceed a maximum by that white space.
 
-    Raises `OptionError` (a `ValueError`): unknown strategy or option, a value out of range, or options given twice.
+    Raises `OptionError` (a `ValueError`): unknown chunker or option, a value out of range, or options given twice.
 
     >>> from haystack import Document
     >>> splitter = ChunkcoreDocumentSplitter(strategy="recursive", options={"size": 3, "counter": "words"})
@@ -130,7 +130,7 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The strategy's options as plain values, Haystack's components serialised. Raises `OptionError`."""
+        """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
         options = self.chunker.to_dict()
         del options["strategy"]
         return {name: written(getattr(self.chunker, name), value) for name, value in options.items()}
@@ -144,7 +144,7 @@ class ChunkcoreDocumentSplitter(Serialized):
             )
         for name, value in self.options.items():
             if isinstance(value, str) and value.startswith("function:"):
-                raise OptionError(f"{name} is a function, which cannot be written down: name a strategy without one")
+                raise OptionError(f"{name} is a function, which cannot be written down: name a chunker without one")
         fit_to = {} if self._fit_to is None else {"fit_to": written(self._fit_to, self._fit_to.name)}
         kept = {} if self.keep_white_space else {"keep_white_space": False}
         return {"strategy": self.strategy, "options": self.options, **fit_to, **kept}
