@@ -7,7 +7,6 @@ import unicodedata
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, Generic, TypeVar, cast
 
@@ -35,7 +34,7 @@ _WHITE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | 
 _IS_WHITE = np.array([chr(code).isspace() for code in range(0x3001)] + [False])  # U+3000 is the last white space
 _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
-_PAGE = 256
+_ROLES = np.zeros(0x110000, dtype=np.uint8)  # by code point, of those seen so far: no role is 0
 _KNOWN = 4_000_000  # characters of words
 _MANY = 256  # single characters; for more, counting distinct ones once is faster
 _FEW = 12  # pieces, for which arrays cost more than they save
@@ -63,21 +62,12 @@ def context_free_boundaries(encoding: str, code_points: NDArray[np.unsignedinteg
 
 def _roles(code_points: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
     """Per character: bit i, it may follow a boundary of rule i + 1; bit i + 4, it may precede one."""
-    if code_points.dtype == np.uint8:
-        ascii_roles: NDArray[np.uint8] = _page_roles(0)[code_points]
-        return ascii_roles
-    table = np.zeros((int(code_points.max(initial=0)) // _PAGE + 1, _PAGE), dtype=np.uint8)
-    pages = np.zeros(len(table), dtype=np.bool_)
-    pages[code_points >> 8] = True
-    for page in np.flatnonzero(pages).tolist():
-        table[page] = _page_roles(page)
-    roles: NDArray[np.uint8] = table.ravel()[code_points]
+    roles: NDArray[np.uint8] = _ROLES.take(code_points)
+    if not roles.all():
+        for code_point in np.unique(code_points[roles == 0]).tolist():
+            _ROLES[code_point] = _role(code_point)
+        roles = _ROLES.take(code_points)
     return roles
-
-
-@lru_cache(maxsize=0x110000 // _PAGE)
-def _page_roles(page: int) -> NDArray[np.uint8]:
-    return np.array([_role(page * _PAGE + low) for low in range(_PAGE)], dtype=np.uint8)
 
 
 def _role(code_point: int) -> int:
