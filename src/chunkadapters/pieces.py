@@ -84,7 +84,8 @@ def placed_records(
         Chunk(document.id, i, draft.spans, piece.text, 0, metadata=draft.metadata, derived=draft.derived is not None)
         for i, (piece, draft) in enumerate(zip(pieces, drafts, strict=True))
     ]
-    return zip(chunks, chunk_records(document, chunks, origin, {}, keys), strict=True)
+    records = chunk_records(document, chunks, origin, {}, keys, set())
+    return zip(chunks, (record for _, _, record in records), strict=True)
 
 
 @strategies.register("aligned")

@@ -272,12 +272,9 @@ class Chunk:
     @property
     def id(self) -> str:
         """32 hexadecimal digits, equal in every run: document id + chunker fingerprint + spans (+ derived text)."""
-        digest = _begun(self.document_id, self.fingerprint).copy()
-        places = ",".join([f"{span.start}-{span.end}" for span in self.spans]).encode()
-        digest.update(len(places).to_bytes(8, "little") + places)
-        if self.derived:  # a model can write several texts from one passage
-            digest.update(_framed(self.text))
-        return digest.hexdigest()
+        places = ",".join([f"{span.start}-{span.end}" for span in self.spans])
+        # A model can write several texts from one passage.
+        return _id(self.document_id, self.fingerprint, places, *([self.text] if self.derived else []))
 
     @property
     def embedded_text(self) -> str:
@@ -316,8 +313,8 @@ class ContiguousChunks(Sequence[Chunk]):
     `ranges` are start and end of each chunk, `counts` the tokens of its text.
 
     >>> chunks = ContiguousChunks(Document("tea.md", "Tea. Hot."), [(0, 4), (5, 9)], [2, 2], "")
-    >>> chunks[1].text, len(chunks)
-    ('Hot.', 2)
+    >>> chunks[1].text, chunks.ids() == [chunk.id for chunk in chunks]
+    ('Hot.', True)
     """
 
     __slots__ = ("counts", "document", "fingerprint", "ranges")
@@ -341,6 +338,17 @@ class ContiguousChunks(Sequence[Chunk]):
         start, end = self.ranges[index]
         text, spans = self.document.text[start:end], (Span(start, end),)
         return Chunk(self.document.id, index, spans, text, self.counts[index], fingerprint=self.fingerprint)
+
+    def ids(self) -> list[str]:
+        """Each `Chunk.id`."""
+        return [_id(self.document.id, self.fingerprint, f"{start}-{end}") for start, end in self.ranges]
+
+
+def _id(document_id: str, fingerprint: str, *parts: str) -> str:
+    digest = _begun(document_id, fingerprint).copy()
+    for part in parts:
+        digest.update(_framed(part))
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=64)  # the chunks of a document share them

@@ -39,7 +39,6 @@ from chunkadapters.places import (
     PlaceKeys,
     chunk_records,
     inherited,
-    unused_id,
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker, strategies
@@ -293,7 +292,7 @@ class ChunkcoreNodeParser(NodeParser):
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
         chunker = self._chunker
-        documents = map(_core_document, nodes)
+        documents = list(map(_core_document, nodes))
         if self.metadata_aware:
             chunked = _chunk_beside_metadata(chunker, documents, nodes)
         else:
@@ -301,8 +300,9 @@ class ChunkcoreNodeParser(NodeParser):
         chunk_nodes: list[BaseNode] = []
         taken: set[str] = set()
         parents = get_tqdm_iterable(nodes, show_progress, "Parsing nodes")
-        for parent, chunks in zip(parents, warn_on_truncation(chunked, self._fit_to), strict=True):
-            chunk_nodes += self._build(parent, list(chunks), taken) if chunks else []
+        rows = zip(parents, documents, warn_on_truncation(chunked, self._fit_to), strict=True)
+        for parent, document, chunks in rows:
+            chunk_nodes += self._build(parent, document, chunks, taken) if chunks else []
         return chunk_nodes
 
     async def _aparse_nodes(
@@ -311,16 +311,16 @@ class ChunkcoreNodeParser(NodeParser):
         # LlamaIndex' default would cut on the event loop and block it.
         return await asyncio.to_thread(self._parse_nodes, nodes, show_progress=show_progress, **kwargs)
 
-    def _build(self, parent: BaseNode, chunks: Sequence[Chunk], taken: set[str]) -> list[TextNode]:
+    def _build(
+        self, parent: BaseNode, document: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
+    ) -> list[TextNode]:
         pattern = _pattern(parent)
         metadata = inherited(parent.metadata, of_a_chunk=_is_chunk(parent)) if self.include_metadata else {}
-        document = _core_document(parent)
-        records = chunk_records(document, chunks, origin_of(parent, document.text), metadata, KEYS)
+        records = chunk_records(document, chunks, origin_of(parent, document.text), metadata, KEYS, taken)
         id_func = None if self.id_func is chunk_id_func else self.id_func
         nodes = []
         unread: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}  # by keys, of which chunks have the same
-        for number, (chunk, record) in enumerate(zip(chunks, records, strict=True)):
-            chunk_id = unused_id(chunk.id, taken)
+        for number, (text, chunk_id, record) in enumerate(records):
             start, end = record.pop(KEYS.start, None), record.pop(KEYS.end, None)
             keys = tuple(record)
             if keys not in unread:
@@ -333,7 +333,7 @@ class ChunkcoreNodeParser(NodeParser):
                 KEYS.start: start,
                 KEYS.end: end,
                 "id_": id_func(number, parent) if id_func else chunk_id,
-                "text": chunk.text,
+                "text": text,
                 "metadata": metadata | record,
                 "relationships": pattern.relationships.copy(),
                 "excluded_embed_metadata_keys": embedder.copy(),
@@ -345,7 +345,8 @@ class ChunkcoreNodeParser(NodeParser):
     def _postprocess_parsed_nodes(self, nodes: list[BaseNode], parent_doc_map: dict[str, Any]) -> list[BaseNode]:
         # The base class would search each text again, overwrite the offsets, and link chained nodes backwards only.
         for node in nodes:
-            parent = parent_doc_map.get(node.source_node.node_id) if node.source_node else None
+            source = node.source_node
+            parent = parent_doc_map.get(source.node_id) if source else None
             if parent is not None and parent.source_node is not None:
                 node.relationships[NodeRelationship.SOURCE] = parent.source_node
         if self.include_prev_next_rel:

@@ -11,7 +11,6 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -44,8 +43,9 @@ from chunkadapters.places import (
     Origin,
     chunk_place,
     chunk_records,
+    copier,
     inherited,
-    unused_id,
+    ranges_of,
     white_space_after,
 )
 from chunkcore.chunkers import Chunker
@@ -192,13 +192,13 @@ class ChunkcoreDocumentSplitter(Serialized):
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
         parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
-        ids = [_id(unused_id(chunk.id, taken), chunk) for chunk in chunks]
-        records = chunk_records(source, chunks, WHOLE, parent, KEYS)
-        rows = zip(chunks, ids, records, page_numbers(document, chunks), root_places(document, chunks), strict=True)
-        split = []
-        for number, (chunk, chunk_id, record, page, root) in enumerate(rows):
+        records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
+        rows = zip(chunks, records, page_numbers(document, chunks), root_places(document, chunks), strict=True)
+        copied, split = copier(parent), []
+        for number, (chunk, (text, chunk_id, record), page, root) in enumerate(rows):
             place = {"source_id": document.id, "split_id": number, "page_number": page}
-            split.append(Document(id=chunk_id, content=chunk.text, meta=deepcopy(parent) | place | record | root))
+            meta = {**copied(), **place, **record, **root}
+            split.append(Document(id=_id(chunk_id, chunk), content=text, meta=meta))
         return split
 
 
@@ -238,7 +238,7 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     text, chain = document.content or "", _root(document)
     origin = chain[1] if chain else WHOLE
     extended = []
-    for chunk, gap in zip(chunks, white_space_after(text, chunks), strict=True):
+    for chunk, gap in zip(chunks, white_space_after(text, ranges_of(chunks)), strict=True):
         start, end = chunk.spans[0].start, chunk.spans[-1].end
         if len(chunk.spans) == 1 and not chunk.derived:
             begin = 0 if chunk is chunks[0] and text[:start].isspace() else start
