@@ -190,6 +190,16 @@ def given(tmp_path: Path, fake: FakeEmbedder, monkeypatch: pytest.MonkeyPatch) -
     return SimpleNamespace(docs=docs, data=data, out=tmp_path / "out", run=tmp_path / "run.trec", texts=texts)
 
 
+def test_an_option_has_one_default_over_all_commands():
+    defaults: dict[str, set[str]] = {}
+    for _, command in every_command(typer.main.get_command(app)):
+        for option in command.params:
+            if option.default not in (None, "") and option.param_type_name == "option":
+                defaults.setdefault(option.opts[0], set()).add(str(option.default))
+    several = {name for name, values in defaults.items() if len(values) > 1}
+    assert several == {"--output", "--retriever"}, "by what is written; what needs no model, and chunks for answers"
+
+
 @pytest.mark.parametrize(("names", "option"), COMMANDS, ids=" ".join)
 def test_a_command_takes_a_number_or_says_its_range(names, option, given, capfd):
     base = [*names, *GIVEN[names].format(**vars(given)).split()]

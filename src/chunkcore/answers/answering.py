@@ -286,7 +286,7 @@ class AnswerSettings:
     """
 
     measures: tuple[str, ...] = DEFAULT_MEASURES
-    depth: Depth = 5
+    depth: Depth = "1000tok"
     models: AnswerModels = field(default_factory=AnswerModels)
     study: StudySettings = field(default_factory=StudySettings)
 

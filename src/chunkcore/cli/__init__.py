@@ -64,6 +64,11 @@ app.command(name="list")(shelf.list_names)
 OTHER_NAMES = {
     "--top-k": "-k",
     "--top_k": "-k",
+    "--topk": "-k",
+    "--chunk-size": "--chunker",
+    "--chunk_size": "--chunker",
+    "--tokens": "--max-tokens",
+    "--filter": "--where",
     "--strategy": "--chunker",
     "--splitter": "--chunker",
     "--model": "--embedder",

@@ -50,7 +50,7 @@ def chunk(
     """Cut files into chunks and write them as JSON lines.
 
     A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
-    characters is the chunk. Some have "context", "segments", "derived" or "part" (docs/reference/formats.md).
+    characters is the chunk. Some have "context", "segments", "derived" or "part".
 
     A run that was stopped resumes with the same command. With --errors skip the errors are in OUTPUT.errors.jsonl.
 

@@ -30,7 +30,7 @@ class Generation:
 
     llm: options.Llm
     questions: Annotated[
-        int, typer.Option("--questions", "-n", min=1, metavar="N", help="How many, before the filters.")
+        int, typer.Option("--count", "-n", min=1, metavar="N", help="How many, before the filters.")
     ] = 100
     mode: Annotated[str, typer.Option(metavar="MODE", help="factual, or realistic: a vague user's.")] = "factual"
     seed: options.Seed = 0
@@ -66,7 +66,7 @@ def generate(
     """Let a language model write questions, each with the excerpts that answer it.
 
     A question whose excerpts are not in its passage word for word is rejected. Answers are kept in the user's cache:
-    the same command resumes. The exit code is 1 if there are fewer questions than wanted (docs/guides/questions.md).
+    the same command resumes. The exit code is 1 if there are fewer questions than wanted.
 
     Example: chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """

@@ -79,12 +79,13 @@ def compare(
     from chunkcore.evaluation.run_files import read_run, write_runs
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
-    from chunkcore.report.study import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, build_chunkers, compare_systems
+    from chunkcore.report.study import DEFAULT_RETRIEVERS, build_chunkers, compare_systems, default_chunkers
 
     prices = costs.prices()
     priced = ModelPrices(embedding=systems.embed_price, llm=prices)
     settings = options.study_settings(statistics, scoring, prices=priced, extras=systems.extras)
-    chunkers = systems.strategy or DEFAULT_CHUNKERS
+    retrievers = systems.retriever or DEFAULT_RETRIEVERS
+    chunkers = systems.strategy or default_chunkers(retrievers)
     options.check_output(output)
     if save_runs is not None:
         options.check_folder(save_runs)
@@ -98,7 +99,7 @@ def compare(
         page = compare_systems(
             benchmark,
             chunkers,
-            systems.retriever or DEFAULT_RETRIEVERS,
+            retrievers,
             [CachedEmbedder(lazy_embedder(name), store) for name in systems.embedder or [DEFAULT_MODEL]],
             settings=settings,
             runs=[read_run(path, benchmark, name=path.stem) for path in systems.run or []],
@@ -123,7 +124,7 @@ def score(
     ] = None,
     output: options.Output = Path("chunkcore-report"),
 ) -> None:
-    """Score what any system retrieved, and compare systems: a run file each (docs/guides/retrievers.md).
+    """Score what any system retrieved, and compare systems: a run file each.
 
     Example: chunkcore score docs/ --questions questions.jsonl --run bm25.trec --run ours.trec --chunks chunks.jsonl
     """
@@ -260,14 +261,16 @@ class Answering:
     """Who answers what from what, and how answers are scored."""
 
     llm: options.Llm
-    k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5, or 4096tok.")] = "5"
+    k: Annotated[str, typer.Option("--k", "-k", metavar="DEPTH", help="What the model is shown: 5 is chunks.")] = (
+        "1000tok"
+    )
     measure: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Repeatable. Default: SquadF1 and ExactMatch.")
     ] = None
     judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges. Default: --llm.")] = ""
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="After an invalid answer.")] = 2
     limit: options.Limit = 0
-    retriever: options.Retriever = "dense"
+    retriever: options.Retriever = "hybrid"
     embedder: options.EmbedderName = "all-MiniLM-L6-v2"
 
 
@@ -280,7 +283,7 @@ def answer(
     strategy: options.Strategies = None,
     output: options.Output = Path("chunkcore-answers"),
 ) -> None:
-    """Let a language model answer from each chunker's chunks, and compare (docs/guides/answers.md)."""
+    """Let a language model answer from each chunker's chunks, and compare."""
     from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
     from chunkcore.evaluation.answer_measures import AnswerModels
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries

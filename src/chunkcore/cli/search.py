@@ -73,8 +73,8 @@ class Opening:
 def search(
     opening: Opening,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")] = 500,
-    k: Annotated[int | None, typer.Option("-k", min=1, metavar="N", help="Passages at most.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of all passages at most.")] = 1000,
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, metavar="N", help="Passages at most.")] = None,
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="KEY=VALUE", help="Only documents with this in their metadata."),

@@ -45,7 +45,7 @@ def score(
 
     A line of --texts is {"id", "text", "boundaries"}: the offsets, in characters, at which sections begin, without the
     first. Prints each measure's mean over the texts with its 95 % interval; Pk and WindowDiff are errors, lower is
-    better. docs/guides/segments.md explains the measures.
+    better.
 
     Example: chunkcore segments score --texts articles.jsonl -s recursive:size=200 -s hierarchical --tolerance 1
     """

@@ -133,7 +133,7 @@ def stitch(
     """Join short documents, shuffled, into long ones, so that there is something to cut.
 
     Writes documents.jsonl and questions.jsonl; evidence moves along with its text. Each stitched document lists its
-    originals, which measures in parts count. Qu et al. (2024), appendix C; see docs/evidence/protocols.md.
+    originals, which measures in parts count. Qu et al. (2024), appendix C.
 
     Example: chunkcore datasets stitch abstracts/ --questions questions.jsonl --sentences 100 -o stitched
     """

@@ -193,7 +193,7 @@ def _best_backend(folder: Path | None) -> str:
         return "openvino"
     if torch:
         return "torch"
-    raise MissingExtraError.of("openvino or sentence-transformers", "models", "embed text")
+    raise MissingExtraError.of("openvino or sentence-transformers", "models" if openvino else "openvino", "embed text")
 
 
 def _openvino_folder(model: str) -> Path:

@@ -56,6 +56,14 @@ DEFAULT_CHUNKERS = (
     "cluster_semantic:size=200",
 )
 DEFAULT_RETRIEVERS = ("hybrid", "passages")
+
+
+def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str]:
+    """`DEFAULT_CHUNKERS`, without those that need a model where no retriever does."""
+    embeds = any(get_retriever(spec).embeds for spec in retrievers)
+    return [spec for spec in DEFAULT_CHUNKERS if embeds or "embedder" not in get_chunker(spec).option_names()]
+
+
 PASSAGES, OTHER_BALANCES, *_ = TUNED_RETRIEVERS
 _HITS = 10  # of a question that passages are made of: what a retriever returns by default
 
@@ -135,7 +143,7 @@ class StudySettings:
 
 def compare_systems(
     benchmark: Benchmark,
-    chunkers: Sequence[str] = DEFAULT_CHUNKERS,
+    chunkers: Sequence[str] | None = None,
     retrievers: Sequence[str] = DEFAULT_RETRIEVERS,
     embedders: Sequence[Embedder | str] = (DEFAULT_MODEL,),
     *,
@@ -151,7 +159,8 @@ def compare_systems(
     again, to say what outranked its evidence. Stopped by Ctrl-C, it compares what was scored, and the page says so.
 
     Args:
-        chunkers: specs, as are `retrievers`; a report's name has the chunker's size even if it is the default.
+        chunkers: specs, as are `retrievers`; None: `default_chunkers`. A report's name has the chunker's size even if
+            it is the default.
         embedders: models or their names; a `CachedEmbedder` keeps vectors. Nothing is loaded unless something embeds.
         runs: what your retrievers found.
         prepare, progress: as in `tune`.
@@ -166,6 +175,7 @@ def compare_systems(
     ['recursive:size=200 · passages behind', 'recursive:size=200', 'sentence:size=50']
     """
     settings = settings or StudySettings()
+    chunkers = default_chunkers(retrievers) if chunkers is None else chunkers
     methods = [get_retriever(spec).name for spec in retrievers]
     models = list(map(cached_embedder, embedders))
     built = build_chunkers(chunkers, models[0])
