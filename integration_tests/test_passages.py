@@ -692,6 +692,14 @@ def test_an_index_that_was_updated_says_so_where_it_still_answers(name: str) -> 
         framework.behind(hits, "tea", index=index)
 
 
+@pytest.mark.parametrize("module", [haystack, langchain, llamaindex])
+def test_an_option_that_a_class_does_not_have_is_told_with_those_that_it_has(module: Any) -> None:
+    names = [name for name in dir(module) if name.startswith(("Chunkcore", "Passage", "Placed", "IndexRetriever"))]
+    for adapter in (getattr(module, name) for name in names if not name.endswith("Warning")):
+        with pytest.raises(ValueError, match="has no option 'store': expected some of"):
+            adapter(store=1)
+
+
 def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     INDEX.save(tmp_path)
     hit = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[0]

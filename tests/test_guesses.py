@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,6 @@ from chunkcore import (
     chunk_corpus,
     get_chunker,
     get_counter,
-    get_measure,
     get_retriever,
     load_index,
     run_experiment,
@@ -30,8 +31,10 @@ from chunkcore.chunkers import Recursive
 from chunkcore.tokens import TokenCounter
 
 TEA = Document("tea.md", "Green tea is mild. Black tea is strong.")
-INDEX = get_retriever("bm25").index(chunk_corpus([TEA], "sentence:size=8"))
+CORPUS = chunk_corpus([TEA], "sentence:size=8")
+INDEX = get_retriever("bm25").index(CORPUS)
 BENCHMARK = Benchmark("tea", [TEA], [Query("1", "Which tea is mild?", (Evidence("tea.md", Span(0, 18)),))])
+THEIRS: Any = SimpleNamespace(page_content="Tea.")  # a Document of LangChain
 FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
 
 
@@ -40,6 +43,10 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
     [
         (lambda: get_retriever("bm25").retrieve("tea"), FORGOTTEN),
         (lambda: run_retriever(get_retriever("bm25"), BENCHMARK), FORGOTTEN),
+        (lambda: run_retriever("bm25", BENCHMARK), FORGOTTEN),  # type: ignore[arg-type]
+        (lambda: run_experiment(BENCHMARK, chunker="sentence"), "did you mean 'chunkers'"),  # type: ignore[call-arg]
+        (lambda: tune(BENCHMARK, retriever="bm25"), "did you mean 'retrievers'"),  # type: ignore[call-arg]
+        (lambda: get_retriever("dense").index(CORPUS, embedder="m"), "did you mean 'vectors'"),  # type: ignore[call-arg]
         (lambda: get_retriever("bm25").index([TEA]), r"index\(chunk_corpus\(documents, "),
         (lambda: INDEX.search("one text"), "put one question in a list"),
         (lambda: INDEX.retrieve("tea", top_k=3), "did you mean 'k'"),
@@ -52,13 +59,12 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_chunker("recursive", 200), "options have names, as in"),
         (lambda: Document("Green tea is mild."), "a document has an id and a text"),  # type: ignore[call-arg]
         (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
-        (lambda: chunk_corpus(["text"], "recursive"), "Document"),
+        (lambda: Document(page_content="Tea."), r'as in Document\("faq.md", text\)'),  # type: ignore[call-arg]
+        (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
+        (lambda: chunk_corpus([THEIRS], "recursive"), r'write Document\("faq.md", document.page_content\)'),
+        (lambda: chunk_corpus([TEA, TEA], "recursive"), "two documents have the id 'tea.md'"),
         (lambda: chunk_corpus(BENCHMARK, "recursive"), "such as benchmark.documents"),  # type: ignore[arg-type]
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),
-        (lambda: get_measure("R@5"), r"Recall@5\[document\].*Recall@5"),
-        (lambda: get_measure("AP"), r"MAP\[document\]"),
-        (lambda: get_measure("ndcg_cut_10"), r"nDCG@10\[document\].*nDCG@10"),
-        (lambda: get_measure("P@5"), r"Precision@5\[document\].*Precision@5"),
         (lambda: load_index("nowhere"), "nowhere"),
         (lambda: write_report(3, "x.html"), "Report"),
         (lambda: tune(BENCHMARK, 50), "a spec, with values in braces"),  # type: ignore[arg-type]
@@ -75,6 +81,10 @@ def test_names_stand_for_chunkers_retrievers_and_counters_everywhere() -> None:
     run = run_retriever(get_retriever("bm25").index(chunk_corpus(BENCHMARK.documents, "sentence:size=8")), BENCHMARK)
     assert report.mean("Recall@1000tok") == score(run, BENCHMARK, "Recall@1000tok").mean("Recall@1000tok") == 1
     assert isinstance(get_counter("characters"), TokenCounter)
+    passages = pickle.loads(pickle.dumps(get_retriever("passages:lexical").index(CORPUS)))
+    (short,) = run_retriever(passages, BENCHMARK, None, 4, counter="words").results["1"]
+    assert short.text == "Green tea is mild."
+    assert get_retriever("bm25+merge").index(CORPUS, "no-such-model").retrieve("mild")  # loaded when something embeds
 
 
 def test_without_a_limit_every_retriever_gives_ten_pieces() -> None:

@@ -46,6 +46,7 @@ def test_reading_is_the_inverse_of_writing(name: Any, k: Any, unit: Any) -> None
         ("NDCG@10", "unknown measure 'NDCG@10': did you mean nDCG@10[document], of whole documents, or"),
         ("ndcg_cut_10", "did you mean nDCG@10[document]"),
         ("R@5", "did you mean Recall@5[document], of whole documents, or Recall@5, of tokens?"),
+        ("P@5", "did you mean Precision@5[document], of whole documents, or Precision@5, of tokens?"),
         ("AP", "did you mean MAP[document], of whole documents, or MAP, of tokens?"),
         ("Recall", 'Recall needs k, a whole number from 1 to 999,999,999, "min", or a budget of tokens like "4096tok"'),
         ("Recall@0tok", "got k='0tok'"),

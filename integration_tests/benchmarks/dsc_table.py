@@ -10,8 +10,6 @@ the time is that of cutting with its embeddings. What the paper leaves open is r
 - "F1": their results file holds the IoU under that name, so both are given.
 - Kamradt: the Chroma report's modified chunker with its mean-size search, 100 tokens the target.
 - Dual Semantic: sentences by our default splitter, or by spaCy's small English pipeline, as there, where installed.
-
-Lumber needs a large language model and has no row of ours.
 """
 
 from __future__ import annotations

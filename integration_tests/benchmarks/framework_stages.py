@@ -21,16 +21,6 @@ class RelevantSegments(PassageStage):
     ``-penalty``. Defaults are dsRAG's preset "balanced". Under a budget, what segments leave of it goes to the best
     other hits, so that it is compared at equal tokens.
 
-    Attributes:
-        hits: how many hits have a value.
-        documents: only the documents of the first so many hits are read.
-        relevance: of a hit.
-        decay: how slowly relevance falls with the rank.
-        penalty: what a chunk costs.
-        minimum: the least value of a segment.
-        longest: chunks of a segment at most.
-        total: chunks of all segments at most.
-
     Source: dsRAG (github.com/D-Star-AI/dsRAG), dsrag/rse.py.
     """
 

@@ -25,6 +25,7 @@ from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
+from chunkcore.options import named_options
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,8 @@ def check_documents(component: Any, documents: object) -> None:
         raise TypeError(f"{expected}, got {type(documents).__name__}")
     for place, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise TypeError(f"{expected}, got {type(document)} at place {place}")
+            how = "; from_document makes one" if isinstance(document, CoreDocument) else ""
+            raise TypeError(f"{expected}, got {type(document)} at place {place}{how}")
 
 
 def has_text(document: Document) -> bool:
@@ -85,7 +87,10 @@ def has_text(document: Document) -> bool:
 
 
 class Serialized:
-    """A component that Haystack can write as YAML."""
+    """A component that Haystack can write as YAML, and whose constructor says which options there are."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__init__ = named_options()(cls.__init__)  # type: ignore[method-assign]
 
     def _arguments(self) -> dict[str, Any]:
         """The constructor's arguments as plain values or as objects with a `to_dict`: by default its attributes."""

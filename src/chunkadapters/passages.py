@@ -19,7 +19,8 @@ from chunkadapters.configuration import counter_of
 from chunkadapters.places import BOOKKEEPING, PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
-from chunkcore.errors import DataError, OptionError, warn_user
+from chunkcore.errors import DataError, OptionError, check_type, warn_user
+from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.retrieval.passages import BALANCE, Scope
@@ -210,6 +211,7 @@ class OpenedIndex:
 
     def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
         """The index's own answer, best first, among the documents whose metadata `where` allows."""
+        check_type("the question", question, str, "a string")
         index = self.index if where is None else self.index.within(where)
         counter = counter_named(limits.counter)
         passages, left = [], limits.max_tokens
@@ -509,6 +511,10 @@ class IndexFields(BaseModel):
     index: Any = Field(default=None, frozen=True)
     documents: Any = Field(default=None, frozen=True, exclude=True, repr=False)
     _local: LocalIndex = PrivateAttr()
+
+    def __init__(self, index: Any = None, **options: Any) -> None:
+        check_option_names(type(self).__name__, options, type(self).model_fields)
+        super().__init__(index=index, **options)
 
     @staticmethod
     def to_core(documents: Any) -> list[Document]:

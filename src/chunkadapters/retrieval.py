@@ -262,6 +262,9 @@ class RunSettings:
             raise OptionError(f"progress is a function of (stage, done, total), got {self.progress!r}")
 
 
+_USUAL = [option.name for option in fields(RunSettings)]
+
+
 @dataclass
 class RetrieverRun:
     """One run of a retriever over a benchmark's questions."""
@@ -360,6 +363,8 @@ class RetrieverHooks(Generic[R, D]):
 
     def __init__(self, system: Callable[..., DeployedRetriever], hits: Callable[[Any], list[Hit]]) -> None:
         self._system, self._hits = system, hits
+        own = signature(system).parameters.values()
+        self._names = [*_USUAL, *(option.name for option in own if option.kind is Parameter.KEYWORD_ONLY)]
 
     def run_retriever(
         self, retriever: R, benchmark: Benchmark | str, *, pool: Iterable[D] | None = None, **options: Any
@@ -431,28 +436,30 @@ class RetrieverHooks(Generic[R, D]):
 
         Raises `OptionError`, before any question is asked: an unknown measure, depth, counter or option.
         """
+        check_option_names("evaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names])
         scorer, parsed, others = _scoring(benchmark, measures, k, counter, **options)
         return scorer.score(self.run_retriever(retriever, scorer.benchmark, **others), parsed)
 
     async def aevaluate_retriever(self, retriever: R, benchmark: Benchmark | str, **options: Any) -> Report:
         """`evaluate_retriever` by the retriever's asynchronous method; `options` also take ``concurrency``."""
+        check_option_names("aevaluate_retriever", options, ["measures", "k", "counter", "pool", *self._names])
         scorer, parsed, others = _scoring(benchmark, **options)
         return scorer.score(await self.arun_retriever(retriever, scorer.benchmark, **others), parsed)
 
     def _run(
         self, retriever: R, benchmark: Benchmark | str, options: dict[str, Any], *, concurrent: bool = False
     ) -> RetrieverRun:
-        from chunkcore.retrieval import RetrievalMethod
+        from chunkcore.retrieval import Index, RetrievalMethod, get_retriever
 
         if "concurrency" in options and not concurrent:
             raise OptionError("concurrency is of the asynchronous forms, arun_retriever and aevaluate_retriever")
-        usual = [option.name for option in fields(RunSettings)]
-        parameters = signature(self._system).parameters.values()
-        others = [parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY]
-        check_option_names("run_retriever", options, [*usual, *others, "pool"])
-        settings = RunSettings(**{name: value for name, value in options.items() if name in usual})
-        if isinstance(retriever, RetrievalMethod):
-            raise DataError(f"{retriever.name} is not indexed yet: index it first, by .index(corpus)")
+        check_option_names("run_retriever", options, [*self._names, "pool"])
+        settings = RunSettings(**{name: value for name, value in options.items() if name in _USUAL})
+        others = self._names[len(_USUAL) :]
+        if isinstance(retriever, RetrievalMethod | str):
+            get_retriever(retriever).retrieve("")  # raises: a method has no documents
+        if isinstance(retriever, Index):
+            raise DataError("an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)")
         system = self._system(retriever, **{name: options[name] for name in others if name in options})
         benchmark = _benchmark(benchmark)
         return RetrieverRun(benchmark, settings, system, self._hits, _Locator(benchmark))

@@ -16,6 +16,11 @@ T = TypeVar("T")
 # Called with a step's name, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
 
+
+def no_progress(step: str, done: int, total: int) -> None:
+    """Tell nobody; unlike a lambda, it can be pickled."""
+
+
 _thread = threading.local()
 
 

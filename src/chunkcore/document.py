@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, overload
 
-from chunkcore.errors import DataError, check_type
+from chunkcore.errors import DataError, check_type, echo
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
 
 
@@ -99,8 +99,10 @@ class Document:
     marks: tuple[Mark, ...] = ()
 
     def __new__(cls, *values: Any, **named: Any) -> Document:
-        if len(values) == 1 and "text" not in named:
-            raise DataError('a document has an id and a text, as in Document("faq.md", text); got one of them')
+        more = named.keys() - {"id", "text"}
+        if (values or named) and (len(values) + len(named) - len(more) < 2 or more - {"metadata", "marks"}):
+            seen = echo([*values, *named])
+            raise DataError(f'a document has an id and a text, as in Document("faq.md", text); got {seen}')
         return object.__new__(cls)
 
     def __repr__(self) -> str:
@@ -171,6 +173,20 @@ class Document:
             if low < high:
                 marks.append(Mark(mark.kind, Span(low - start, high - start), mark.data))
         return Document(self.id, self.text[start:end], self.metadata, tuple(marks))
+
+
+def check_document(value: object, name: str = "one of the documents") -> None:
+    """Raise `DataError` for anything but a `Document`; of another library's, it says how to make one.
+
+    >>> check_document("Tea is hot.")
+    Traceback (most recent call last):
+    chunkcore.errors.DataError: one of the documents is a chunkcore Document, got str: write Document("faq.md", text)
+    """
+    if not isinstance(value, Document):
+        held = [held for held in ("page_content", "content", "text") if isinstance(getattr(value, held, None), str)]
+        text, kind = f"document.{held[0]}" if held else "text", type(value)
+        seen = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
+        raise DataError(f'{name} is a chunkcore Document, got {seen}: write Document("faq.md", {text})')
 
 
 def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Iterator[tuple[int, ...]]:

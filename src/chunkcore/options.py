@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import lru_cache
-from inspect import cleandoc
+from functools import lru_cache, wraps
+from inspect import Parameter, cleandoc, signature
 from numbers import Integral, Real
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from chunkcore.errors import OptionError, echo, suggestion
 
@@ -26,13 +26,19 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "buffer_size": ("buffer",),
     "breakpoint_threshold_type": ("threshold",),
     "breakpoint_threshold_amount": ("amount",),
-    "embeddings": ("embedder",),
+    "embeddings": ("embedder", "vectors"),
+    "embedder": ("vectors",),
     "embed_model": ("embedder",),
     "tokenizer": ("counter",),
     "separator": ("separators",),
     "min_chunk_size": ("minimum",),
     "max_chunk_size": ("maximum", "size"),
     "top_k": ("k",),
+    "similarity_top_k": ("k",),
+    "store": ("retriever", "document_store"),
+    "vectorstore": ("retriever",),
+    "vector_store": ("retriever",),
+    "base_retriever": ("retriever",),
     "filter": ("where",),
     "filters": ("where",),
 }
@@ -117,6 +123,42 @@ def check_option_names(owner: str, given: Iterable[str], names: Iterable[str]) -
             f"expected some of {', '.join(names)}{suggestion(unknown[:3], names, guesses)}" if names else "it has none"
         )
         raise OptionError(f"{owner} has no option {', '.join(map(echo, unknown[:3]))}: {expected}")
+
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def named_options(*more: str) -> Callable[[_Call], _Call]:
+    """A decorator: a missing or unknown argument of the call is an `OptionError` that says which there are.
+
+    `more` are the options that it takes as ``**options``; without any, it checks those itself.
+
+    >>> @named_options()
+    ... def search(query, k=10): ...
+    >>> search("tea", top_k=3)
+    Traceback (most recent call last):
+    chunkcore.errors.OptionError: search has no option 'top_k': expected some of query, k; did you mean 'k'?
+    """
+
+    def decorated(call: _Call) -> _Call:
+        takes, owner = signature(call), call.__qualname__.removesuffix(".__init__")
+        kinds = {name: each.kind for name, each in takes.parameters.items() if name != "self"}
+        is_open = Parameter.VAR_KEYWORD in kinds.values() and not more
+        names = list(dict.fromkeys([*(name for name in kinds if kinds[name] is not Parameter.VAR_KEYWORD), *more]))
+
+        @wraps(call)
+        def checked(*values: Any, **options: Any) -> Any:
+            if not is_open:
+                check_option_names(owner, options, names)
+            try:
+                takes.bind(*values, **options)
+            except TypeError as error:
+                raise OptionError(f"{owner}({', '.join(names)}): {error}") from None
+            return call(*values, **options)
+
+        return cast(_Call, checked)
+
+    return decorated
 
 
 # Of the numbers in options. Larger ones overflow in arrays of 64 bits.

@@ -30,23 +30,16 @@ MISSING: dict[str, str] = {}  # rooms that could not be entered, and why
 class Target:
     """A property that holds for whatever the strategies make.
 
-    Attributes:
-        room: the module's name.
-        name: the function's.
-        check: raises where the property does not hold.
-        arguments: by name, what makes the check's arguments.
-        share: how many of the generated cases are for it, beside the others'.
-        texts: how many values of the argument `text` a case has, each of which is checked with the other arguments.
-        guided: whether coverage is worth following: it reads, and is quick about it.
+    Each of `texts` values of the argument `text` is checked with the other arguments.
     """
 
     room: str
     name: str
     check: Callable[..., None]
     arguments: dict[str, st.SearchStrategy[Any]]
-    share: float = 1.0
+    share: float = 1.0  # of the generated cases, beside the others'
     texts: int = 1
-    guided: bool = False
+    guided: bool = False  # coverage is worth following: it reads, and is quick about it
 
 
 _targets: dict[str, Target] = {}

@@ -232,7 +232,7 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
 
     retriever: Any
 
-    def __init__(self, retriever: Any, **options: Any) -> None:
+    def __init__(self, retriever: Any = None, **options: Any) -> None:
         super().__init__(**{"retriever": retriever, **options})
 
     @field_validator("retriever")
@@ -312,9 +312,6 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
     """
 
     model_config = STRICT
-
-    def __init__(self, index: Any = None, **options: Any) -> None:
-        super().__init__(**{"index": index, **options})
 
     def _get_relevant_documents(
         self,

@@ -176,8 +176,9 @@ class ChunkcoreTextSplitter(TextSplitter):
         if isinstance(documents, Document):  # which is iterable, of its fields
             raise DataError("split_documents expects a list of documents, got one: put it into a list")
         listed = _listed(documents, "documents")
-        if wrong := [type(row).__name__ for row in listed if not isinstance(row, Document)]:
-            raise DataError(f"split_documents expects LangChain documents, got {wrong[0]}; see create_documents")
+        if wrong := [type(row) for row in listed if not isinstance(row, Document)]:
+            how = "from_document makes one" if wrong[0] is CoreDocument else "see create_documents"
+            raise DataError(f"split_documents expects LangChain documents, got {wrong[0].__name__}; {how}")
         return self._split([_Source(document.id, document.page_content, document.metadata) for document in listed])
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:

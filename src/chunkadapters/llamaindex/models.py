@@ -18,6 +18,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
+from chunkcore.options import named_options
 
 
 class ChunkcoreEmbedding(BaseEmbedding):
@@ -37,10 +38,9 @@ class ChunkcoreEmbedding(BaseEmbedding):
 
     _embedder: Embedder = PrivateAttr()
 
+    @named_options(*BaseEmbedding.model_fields)
     def __init__(self, embedder: Embedder | str = DEFAULT_MODEL, **options: Any) -> None:
         core_embedder = get_embedder(options.pop("model_name", None) or embedder)
-        if unknown := options.keys() - type(self).model_fields:
-            raise OptionError(f"ChunkcoreEmbedding has no option {', '.join(sorted(unknown))}")
         super().__init__(model_name=core_embedder.name, **{"embed_batch_size": 256, **options})
         self._embedder = core_embedder
 

@@ -44,7 +44,8 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import OptionError, warn_user
+from chunkcore.errors import DataError, OptionError, warn_user
+from chunkcore.options import named_options
 
 if TYPE_CHECKING:
     from chunkcore.models import Embedder
@@ -284,6 +285,19 @@ class ChunkcoreNodeParser(NodeParser):
     def split_text(self, text: str) -> list[str]:
         return self._chunker.split_text(text)
 
+    def get_nodes_from_documents(
+        self, documents: Sequence[Document], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        """The chunks. Raises `DataError`: no list of LlamaIndex documents."""
+        for document in documents:  # one document gives its fields
+            if not isinstance(document, BaseNode):
+                kind = type(document)
+                raise DataError(
+                    f"expected a list of LlamaIndex documents, got {kind.__module__}.{kind.__name__}: put one into a "
+                    "list; from_document makes one of chunkcore's"
+                )
+        return super().get_nodes_from_documents(documents, show_progress, **kwargs)
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
         if fixed := sorted({"strategy", "options", "fit_to", "fingerprint"} & (update or {}).keys()):
@@ -425,9 +439,8 @@ class PlacedNodeParser(NodeParser):
     parser: SerializeAsAny[NodeParser] = Field(description="The parser that cuts.")
     unplaced: Unplaced = Field(default="mark", description="What becomes of nodes that are not in the text.")
 
+    @named_options(*NodeParser.model_fields)
     def __init__(self, parser: NodeParser, *, unplaced: Unplaced = "mark", **fields: Any) -> None:
-        if unknown := fields.keys() - NodeParser.model_fields:
-            raise OptionError(f"PlacedNodeParser has no option {', '.join(sorted(unknown))}")
         values: dict[str, Any] = {"parser": parser, "unplaced": unplaced, **fields}
         super().__init__(**values)
 

@@ -43,6 +43,7 @@ from chunkadapters.places import DERIVED, SPANS, page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import DataError, OptionError
+from chunkcore.options import named_options
 
 # Where readers and users write a document's name.
 _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
@@ -234,6 +235,7 @@ class PassageRetriever(BaseRetriever):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
+    @named_options(*PassageOptions.model_fields, *IndexFields.model_fields)
     def __init__(
         self, retriever: BaseRetriever, *, callback_manager: CallbackManager | None = None, **options: Any
     ) -> None:
@@ -273,6 +275,7 @@ class IndexRetriever(BaseRetriever):
     ['Tea is hot.']
     """
 
+    @named_options(*Limits.model_fields)
     def __init__(
         self,
         index: Any = None,

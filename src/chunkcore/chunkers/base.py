@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from chunkcore.concurrency import batches_of, ordered
-from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, pages_of_all
+from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, check_document, pages_of_all
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_counter, tokenizing
@@ -181,10 +181,7 @@ class Chunker:
 
     def _tokenize(self, documents: list[Document]) -> TokenizedText:
         for document in documents:
-            if not isinstance(document, Document):
-                raise DataError(
-                    f"expected a chunkcore Document, got {type(document).__name__}; wrap a text as Document(id, text)"
-                )
+            check_document(document, "what is chunked")
         sources = [self.token_counter.tokenize(document.text) for document in documents]
         for source, document in zip(sources, documents, strict=True):
             source.sections = sorted({mark.span.start for mark in document.marks if mark.kind == "section"})
@@ -294,6 +291,7 @@ strategies: Registry[type[Chunker]] = Registry(
         "character": "'recursive:counter=characters'",
         "characters": "'recursive:counter=characters'",
         "recursive_character": "'recursive:counter=characters'",
+        "recursivecharactertextsplitter": "'recursive:counter=characters'",
         "late": "the retriever 'late'",
     },
 )

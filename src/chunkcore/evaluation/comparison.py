@@ -31,7 +31,7 @@ from chunkcore.evaluation.resampling import (
 )
 from chunkcore.evaluation.results import Report
 from chunkcore.frames import Frame, Markup, columns_of, html_table
-from chunkcore.options import check_number
+from chunkcore.options import check_number, named_options
 from chunkcore.spans import Scores
 
 By = Literal["auto", "question", "document"]
@@ -217,6 +217,7 @@ class Comparison(Frame):
         return {}
 
 
+@named_options()
 def compare(
     reports: Sequence[Report],
     measure: Measure | str = "",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import blocks, text_key
-from chunkcore.concurrency import Progress
+from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, budget_of, measures_at, retrieval_measures
@@ -28,16 +28,17 @@ from chunkcore.models.base import Embedder, TokenCountingEmbedder, Vectors
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.llm import Usage
 from chunkcore.models.loading import DEFAULT_MODEL, EmbedderCounter, cached_embedder, get_embedder
-from chunkcore.options import check_number
+from chunkcore.options import check_number, named_options
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers
-from chunkcore.tokens import TokenCounter
+from chunkcore.tokens import TokenCounter, get_counter
 
 Chunkers = Sequence[Chunker | str] | Mapping[str, Chunker] | Chunker | str
 
 
+@named_options()
 def run_retriever(
     retriever: Retriever,
     queries: Benchmark | Iterable[Query],
@@ -45,7 +46,7 @@ def run_retriever(
     max_tokens: int | None = None,
     *,
     sizes: NDArray[np.int64] | None = None,
-    counter: TokenCounter | None = None,
+    counter: TokenCounter | str | None = None,
     name: str = "",
 ) -> Run:
     """Ask a retriever every query.
@@ -71,6 +72,8 @@ def run_retriever(
     >>> len(run_retriever(Nothing(), load_dataset("lochmere"), 5).results)
     90
     """
+    if isinstance(retriever, str):
+        get_retriever(retriever).retrieve("")  # raises: a method has no documents
     check_type("a retriever", retriever, Retriever, "an object with retrieve(query, k)")
     check_type("queries", queries, Benchmark | Iterable, "a Benchmark, or Query objects")
     questions = list(queries.queries if isinstance(queries, Benchmark) else queries)
@@ -82,7 +85,8 @@ def run_retriever(
     ids, texts = [query.id for query in questions], [query.text for query in questions]
     name = name or type(retriever).__name__
     if isinstance(retriever, Index):
-        answers = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=counter)
+        named = None if counter is None else get_counter(counter)
+        answers = retriever.answers(texts, k, max_tokens, sizes=sizes, counter=named)
         return Run(name, Answers.of(ids, answers), retriever.corpus.retrieved)
     limits = (k,) if max_tokens is None else (k, max_tokens)
     results: dict[str, Sequence[Retrieved]] = {}
@@ -94,6 +98,7 @@ def run_retriever(
     return Run(name, results)
 
 
+@named_options()
 def run_experiment(
     benchmark: Benchmark | Scorer,
     chunkers: Chunkers | Callable[[Embedder], Chunkers],
@@ -135,7 +140,7 @@ def run_experiment(
     for meter, method in product(meters.values(), methods):
         method.check(meter)
     scored = list(retrieval_measures(measures_at() if measures is None else measures))
-    report_progress = progress or (lambda step, done, total: None)
+    report_progress = progress or no_progress
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     reports: list[Report] = []
     for number, (model, meter) in enumerate(meters.items()):

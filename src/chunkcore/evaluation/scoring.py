@@ -36,6 +36,7 @@ from chunkcore.evaluation.measures import (
     running,
 )
 from chunkcore.evaluation.results import ChunkStatistics, Report
+from chunkcore.options import named_options
 from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter, get_counter
@@ -43,6 +44,7 @@ from chunkcore.tokens import TokenCounter, get_counter
 MinRule = Literal["holding", "touching"]
 
 
+@named_options()
 def score(
     run: Run,
     benchmark: Benchmark,

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker
-from chunkcore.document import Document
+from chunkcore.document import Document, check_document
 from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.models.base import Embedder
-from chunkcore.options import check_number, check_option_names, check_options, format_spec, plain_options
+from chunkcore.options import check_number, check_option_names, check_options, format_spec, named_options, plain_options
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
 from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus
@@ -174,8 +174,7 @@ class Index(ABC):
         check_type("documents", documents, Iterable, "several Documents")
         changes: dict[str, Document] = {}
         for document in documents:
-            if not isinstance(document, Document):
-                raise DataError(f"update takes chunkcore Documents, got {type(document).__name__}")
+            check_document(document)
             changes[document.id] = document
         for document in self.corpus.documents:
             if changes.get(document.id) == document:
@@ -344,15 +343,21 @@ class RetrievalMethod(ABC):
     def check_chunks(self, corpus: ChunkedCorpus) -> None:
         """Call before chunks are embedded. Raises `DataError`: they cannot be indexed."""
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
-        """Index the chunks; without `vectors`, by the default model's. Raises `OptionError`: no `ChunkedCorpus`."""
+    @named_options()
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None) -> Index:
+        """Index the chunks by `vectors`: an embedder or its name, or what has the vectors already; None: the default.
+
+        Raises `OptionError`: no `ChunkedCorpus`, or no embedder.
+        """
         if not isinstance(corpus, ChunkedCorpus):
             raise OptionError(
                 f"a retriever indexes chunks, got {type(corpus).__name__}: write "
                 f'get_retriever({self.name!r}).index(chunk_corpus(documents, "sentence:size=50"))'
             )
-        if vectors is None and self.embeds:
-            vectors = TextVectors()
+        if vectors is None:
+            vectors = TextVectors() if self.embeds else None
+        elif not isinstance(vectors, TextVectors):
+            vectors = TextVectors(vectors)
         index = self.build(corpus, vectors)
         index.method, index.vectors = self, vectors if self.embeds else None
         return index

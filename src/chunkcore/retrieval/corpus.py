@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazySequence
-from chunkcore.document import Chunk, Document, Span, chunk_columns
-from chunkcore.errors import DataError, OptionError, check_type
+from chunkcore.document import Chunk, Document, Span, check_document, chunk_columns
+from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.frames import Frame
+from chunkcore.options import named_options
 from chunkcore.retrieval.lexicon import Postings, has_tags, without_tags
 from chunkcore.run import PieceColumns, Retrieved
 from chunkcore.spans import Numbers, Ranges
@@ -62,9 +63,14 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         check_type("chunks", chunks, Iterable, "several Chunks")
         check_type("documents", documents, Sequence, "a list of Documents")
         for document in documents:
-            check_type("one of the documents", document, Document, "a Document")
+            check_document(document)
         self.documents = documents
         self._numbers = {document.id: number for number, document in enumerate(documents)}
+        if len(self._numbers) < len(documents):
+            twice = next(
+                document.id for number, document in enumerate(documents) if self._numbers[document.id] > number
+            )
+            raise DataError(f"two documents have the id {echo(twice)}: make ids unique, such as by their folder")
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
         self.fingerprint: str | None = None
         self._chunker = chunker
@@ -327,6 +333,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         return [text for parts in texts for text in parts], np.repeat(np.arange(len(texts)), [*map(len, texts)])
 
 
+@named_options()
 def chunk_corpus(
     documents: Sequence[Document],
     chunker: Chunker | str,

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError, check_type
-from chunkcore.options import check_number, check_ranges, format_spec
+from chunkcore.models.base import Embedder
+from chunkcore.options import check_number, check_ranges, format_spec, named_options
 from chunkcore.retrieval.assembly import (
     MAX_TOKENS,
     Row,
@@ -138,7 +139,8 @@ class Passages(RetrievalMethod):
     def check_chunks(self, corpus: ChunkedCorpus) -> None:
         Units(corpus)
 
-    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> WindowIndex:
+    @named_options()
+    def index(self, corpus: ChunkedCorpus, vectors: TextVectors | Embedder | str | None = None) -> WindowIndex:
         return cast(WindowIndex, super().index(corpus, vectors))
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:

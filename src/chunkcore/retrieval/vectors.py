@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chunkcore.columns import LazySequence, blocks, concatenate, release, text_keys
-from chunkcore.concurrency import Progress
+from chunkcore.concurrency import Progress, no_progress
 from chunkcore.document import Chunk
 from chunkcore.errors import ModelError
 from chunkcore.models.base import Embedder, Vectors, embed
@@ -331,7 +331,7 @@ class TextVectors:
     ) -> None:
         self._embedder = embedder
         self._corpora = corpora
-        self._progress: Progress = progress or (lambda step, done, total: None)
+        self._progress: Progress = progress or no_progress
         self._alone: list[TextVectors] = []  # one per other corpus
         self._queries: tuple[tuple[str, ...], Vectors] | None = None
 
@@ -484,8 +484,12 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     firsts = first[order]
     owners = np.searchsorted(bases, firsts, side="right") - 1
     places = firsts - bases[owners]
-    texts = LazySequence(lambda number: sequences[owners[number]][int(places[number])], range(len(order)))
+    texts = LazySequence(partial(_text_at, sequences, owners, places), range(len(order)))
     return texts, np.split(row[which], bases[1:-1])
+
+
+def _text_at(sequences: Sequence[Sequence[str]], owners: Numbers, places: Numbers, number: int) -> str:
+    return sequences[int(owners[number])][int(places[number])]  # no lambda: an index is pickled with it
 
 
 def chunk_vectors(vectors: Rows, owners: Numbers, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.columns import LazySequence
-from chunkcore.document import Document, Span
+from chunkcore.document import Document, Span, check_document
 from chunkcore.errors import DataError, OptionError, check_type, echo, quote, warn_user
 from chunkcore.evaluation.alignment import Aligner
 from chunkcore.evaluation.benchmarks.benchmark import QUESTION_KEYS, Benchmark, DataProblem, Evidence, Query
@@ -414,7 +414,7 @@ def contents_of(
     if questions is None:
         raise DataError(f"there are {len(documents)} documents and no questions: give a questions.jsonl, or its lines")
     for document in documents:
-        check_type("one of the documents", document, Document, "a Document")
+        check_document(document)
     return Contents(list(documents), question_rows(questions)), True
 
 

@@ -16,6 +16,7 @@ from chunkadapters.passages import UNKNOWN, Limits, LocalIndex, Passage, Passage
 from chunkadapters.places import page_marks
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
+from chunkcore.options import named_options
 
 # What a chunk states of its own place and neighbours.
 _OF_ONE_HIT = ("_split_overlap", "split_id", "root_source_id", "root_idx_start", "root_idx_end", "root_spans")
@@ -108,6 +109,7 @@ class ChunkcorePassageRanker(Indexed):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
+    @named_options(*PassageOptions.model_fields)
     def __init__(self, index: Any = None, documents: list[Any] | None = None, **options: Any) -> None:
         Indexed.__init__(self, index, documents, PassageOptions(**options))
 
