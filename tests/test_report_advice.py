@@ -67,7 +67,7 @@ def test_a_clear_winner_is_to_be_used_and_what_is_surely_worse_to_be_avoided() -
     assert advice.use == "sentence:size=100"
     assert re.match(r"sentence:size=100: it finds [\d.]+ % of the evidence in k = 5 \(95 % interval", told["Use"])
     assert re.fullmatch(r"recursive:size=100 \([\d.]+ points lower\): more than chance explains.", told["Avoid"])
-    assert not {"Not told apart", "Why this one", "To settle it"} & set(told)
+    assert not {"Tied", "Why this one", "To settle it"} & set(told)
     assert list(advice.pasted) == ["LangChain", "LlamaIndex", "Haystack", "Command line"]
     assert advice.command == ""
 
@@ -76,7 +76,7 @@ def test_of_the_tied_the_one_that_retrieves_least_is_to_be_used() -> None:
     advice = advise(report("a", HARD, tokens=1500), report("b", jittered(0.005), tokens=400))
     told = lines(advice)
     assert advice.use == "b"
-    assert told["Not told apart"].startswith("a: 90 questions show no significant difference. Under the margin of 2.0")
+    assert told["Tied"].startswith("a: 90 questions show no significant difference. Under the margin of 2.0")
     assert (
         "the fewest retrieved tokens of those within 2.0 points of the highest score: 400 a question"
         in (told["Why this one"])
@@ -105,7 +105,7 @@ def test_a_cheap_one_is_not_used_where_it_seems_worse_by_more_than_the_margin() 
     noisy = np.random.default_rng(3).normal(0, 0.5, 90)
     advice = advise(report("a", HARD, tokens=900), report("cheap", HARD + noisy - noisy.mean() - 0.03, tokens=10))
     assert advice.use == "a"
-    assert "cheap" in lines(advice)["Not told apart"]
+    assert "cheap" in lines(advice)["Tied"]
     assert "the tied are more than 2.0 points lower, though that may be chance" in lines(advice)["Why this one"]
     assert re.search(r"[\d,]+ to [\d,]+ more questions", lines(advice)["To settle it"])
 

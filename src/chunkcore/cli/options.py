@@ -104,7 +104,7 @@ Retriever = Annotated[str, retriever(help="Searches chunks (list retrievers).")]
 EmbedderName = Annotated[str, typer.Option("--embedder", "-e", metavar="NAME", help="A sentence-transformers model.")]
 Llm = Annotated[str, typer.Option("--llm", metavar="NAME", help="A model: openai:MODEL@URL.")]
 Counter = Annotated[str, typer.Option(metavar="NAME", help="Whose tokens count.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of all that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Of every random choice.")]
 Limit = Annotated[int, typer.Option(min=0, metavar="N", help="Ask N questions, drawn by the seed; 0: all.")]
 Resamples = Annotated[int, _statistics(min=100, max=1_000_000, metavar="N", help="Of the bootstrap.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="For results.")]
@@ -218,7 +218,7 @@ class Statistics:
         str,
         _statistics(metavar="UNIT", help="Resampled: question, document, or auto: documents that share questions."),
     ] = "auto"
-    seed: Annotated[int, _statistics(min=0, metavar="N", help="Of all that is drawn.")] = 0
+    seed: Annotated[int, _statistics(min=0, metavar="N", help="Of every random choice.")] = 0
     resamples: Resamples = 10_000
 
 

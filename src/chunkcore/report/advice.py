@@ -62,7 +62,7 @@ class Advice:
         if tied:
             margin = f" Under the margin of {comparison.within} a difference would not matter."
             shown = f"{listed(tied)}: {questions:,} questions show no significant difference."
-            lines.append(("Not told apart", shown + margin if comparison.margin else shown))
+            lines.append(("Tied", shown + margin if comparison.margin else shown))
             lines.append(("Why this one", _reason(use, near, costs, comparison.within)))
         if avoid := _avoided(page, use, tied, costs):
             lines.append(("Avoid", avoid))

@@ -66,7 +66,7 @@ class Passages(RetrievalMethod):
     The chunks are units, in the order of their documents: small ones, such as ``sentence:size=50``. For a question,
     each kind (dense, lexical) scores every unit's windows at all scales: see `chunkcore.retrieval.windows`. A unit's
     score is `balance` times dense and 1 - `balance` times lexical. `search` ranks the units, ties by their place;
-    `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the best k of those of
+    `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
     fewer than ten units, none that has a word of the question. `is_related` says whether a question has more in common
     with the collection than chance. By words alone, a unit with over 0.15 of its words relates, by their weights. With
