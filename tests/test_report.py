@@ -362,12 +362,13 @@ def test_the_terminal_table_fits_and_steers_nothing(nasty, width):
     assert "…" not in stream.getvalue()
 
 
-def test_a_name_in_brackets_is_no_style():
-    named = study(names=("[red]a[/red]", "[link=x]b"))
+def test_a_name_in_brackets_is_no_style_and_a_long_one_begins_beside_its_number():
+    named = study(names=("[red]a[/red]", "[link=x]b", "cluster_semantic:size=200,piece_size=50"))
     stream = io.StringIO()
     print_report(named, Console(file=stream, width=120))
     for name in ("[red]a[/red]", "[link=x]b"):
         assert stream.getvalue().count(name) >= 2, "once in the table and once in the verdict"
+    assert re.search(r"\d  cluster_semantic:size=200, .*\n    piece_size=50", stream.getvalue())
 
 
 @pytest.mark.parametrize("measure", ["PrecisionOmega", "F1@5", "Precision@10", "IoU@min"])

@@ -69,7 +69,7 @@ def test_measures_of_order_are_columns_beside_the_usual_ones() -> None:
 ANY = ("F1@5[document] MAP[document]", "Recall@5[sentence] nDCG@5[document]", "MRR", "HitRate@40tok MRR@5[document]")
 
 
-@pytest.mark.parametrize("measures", map(str.split, ANY))
+@pytest.mark.parametrize("measures", [each.split() for each in ANY])
 def test_any_measures_make_a_whole_report(measures, tmp_path) -> None:
     shown = study(measures, measures[0])
     files = write_report(shown, tmp_path)

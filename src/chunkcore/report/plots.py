@@ -179,7 +179,8 @@ def intervals(
     if not rows:
         return ""
     narrow = width < 500
-    names = [_lines(row.name, _NARROW_NAME if narrow else _WIDE_NAME) for row in rows]
+    limit = _NARROW_NAME if narrow else _WIDE_NAME
+    names = [[shorten(line, limit) for line in name_lines(row.name, limit)] for row in rows]
     least, top = (46 if narrow else 30), 8
     tops = [top, *(top + end for end in accumulate(least + _LINE * (len(lines) - 1) for lines in names))]
     longest = max(len(line) for lines in names for line in lines)
@@ -204,10 +205,10 @@ def intervals(
     return figure(width, round(bottom) + 44, title, parts)
 
 
-def _lines(name: str, length: int) -> list[str]:
-    """A system's name in lines of at most `length` letters, broken before its retriever and after commas.
+def name_lines(name: str, length: int) -> list[str]:
+    """A system's name in lines of `length` letters where it can be broken: before its retriever, after commas.
 
-    >>> _lines("cluster_semantic:size=200,piece_size=50 · passages", 40)
+    >>> name_lines("cluster_semantic:size=200,piece_size=50 · passages", 40)
     ['cluster_semantic:size=200,piece_size=50', '· passages']
     """
     lines = [""]
@@ -217,7 +218,7 @@ def _lines(name: str, length: int) -> list[str]:
             lines.append(part)
         else:
             lines[-1] += gap + part
-    return [shorten(line, length) for line in lines]
+    return lines
 
 
 def _bar(row: Row, x: Scale, lines: Sequence[str], first: float, middle: float, *, differences: bool) -> str:

@@ -25,6 +25,7 @@ from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, missed_table
 from chunkcore.report.html import html_report
 from chunkcore.report.page import ReportPage
+from chunkcore.report.plots import name_lines
 from chunkcore.report.tables import Cell, Table
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def print_report(page: ReportPage, console: Console) -> None:
             code = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
             console.print(Text(indent(code, "    ")), soft_wrap=True)
     console.print()
-    console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width))
+    console.print(_fitting(tables.score_table(page, page.chosen_k, measure.unit), console.width - 2))
     console.print(Text(f"% of {measure.unit}s; {page.level} interval of the mean by {measure}"), style="dim")
     for warning in tables.warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
@@ -297,8 +298,10 @@ def _fitting(table: Table[Any], width: int) -> RichTable:
 def _text(cell: Cell) -> Text:
     from rich.text import Text
 
-    number = f"{cell.number:<3}" if cell.number else ""
-    text = Text(number + terminal_text(cell.text), style="bold" if cell.strong else "")
+    shown = terminal_text(cell.text)
+    if cell.number:
+        shown = f"{cell.number:<3}" + "\n   ".join(name_lines(shown, _NAME - 3))
+    text = Text(shown, style="bold" if cell.strong else "")
     for detail in cell.details:
         text.append(f"\n{terminal_text(detail)}", style="dim not bold")
     return text
