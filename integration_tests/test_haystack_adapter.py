@@ -470,7 +470,7 @@ class NoQuestion:
         (NoQuestion(), {"query_socket": "question"}, OptionError, "there is no 'question'; expected one of query"),
         (Fixed([]), {"documents_socket": "answers"}, OptionError, "there is no 'answers'; expected one of documents"),
         (Fixed([]), {"inputs": {"topk": 3}}, OptionError, "inputs: there is no topk; expected some of query"),
-        (InMemoryDocumentStore(), {}, DataError, "got InMemoryDocumentStore; a store is asked through its retriever"),
+        (InMemoryDocumentStore(), {}, DataError, "InMemoryDocumentStore; a store is asked through its retriever"),
         (Fixed(["text"]), {}, DataError, "question pets: expected Haystack documents, got a str among the answers"),
         (Fixed("text"), {}, DataError, "question pets: expected a list of Haystack documents, got a str"),
         (Fixed([]), {"retries": -1}, OptionError, "retries is at least 0, got -1"),

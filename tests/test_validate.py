@@ -219,6 +219,6 @@ def test_lines_that_are_no_json_are_findings_and_the_lines_after_them_are_read(d
         ("ambiguous", 5, "q4"),
     ]
     assert findings[0]["message"].startswith("not JSON (Expecting value, at character ")
-    assert findings[1]["message"] == "expected a JSON object like {...}, got list '[1]'"
+    assert findings[1]["message"] == "expected one JSON object a line, {...}, got list '[1]'"
     assert main(command(docs, path)) == 1
     assert f"{path}, line 2, 'q2': malformed: not JSON" in capsys.readouterr().out

@@ -22,7 +22,7 @@ from chunkadapters.models import BridgedEmbedder, BridgedLLM, at_once, finished,
 from chunkadapters.places import DERIVED, SPANS, PlaceKeys, with_page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError, kind_of
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
 from chunkcore.options import named_options
@@ -413,7 +413,7 @@ def _system(
         ask, aask = _of_component(retriever, text_embedder, query_socket, documents_socket, constant)
     else:
         hint = "; a store is asked through its retriever" if hasattr(retriever, "filter_documents") else ""
-        raise DataError(f"expected a Haystack component or Pipeline, got {type(retriever).__name__}{hint}")
+        raise DataError(f"expected a Haystack component or Pipeline, got {kind_of(retriever)}{hint}")
     parts = [retriever, text_embedder, constant]
     if isinstance(retriever, Pipeline):
         parts += [retriever.get_component(name) for name in retriever.graph.nodes]

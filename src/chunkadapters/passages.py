@@ -19,7 +19,7 @@ from chunkadapters.configuration import counter_of
 from chunkadapters.places import BOOKKEEPING, PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
-from chunkcore.errors import DataError, OptionError, check_type, warn_user
+from chunkcore.errors import DataError, OptionError, check_type, kind_of, warn_user
 from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
@@ -541,11 +541,12 @@ def core_documents(documents: Any, kind: type[D], framework: str, to_core: Calla
     Raises `DataError`: one document, or something else.
     """
     if isinstance(documents, (kind, Document, str, bytes)) or not isinstance(documents, Iterable):
-        raise DataError(f"expected a list of {framework} documents, got {type(documents).__name__}: put it into a list")
+        how = 'load_documents("docs/") reads files' if isinstance(documents, str) else "put it into a list"
+        raise DataError(f"expected a list of {framework} documents, got {kind_of(documents)}: {how}")
     rows = []
     for row in documents:
         if not isinstance(row, (kind, Document)):
-            raise DataError(f"expected {framework} or chunkcore documents, got {type(row).__name__}")
+            raise DataError(f"expected {framework} or chunkcore documents, got {kind_of(row)}")
         rows.append(row if isinstance(row, Document) else to_core(row))
     counts = Counter(row.id for row in rows)
     seen: dict[str, int] = {}

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, overload
 
-from chunkcore.errors import DataError, check_type, echo
+from chunkcore.errors import DataError, check_type, echo, kind_of
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
 
 
@@ -184,9 +184,8 @@ def check_document(value: object, name: str = "one of the documents") -> None:
     """
     if not isinstance(value, Document):
         held = [held for held in ("page_content", "content", "text") if isinstance(getattr(value, held, None), str)]
-        text, kind = f"document.{held[0]}" if held else "text", type(value)
-        seen = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
-        raise DataError(f'{name} is a chunkcore Document, got {seen}: write Document("faq.md", {text})')
+        text = f"document.{held[0]}" if held else "text"
+        raise DataError(f'{name} is a chunkcore Document, got {kind_of(value)}: write Document("faq.md", {text})')
 
 
 def pages_of_all(marks: Iterable[Mark], places: Iterable[Sequence[Span]]) -> Iterator[tuple[int, ...]]:

@@ -111,6 +111,15 @@ def check_type(name: str, value: object, kinds: Any, expected: str) -> None:
         raise DataError(f"{name} is {expected}, got {seen}: {echo(value)}")
 
 
+def kind_of(value: object) -> str:
+    """The value's type with its module, as several libraries have a `Document`.
+
+    >>> kind_of(3), kind_of(OptionError("no"))
+    ('int', 'chunkcore.errors.OptionError')
+    """
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
 # Packages between a user's line and a warning.
 _INNER = {
     "chunkadapters",

@@ -147,7 +147,7 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
         raise DataError(f"{place}not JSON ({_said(error)}); each line is one JSON object") from error
     if not isinstance(row, dict):
         raise DataError(
-            f"{place}expected a JSON object like {{...}}, got {type(row).__name__} {echo(line.strip()[:40])}"
+            f"{place}expected one JSON object a line, {{...}}, got {type(row).__name__} {echo(line.strip()[:40])}"
         )
     return row
 

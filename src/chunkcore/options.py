@@ -30,6 +30,8 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "embedder": ("vectors",),
     "embed_model": ("embedder",),
     "tokenizer": ("counter",),
+    "encoding_name": ("counter",),
+    "model_name": ("counter",),
     "separator": ("separators",),
     "min_chunk_size": ("minimum",),
     "max_chunk_size": ("maximum", "size"),

@@ -72,7 +72,8 @@ class Registry(Generic[T]):
             if len(names) > _LISTED:
                 kind = self.group.rpartition(".")[2].replace("strategies", "chunkers")
                 listed = f"chunkcore list {kind} shows all {len(names)}"
-            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{suggestion(name, names, self.guesses)}")
+            near = "; several are given one by one" if "," in str(name) else suggestion(name, names, self.guesses)
+            raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{near}")
         return thing
 
     __getitem__ = get

@@ -28,7 +28,7 @@ from chunkadapters.passages import (
 from chunkadapters.places import DERIVED, page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks, measures_of, names
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, kind_of
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -64,7 +64,7 @@ def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     if hasattr(retriever, "as_retriever"):
         raise DataError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
     raise DataError(
-        f"expected a LangChain retriever or runnable, got {type(retriever).__name__}; "
+        f"expected a LangChain retriever or runnable, got {kind_of(retriever)}; "
         "wrap a function as RunnableLambda(function)"
     )
 
@@ -241,8 +241,8 @@ class PassageRetriever(PassageOptions, _Indexed, BaseRetriever):
         if hasattr(retriever, "as_retriever"):
             raise OptionError(f"{type(retriever).__name__} is a store, not a retriever: pass its .as_retriever()")
         if not isinstance(retriever, Runnable):
-            expected = "a LangChain retriever or runnable; an index alone is an IndexRetriever(index)"
-            raise OptionError(f"retriever is {expected}; got {type(retriever).__name__}")
+            expected = "a LangChain retriever or RunnableLambda(function); an index alone is an IndexRetriever(index)"
+            raise OptionError(f"retriever is {expected}; got {kind_of(retriever)}")
         return retriever
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:  # noqa: A002

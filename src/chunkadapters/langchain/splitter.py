@@ -30,7 +30,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker
 from chunkcore.document import Chunk
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, OptionError, warn_user
+from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.tokens import HuggingFaceCounter
 
 if TYPE_CHECKING:
@@ -176,9 +176,9 @@ class ChunkcoreTextSplitter(TextSplitter):
         if isinstance(documents, Document):  # which is iterable, of its fields
             raise DataError("split_documents expects a list of documents, got one: put it into a list")
         listed = _listed(documents, "documents")
-        if wrong := [type(row) for row in listed if not isinstance(row, Document)]:
-            how = "from_document makes one" if wrong[0] is CoreDocument else "see create_documents"
-            raise DataError(f"split_documents expects LangChain documents, got {wrong[0].__name__}; {how}")
+        if wrong := [row for row in listed if not isinstance(row, Document)]:
+            how = "from_document makes one" if isinstance(wrong[0], CoreDocument) else "see create_documents"
+            raise DataError(f"split_documents expects LangChain documents, got {kind_of(wrong[0])}; {how}")
         return self._split([_Source(document.id, document.page_content, document.metadata) for document in listed])
 
     def _split(self, sources: Sequence[_Source]) -> list[Document]:

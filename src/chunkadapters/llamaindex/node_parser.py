@@ -44,7 +44,7 @@ from chunkadapters.places import (
 from chunkcore.chunkers import Chunker, strategies
 from chunkcore.document import Chunk, Span
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, OptionError, warn_user
+from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.options import named_options
 
 if TYPE_CHECKING:
@@ -291,10 +291,9 @@ class ChunkcoreNodeParser(NodeParser):
         """The chunks. Raises `DataError`: no list of LlamaIndex documents."""
         for document in documents:  # one document gives its fields
             if not isinstance(document, BaseNode):
-                kind = type(document)
                 raise DataError(
-                    f"expected a list of LlamaIndex documents, got {kind.__module__}.{kind.__name__}: put one into a "
-                    "list; from_document makes one of chunkcore's"
+                    f"expected a list of LlamaIndex documents, got {kind_of(document)}: put one into a list; "
+                    "from_document makes one of chunkcore's"
                 )
         return super().get_nodes_from_documents(documents, show_progress, **kwargs)
 

@@ -42,7 +42,7 @@ from chunkadapters.passages import (
 from chunkadapters.places import DERIVED, SPANS, page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names
 from chunkcore.document import Document as CoreDocument
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.options import named_options
 
 # Where readers and users write a document's name.
@@ -81,7 +81,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     elif hasattr(retriever, "as_retriever"):
         raise DataError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
     else:
-        raise DataError(f"expected a LlamaIndex retriever, got {type(retriever).__name__}; subclass BaseRetriever")
+        raise DataError(f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever")
     return DeployedRetriever(type(retriever).__name__, ask, aask, retriever)
 
 
@@ -243,7 +243,7 @@ class PassageRetriever(BaseRetriever):
         if hasattr(retriever, "as_retriever"):
             raise OptionError(f"{type(retriever).__name__} is an index, not a retriever: pass its .as_retriever()")
         if not isinstance(retriever, BaseRetriever):
-            raise OptionError(f"retriever is a LlamaIndex retriever, got {type(retriever).__name__}")
+            raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
         self.retriever = retriever
         self.options = PassagePostprocessor(**options)
 

@@ -65,6 +65,8 @@ OTHER_NAMES = {
     "--top-k": "-k",
     "--top_k": "-k",
     "--topk": "-k",
+    "--top": "-k",
+    "--questions": "--count",
     "--chunk-size": "--chunker",
     "--chunk_size": "--chunker",
     "--tokens": "--max-tokens",
@@ -142,6 +144,8 @@ def _usage(error: Exception) -> str:
     wrong = next((name for name in OTHER_NAMES if name in message and OTHER_NAMES[name] in options), "")
     if wrong:
         message = f"No such option: {wrong}. Did you mean {OTHER_NAMES[wrong]}?"
+    elif "No such option: --docs" in message:
+        message = "No such option: --docs; the documents are the first argument, as in DOCS"
     elif "extra argument" in message and "--docs" in options:
         message = f"{message}: expected DOCS once, questions after --questions, braces in quotation marks"
     elif "extra argument" in message and "question" in options:

@@ -431,7 +431,7 @@ def _check_usable(reader: QuestionReader, source: str, *, require_evidence: bool
     first = reader.problems[0]
     raise DataError(
         f"{source}: none of the {len(reader.problems)} questions can be used; the first, {echo(first.query_id)}: "
-        f"{first.reason}"
+        f'{first.reason}; expected lines like {{"question": ..., "evidence": ["words of a document"]}}'
     )
 
 
