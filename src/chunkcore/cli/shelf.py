@@ -51,8 +51,8 @@ def list_names(
         return
     kind = {"strategies": "chunkers", "models": "embedders"}.get(kind, kind)
     if kind not in _REGISTRIES:
-        known = ", ".join(_REGISTRIES)
-        raise OptionError(f"unknown kind {echo(kind)}: expected one of {known}{suggestion(kind, _REGISTRIES)}")
+        expected = f"expected one of {', '.join(_REGISTRIES)}{suggestion(kind, _REGISTRIES)}"
+        raise OptionError(f"unknown kind {echo(kind)}: {expected}")
     import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
     registry = "strategies" if kind == "chunkers" else kind
@@ -105,8 +105,8 @@ def verify(
     elif Path(collection).exists():
         benchmark = load_benchmark(collection, questions, layout=layout, require_evidence=False)
     else:
-        known = ", ".join(DATASETS)
-        raise DataError(f"{echo(collection)} is neither a shipped collection ({known}) nor a file or folder")
+        shipped = ", ".join(DATASETS)
+        raise DataError(f"{echo(collection)} is neither a shipped collection ({shipped}) nor a file or folder")
     running.say(*(f"{problem.query_id}: {problem.reason}" for problem in benchmark.problems))
     pieces = sum(len(query.evidence) for query in benchmark.queries)
     counts = [(len(benchmark.documents), "document"), (len(benchmark.queries), "question")]

@@ -368,12 +368,12 @@ class TextVectors:
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; repeated queries are not embedded again. Raises `ModelError`: the model failed twice."""
-        questions, known = tuple(texts), self._queries  # another thread may ask meanwhile
-        if known is None or known[0] != questions:
+        questions, last = tuple(texts), self._queries  # another thread may ask meanwhile
+        if last is None or last[0] != questions:
             self._progress("queries", 0, len(questions))
-            known = self._queries = questions, self.embed(texts, queries=True)
+            last = self._queries = questions, self.embed(texts, queries=True)
             self._progress("queries", len(questions), len(questions))
-        return known[1]
+        return last[1]
 
     @cached_property
     def of_others(self) -> Vectors:
@@ -381,8 +381,8 @@ class TextVectors:
         return self.embed(OTHER_QUESTIONS, queries=True)
 
     def _holder(self, corpus: ChunkedCorpus) -> tuple[int, TextVectors]:
-        for place, known_corpus in enumerate(self._corpora):
-            if known_corpus is corpus:
+        for place, together in enumerate(self._corpora):
+            if together is corpus:
                 return place, self
         for alone in self._alone:
             if alone._corpora[0] is corpus:
