@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.semantic import DualSemantic, band_statistics
-from chunkcore.chunkers.similarity import unit_rows
+from chunkcore.models.base import unit_rows
 from tests.fakes import FakeEmbedder
 from tests.test_breakpoint import REGEX, AngleEmbedder
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkcore.chunkers.hierarchical import Hierarchical, initial_clusters, merged_clusters, pair_statistics
-from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
+from chunkcore.models.base import unit_rows
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 from tests.test_breakpoint import REGEX, AngleEmbedder

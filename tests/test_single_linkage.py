@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from chunkcore.chunkers import clusters
 from chunkcore.chunkers.clusters import SingleLinkage, link, near_pairs
 from chunkcore.chunkers.fixed import FixedSentences
-from chunkcore.chunkers.similarity import unit_rows
 from chunkcore.document import Document
 from chunkcore.errors import DataError
+from chunkcore.models.base import unit_rows
 from tests.fakes import FakeEmbedder
 from tests.strategies import prose
 from tests.test_breakpoint import REGEX, AngleEmbedder

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
-from chunkcore.chunkers.similarity import check_embedder, neighbour_distances, unit_rows
+from chunkcore.chunkers.similarity import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError
-from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges

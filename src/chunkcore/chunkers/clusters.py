@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import strategies
 from chunkcore.chunkers.semantic import SentenceChunker
-from chunkcore.chunkers.similarity import Floats, unit_rows
+from chunkcore.chunkers.similarity import Floats
 from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
+from chunkcore.models.base import unit_rows
 from chunkcore.options import check_ranges
 from chunkcore.packing import halves, pack, running_sizes, split_ranges_to_maximum
 from chunkcore.spans import Numbers, Ranges

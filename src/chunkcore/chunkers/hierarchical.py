@@ -13,8 +13,9 @@ import numpy as np
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.chunkers.base import Draft, strategies
 from chunkcore.chunkers.semantic import SentenceChunker
-from chunkcore.chunkers.similarity import Floats, unit_rows
+from chunkcore.chunkers.similarity import Floats
 from chunkcore.document import Document, Span
+from chunkcore.models.base import unit_rows
 from chunkcore.models.loading import get_embedder
 from chunkcore.options import check_ranges
 from chunkcore.packing import halves, split_ranges_to_maximum

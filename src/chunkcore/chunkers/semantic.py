@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.recursive import small_pieces
-from chunkcore.chunkers.similarity import Floats, check_embedder, neighbour_distances, unit_rows
-from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.chunkers.similarity import Floats, check_embedder, neighbour_distances
+from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import check_ranges
 from chunkcore.packing import join_ranges, pack, running_counts, split_ranges_to_maximum, split_to_maximum

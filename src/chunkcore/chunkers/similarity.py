@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import OptionError, echo
-from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 
 Floats = NDArray[np.float64]
@@ -24,19 +24,6 @@ def check_embedder(embedder: Embedder | str) -> None:
     """Raise `OptionError` for an empty name."""
     if isinstance(embedder, str) and not embedder.strip():
         raise OptionError("embedder is the name of a model, got an empty one")
-
-
-def unit_rows(vectors: Vectors) -> Floats:
-    """The rows at length 1, float64; zero rows stay zero.
-
-    >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    wide = vectors.astype(np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-    norms[norms == 0] = 1.0
-    wide /= norms[:, None]
-    return wide
 
 
 def neighbour_distances(vectors: Vectors) -> Floats:

@@ -23,7 +23,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.evaluation.measures import Measure, Unit, measures
 from chunkcore.lazy import needed
-from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens
+from chunkcore.models.base import Embedder, TokenEmbedder, Vectors, embed, embed_tokens, unit_rows
 from chunkcore.models.late import get_token_embedder
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
 from chunkcore.models.llm.base import (
@@ -329,8 +329,8 @@ def answer_cosines(embedder: Embedder, questions: Sequence[str], answers: Sequen
     """
     if not answers:
         return []
-    question_vectors = _unit(embed(embedder, questions, queries=True))
-    answer_vectors = _unit(embed(embedder, [answer or " " for answer in answers]))
+    question_vectors = unit_rows(embed(embedder, questions, queries=True))
+    answer_vectors = unit_rows(embed(embedder, [answer or " " for answer in answers]))
     products = np.einsum("ij,ij->i", question_vectors, answer_vectors).tolist()
     return [value if answer.strip() else 0.0 for value, answer in zip(products, answers, strict=True)]
 
@@ -353,7 +353,7 @@ def _read(model: TokenEmbedder, texts: Sequence[str]) -> list[_Tokens]:
     rows: list[list[Vectors]] = [[] for _ in texts]
     inner: list[list[Vectors]] = [[] for _ in texts]
     for number, vectors in zip(owners, embed_tokens(model, windows), strict=True):
-        vectors = _unit(vectors)
+        vectors = unit_rows(vectors).astype(np.float32)
         rows[number].append(vectors)
         inner[number].append(vectors[read[number].before : len(vectors) - read[number].after])
     return [_Tokens(np.concatenate(mine), np.concatenate(every)) for mine, every in zip(inner, rows, strict=True)]
@@ -365,12 +365,6 @@ def _greedy(answer: _Tokens, reference: _Tokens) -> float:
     precision = float((answer.inner @ reference.all.T).max(axis=1).mean())
     recall = float((reference.inner @ answer.all.T).max(axis=1).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = (vectors / np.where(lengths < 1e-12, 1, lengths)).astype(np.float32)
-    return unit
 
 
 @measures.register("BertScore")

@@ -234,6 +234,24 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     return vectors
 
 
+def row_lengths(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The length of each row as a column; 1 for zero rows."""
+    wide = rows.astype(np.float64)
+    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
+    lengths[lengths < 1e-12] = 1.0
+    return lengths
+
+
+def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The rows at length 1, float64; zero rows stay zero.
+
+    >>> unit_rows(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    unit: NDArray[np.float64] = rows / row_lengths(rows)
+    return unit
+
+
 def text_tokens(
     text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: Sequence[int], prompt: str = ""
 ) -> TextTokens:

@@ -21,6 +21,7 @@ from chunkcore.evaluation.benchmarks.loading import QuestionReader, chosen_layou
 from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder, embed
+from chunkcore.models.base import unit_rows
 from chunkcore.options import check_number
 from chunkcore.spans import Numbers, as_ranges
 from chunkcore.tokens import TokenCounter, get_counter
@@ -169,7 +170,7 @@ class _Read:
         distinct = list(self._firsts.values())
         if embedder is None or not distinct:
             return
-        vectors = directions(embedder, [located.query.text for located in distinct], queries=True)
+        vectors = unit_rows(embed(embedder, [located.query.text for located in distinct], queries=True))
         for index, located in enumerate(distinct[1:], start=1):
             cosines = vectors[:index] @ vectors[index]
             first = distinct[likest := int(np.argmax(cosines))]
@@ -358,7 +359,16 @@ def filter_questions(
 
     `evidence` and `excerpts` hold each question's places and texts. O(n²) time and memory for n questions.
     """
-    similarities = _similarities(questions, evidence, excerpts, embedder)
+    queries = unit_rows(embed(embedder, questions, queries=True))
+    answers = unit_rows(embed(embedder, [text for texts in excerpts for text in texts]))
+    owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
+    is_answer = owners[None, :] == np.arange(len(questions))[:, None]
+    shared = _overlapping(evidence, owners)
+    apart = np.ones((len(questions), len(questions)), dtype=bool)
+    for index, row in enumerate(shared):
+        apart[index, owners[row]] = False
+    elsewhere, apart = ~shared & ~is_answer, apart & apart.T
+    similarities = Similarities(queries @ queries.T, queries @ answers.T, is_answer, elsewhere, apart)
     duplicate = similarities.propose_duplicate() if thresholds.duplicate == "propose" else thresholds.duplicate
     relevance = similarities.propose_relevance() if thresholds.relevance == "propose" else thresholds.relevance
     dropped: list[Dropped] = []
@@ -376,30 +386,6 @@ def filter_questions(
             kept.append(index)
     used = [None if threshold is None else float(threshold) for threshold in (duplicate, relevance)]
     return Filtered(similarities, used[0], used[1], tuple(dropped))
-
-
-def _similarities(
-    questions: Sequence[str],
-    evidence: Sequence[Sequence[Evidence]],
-    excerpts: Sequence[Sequence[str]],
-    embedder: Embedder,
-) -> Similarities:
-    queries = directions(embedder, questions, queries=True)
-    answers = directions(embedder, [text for texts in excerpts for text in texts])
-    owners = np.repeat(np.arange(len(questions)), list(map(len, excerpts)))
-    is_answer = owners[None, :] == np.arange(len(questions))[:, None]
-    shared = _overlapping(evidence, owners)
-    apart = np.ones((len(questions), len(questions)), dtype=bool)
-    for index, row in enumerate(shared):
-        apart[index, owners[row]] = False
-    return Similarities(queries @ queries.T, queries @ answers.T, is_answer, ~shared & ~is_answer, apart & apart.T)
-
-
-def directions(embedder: Embedder, texts: Sequence[str], *, queries: bool = False) -> Floats:
-    """The texts' vectors of length 1, float64; an all-zero vector stays."""
-    vectors = embed(embedder, texts, queries=queries).astype(np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 def _overlapping(evidence: Sequence[Sequence[Evidence]], owners: Numbers) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import ModelError, OptionError, echo
-from chunkcore.models.base import Embedder, Vectors, ask_twice, embed
+from chunkcore.models.base import Embedder, Vectors, ask_twice, embed, row_lengths, unit_rows
 from chunkcore.options import LARGEST, check_number
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
@@ -166,7 +166,7 @@ def block_similarities(vectors: Vectors | Floats, window: int) -> Floats:
     [0.7071067811865475, 0.0, 0.7071067811865475]
     """
     count = len(vectors)
-    unit = vectors / row_lengths(vectors)
+    unit = unit_rows(vectors)
     sums = np.zeros((count + 1, unit.shape[1]))
     np.cumsum(unit, axis=0, out=sums[1:])
     gaps = np.arange(1, count)
@@ -203,11 +203,3 @@ def peaks(values: Vectors | Floats, threshold: float) -> Numbers:
     before = np.concatenate(([-1.0], values[:-1]))
     after = np.concatenate((values[1:], [-1.0]))
     return np.flatnonzero((values > threshold) & (values >= before) & (values > after))
-
-
-def row_lengths(rows: Vectors | Floats) -> Floats:
-    """The length of each row as a column; 1 for zero rows."""
-    wide = rows.astype(np.float64)
-    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
-    lengths[lengths < 1e-12] = 1.0
-    return lengths

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from chunkcore.errors import DataError, ModelError
 from chunkcore.lazy import needed
-from chunkcore.models.base import Embedder, Vectors, embed
+from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import get_embedder
-from chunkcore.segmenters.base import Floats, block_similarities, depths, peaks, row_lengths, segmenters
+from chunkcore.segmenters.base import Floats, block_similarities, depths, peaks, segmenters
 from chunkcore.spans import Numbers
 
 SHIPPED = Path(__file__).with_name("tagger.safetensors")
@@ -90,7 +90,7 @@ def sentence_rows(sentences: Sequence[str], vectors: Vectors) -> Vectors:
             hashed = crc32(word.encode("utf-8", "surrogatepass"))
             row[hashed % _BAG] += 1.0 if hashed >> 31 else -1.0
     cues = np.array([_cues(item) for item in sentences], dtype=np.float32).reshape(-1, _CUES)
-    return np.hstack(((vectors / row_lengths(vectors)).astype(np.float32), bag, cues))
+    return np.hstack((unit_rows(vectors).astype(np.float32), bag, cues))
 
 
 def _cues(sentence: str) -> tuple[float, ...]:
