@@ -62,7 +62,9 @@ def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, c
     assert main(["search", str(docs), "tariff crowns"]) == 0
     shown = capfd.readouterr()
     assert "nothing relevant in 4 documents: these passages are no nearer" in " ".join(shown.err.split())
-    assert "two" in shown.out
+    assert "\nThe tariff is two crowns , if 3 < 4.\n" in shown.out
+    assert main(["search", str(docs), "tariff crowns", "--max-tokens", "26"]) == 0
+    assert capfd.readouterr().out.rstrip().endswith("4.")  # the budget ends in </p>
 
 
 # --- what is printed ------------------------------------------------------------------------------------

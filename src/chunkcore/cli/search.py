@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"(\w+)")
 _SPACE = re.compile(r"([ \t\n]+)")
 _FORM = "first5"
+_CUT_TAG = re.compile(r"<[/a-zA-Z][^<>]*$")  # where a budget ends
 
 Source = Annotated[
     Path,
@@ -186,7 +187,7 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     from rich.text import Text
 
     from chunkcore.document import Document
-    from chunkcore.retrieval.lexicon import without_tags, word_keys
+    from chunkcore.retrieval.lexicon import has_tags, without_tags, word_keys
 
     file, (first, last), spans = place["file"], place["lines"], place["spans"]
     pages = place["pages"]
@@ -197,7 +198,9 @@ def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set
     if place["document_id"] not in file:
         shown.append(f" · {terminal_text(place['document_id'])}")
     shown.append(f" · {lines} · characters {spans[0][0]}-{spans[-1][1]}\n", style="not bold cyan")
-    text = without_tags(Document(place["document_id"], passage.text))  # as long as the passage
+    text = without_tags(Document(place["document_id"], passage.text))
+    if has_tags(place["document_id"]):  # whose white space means nothing
+        text = "\n".join(" ".join(line.split()) for line in _CUT_TAG.sub("", text).splitlines() if line.strip())
     for piece in _WORDS.split(text):
         bold = bool(piece) and not words.isdisjoint(word_keys(piece, _FORM))
         parts = (part.expandtabs(4) if not part.strip(" \t\n") else terminal_text(part) for part in _SPACE.split(piece))
