@@ -23,7 +23,7 @@ _ADAPTERS = {  # package, module, splitter, its variable, and the retriever of a
 }
 # The measured system: the same chunks, retriever, model and budget.
 _SYSTEM = """from chunkcore import load_documents
-from chunkcore.retrieval import {names}
+from chunkcore.retrieval import chunk_corpus, get_retriever
 
 corpus = chunk_corpus(load_documents("docs/"), "{spec}")
 index = get_retriever("{retriever}").index(corpus{vectors})"""
@@ -95,10 +95,8 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
 def _system(spec: str, retriever: str, embedder: str) -> str:
     from chunkcore.retrieval import get_retriever
 
-    names, vectors = ["chunk_corpus", "get_retriever"], ""
-    if get_retriever(retriever).embeds:
-        names, vectors = ["TextVectors", *names], f', TextVectors("{_escaped(embedder)}")'
-    return _SYSTEM.format(names=", ".join(names), spec=_escaped(spec), retriever=_escaped(retriever), vectors=vectors)
+    vectors = f', "{_escaped(embedder)}"' if get_retriever(retriever).embeds else ""
+    return _SYSTEM.format(spec=_escaped(spec), retriever=_escaped(retriever), vectors=vectors)
 
 
 def _escaped(text: str) -> str:
