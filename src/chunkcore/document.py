@@ -342,7 +342,7 @@ class ContiguousChunks(LazySequence[int, Chunk]):
             return Chunk(document.id, index, spans, text, counts[index], fingerprint=fingerprint)
 
         super().__init__(chunk, range(len(ranges)))
-        self.document, self.ranges, self.fingerprint = document, ranges, fingerprint
+        self.document, self.ranges, self.counts, self.fingerprint = document, ranges, counts, fingerprint
 
     def ids(self) -> list[str]:
         """Each `Chunk.id`."""

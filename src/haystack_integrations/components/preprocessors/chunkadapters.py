@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 from haystack import Document, component
@@ -35,6 +35,7 @@ from chunkadapters._haystack import (
 from chunkadapters.configuration import build, embedder_of, warn_on_truncation, workers_for
 from chunkadapters.pieces import Aligned, Piece, Unplaced, placed_records
 from chunkadapters.places import (
+    CONTEXT,
     NOWHERE,
     SEGMENTS,
     SPANS,
@@ -49,7 +50,7 @@ from chunkadapters.places import (
     white_space_after,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.document import Chunk, Span
+from chunkcore.document import Chunk, ContiguousChunks, Span
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
 
@@ -180,7 +181,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         taken: set[str] = set()
         split: list[Document] = []
         for document, chunks in zip(kept, warn_on_truncation(chunked, self._fit_to), strict=True):
-            split += self._documents(document, list(chunks), taken)
+            split += self._documents(document, chunks, taken)
         return {"documents": split}
 
     @component.output_types(documents=list[Document])
@@ -193,12 +194,12 @@ class ChunkcoreDocumentSplitter(Serialized):
             chunks = _with_white_space(document, chunks)
         parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        rows = zip(chunks, records, page_numbers(document, chunks), root_places(document, chunks), strict=True)
-        copied, split = copier(parent), []
-        for number, (chunk, (text, chunk_id, record), page, root) in enumerate(rows):
+        rows = zip(records, page_numbers(document, chunks), root_places(document, chunks), strict=True)
+        copied, split, context = copier(parent), [], f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
+        for number, ((text, chunk_id, record), page, root) in enumerate(rows):
             place = {"source_id": document.id, "split_id": number, "page_number": page}
             meta = {**copied(), **place, **record, **root}
-            split.append(Document(id=_id(chunk_id, chunk), content=text, meta=meta))
+            split.append(Document(id=_id(chunk_id, record.get(context, ""), text), content=text, meta=meta))
         return split
 
 
@@ -210,6 +211,9 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[dict[st
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
     chain = _root(document)
     root_id, origin = chain or (document.id, WHOLE)
+    if chain is None and isinstance(chunks, ContiguousChunks):
+        yield from repeat({}, len(chunks))
+        return
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         yield {"root_source_id": root_id, **ROOT.write(root)} if root and (chain or len(root) > 1) else {}
@@ -237,6 +241,11 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     """
     text, chain = document.content or "", _root(document)
     origin = chain[1] if chain else WHOLE
+    if isinstance(chunks, ContiguousChunks) and not origin.parts:
+        gaps = white_space_after(text, chunks.ranges)
+        ranges = [(start, end + len(gap)) for (start, end), gap in zip(chunks.ranges, gaps, strict=True)]
+        ranges[:1] = [(0 if text[:start].isspace() else start, end) for start, end in ranges[:1]]
+        return ContiguousChunks(chunks.document, ranges, chunks.counts, chunks.fingerprint)
     extended = []
     for chunk, gap in zip(chunks, white_space_after(text, ranges_of(chunks)), strict=True):
         start, end = chunk.spans[0].start, chunk.spans[-1].end
@@ -249,12 +258,12 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     return extended
 
 
-def _id(chunk_id: str, chunk: Chunk) -> str:
+def _id(chunk_id: str, context: str, text: str) -> str:
     """64 hexadecimal digits of id, context and text: Haystack's own fail on surrogates and differ between runs.
 
     The text counts because a store that skips duplicates would keep the old text of an edited document.
     """
-    parts = f"{chunk_id}{len(chunk.context)}:{chunk.context}{chunk.text}"
+    parts = f"{chunk_id}{len(context)}:{context}{text}"
     return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
 
 
