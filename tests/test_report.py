@@ -175,15 +175,11 @@ def test_the_data_block_gives_every_question_with_its_evidence_and_shares(nasty)
 
 
 def test_shares_of_another_order_of_questions_reach_the_right_question(plain):
-    turned = [
-        replace(
-            report,
-            query_ids=report.query_ids[::-1],
-            found={k: rows[::-1] for k, rows in report.found.items()},
-            scores={measure: values[::-1] for measure, values in report.scores.items()},
-        )
-        for report in plain.comparison.reports
-    ]
+    turned = []
+    for report in plain.comparison.reports:
+        found = {k: rows[::-1] for k, rows in report.found.items()}
+        scores = {measure: values[::-1] for measure, values in report.scores.items()}
+        turned.append(replace(report, query_ids=report.query_ids[::-1], found=found, scores=scores))
     shown = Page(html_report(replace(plain, comparison=compare(turned, "Recall@5", resamples=1000)))).data
     assert shown == Page(html_report(plain)).data
 
@@ -236,12 +232,9 @@ def test_warnings_name_what_was_truncated_unanswered_and_lost():
     plain = study(questions=30)
     calm = replace(plain.comparison.reports[0], chunks=None)
     assert warnings(replace(plain, comparison=replace(plain.comparison, reports=(calm,)))) == []
-    troubled = replace(
-        calm,
-        chunks=ChunkStatistics(np.array([900]), truncated=1, tokens_lost=1644),
-        unanswered=("q1", "q2"),
-        located={"spans": 3, "unlocated": 2, "ambiguous": 1},
-    )
+    located = {"spans": 3, "unlocated": 2, "ambiguous": 1}
+    cut = ChunkStatistics(np.array([900]), truncated=1, tokens_lost=1644)
+    troubled = replace(calm, chunks=cut, unanswered=("q1", "q2"), located=located)
     first, second, third = warnings(replace(plain, comparison=replace(plain.comparison, reports=(troubled,))))
     assert "1 of 1 chunks is longer than the embedder reads; 1,644 of its tokens were cut off" in first
     assert "2 questions are not answered" in second
@@ -293,6 +286,13 @@ def test_the_line_joins_what_no_other_point_beats():
     dots = re.findall(r'class="dot s(\d)" cx="([\d.]+)" cy="([\d.]+)"', drawn)
     by_place = {f"{x},{y}": number for number, x, y in dots}
     assert [by_place[place] for place in line.split()] == ["2", "1", "4"]
+
+
+def test_discs_and_names_of_many_lines_stay_in_their_panel():
+    lines = {f"passages:lexical,words=whole · size={number}": (50.0, 99.0) for number in range(12)}
+    drawn = plots.panels([plots.Panel("keep", ("start", "end"), lines)], width=250, title="")
+    heights = [float(y) for y in re.findall(r'class="disc s\d" x="[\d.]+" y="([-\d.]+)"', drawn)]
+    assert (min(heights) > 20, "…" in drawn) == (True, False)
 
 
 # ---- files

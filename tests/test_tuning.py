@@ -228,7 +228,7 @@ def test_the_command_says_what_to_use_and_writes_the_page(tmp_path: Path, capfd:
     arguments = ["tune", "-s", "recursive:size={50,200}", "-r", "bm25", "-r", "passages:lexical"]
     assert main([*arguments, "--limit", "30", "--resamples", "200", "--folds", "3", "-o", str(tmp_path)]) == 0
     out = " ".join(capfd.readouterr().out.split())
-    assert "from the default" in out
+    assert "lead over the default" in out
     data = json.loads((tmp_path / "report.json").read_text())["tuning"]
     assert data["use"] in out
     assert len(data["configurations"]["score"]) == 4

@@ -215,7 +215,7 @@ class Tuning(Frame):
         if self.winner == self.default and not change.wins and not change.losses:
             return f"On questions that did not choose it, {choice}. It is the default."
         mean, low, high = (measure.show(value, signed=True) for value in (change.mean, change.low, change.high))
-        gap = f"That is {mean}{measure.points} from the default {self.default} (95 % interval {low} to {high})"
+        gap = f"Its lead over the default, {self.default}, is {mean}{measure.points} (95 % interval {low} to {high})"
         advice = f"use {self.winner}" if self.gain else "no gain that these questions show; keep the default"
         return f"On questions that did not choose it, {choice}. {gap}: {advice}."
 

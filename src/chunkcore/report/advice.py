@@ -83,10 +83,14 @@ class Advice:
         expected = f"expect a {measure} of {measure.show(report.mean(measure))}{measure.suffix} on other questions"
         if tuning.gain:
             low, high = map(measure.show, tuning.comparison.intervals[CHOICE])
-            why = f"On questions that did not choose it, it is {_lead(tuning)} from the default, {tuning.default}."
+            why = (
+                f"On questions that did not choose it, its lead over the default, {tuning.default}, is {_lead(tuning)}."
+            )
             lines = [("For now" if few else "Use", f"{tuning.use}: {expected} ({low} to {high})."), ("Why", why)]
         else:
-            why = f"On questions that did not choose, the choice is {_lead(tuning)} from it: no significant gain."
+            why = (
+                f"On questions that did not choose it, the lead of the choice is {_lead(tuning)}: no significant gain."
+            )
             lines = [("Keep the default", f"{tuning.use}: {expected}."), ("Why", why)]
         if few:
             lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
@@ -130,9 +134,9 @@ def _balance(tuning: Tuning) -> str:
     """Whether passages at another balance of vectors and words do better on questions that did not choose it."""
     chunker, retriever = tuning.configurations[tuning.winner]
     if tuning.gain:
-        return f"{retriever} over {chunker}: on questions that did not choose it, {_lead(tuning)} from the default."
+        return f"{retriever} over {chunker}: on held-out questions its lead over the default is {_lead(tuning)}."
     others = len(tuning.reports) - 1
-    return f"Keep the default of passages: the choice of {others} others is {_lead(tuning)} on held-out questions."
+    return f"Keep the default of passages: on held-out questions the best of {others} others leads by {_lead(tuning)}."
 
 
 def _near(comparison: Comparison, standing: Mapping[str, Report]) -> list[str]:

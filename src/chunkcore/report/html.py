@@ -366,7 +366,7 @@ def option_plot(tuning: Tuning, *, width: int) -> str:
             name, chosen = split_spec(spec)
             if name == chunker and option in chosen:
                 others = ", ".join(f"{key}={value}" for key, value in chosen.items() if key != option)
-                line = lines.setdefault(f"{retriever} {others}".strip(), {})
+                line = lines.setdefault(f"{retriever} · {others}" if others else retriever, {})
                 line[str(chosen[option])] = 100 * report.mean(tuning.measure)
         numbers = all(re.fullmatch(r"[\d.]+", value) for value in values)
         labels = sorted(values, key=float) if numbers else list(values)

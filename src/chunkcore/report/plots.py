@@ -290,7 +290,7 @@ class Panel:
     lines: Mapping[str, Sequence[float]]
 
 
-_PANEL = 250, 210  # pixels: a panel's minimum width, and its height without the legend
+_PANEL = 250  # pixels: the least width of a panel
 
 
 def panels(shown: Sequence[Panel], *, width: int, title: str) -> str:
@@ -298,41 +298,47 @@ def panels(shown: Sequence[Panel], *, width: int, title: str) -> str:
 
     Values are evenly spaced: most grids grow by factors, and some hold words (figures 2 to 5 of Qu et al., 2024).
     """
-    least, plain = _PANEL
-    height = plain + 20 * max((len(panel.lines) for panel in shown), default=0)
-    columns = max(1, width // least)
+    columns = max(1, width // _PANEL)
+    size = width / columns
+    limit = int((size - 36) / _LETTER)
+    legends = [[name_lines(name, limit) for name in panel.lines] for panel in shown]
+    plain = max(210, 90 + 19 * max(map(len, legends), default=0))  # the discs have room
+    height = plain + max((sum(4 + _LINE * len(lines) for lines in legend) for legend in legends), default=0)
     values = [value for panel in shown for line in panel.lines.values() for value in line if math.isfinite(value)]
-    scale = ticks(0, max([1.0, *values]))
+    scale = [tick for tick in ticks(min(values, default=0) - 1, max(values, default=0) + 1) if 0 <= tick <= 100]
     parts = [
-        f'<g transform="translate({place % columns * width / columns:.1f} {place // columns * height})">'
-        f"{_panel(panel, width / columns, plain, scale)}</g>"
+        f'<g transform="translate({place % columns * size:.1f} {place // columns * height})">'
+        f"{_panel(panel, legends[place], size, plain, scale)}</g>"
         for place, panel in enumerate(shown)
     ]
     return figure(width, height * math.ceil(len(shown) / columns), title, parts) if shown else ""
 
 
-def _panel(panel: Panel, size: float, height: float, scale: Sequence[float]) -> str:
-    x, y = Scale(0, max(1, len(panel.labels) - 1), 48, size - 48), Scale(scale[0], scale[-1], height - 46, 34)
+def _panel(panel: Panel, legend: Sequence[Sequence[str]], size: float, height: float, scale: Sequence[float]) -> str:
+    top = 34
+    x, y = Scale(0, max(1, len(panel.labels) - 1), 48, size - 48), Scale(scale[0], scale[-1], height - 46, top)
     parts = [*_axes(Scale(0, 1, 40, size - 40), y, [], scale, "", "")]
-    parts.append(svg_text(4, 18, shorten(panel.title, int(size / 7.5)), "name"))
+    parts.append(svg_text(4, 18, shorten(panel.title, int(size / _LETTER)), "name"))
     room = max(2, int((size - 96) / max(1, len(panel.labels) - 1) / 7))
     for place, label in enumerate(panel.labels):
         parts.append(svg_text(x(place), height - 27, shorten(label, room), "tick", anchor="middle"))
-    last = math.inf
-    for number, (name, line) in enumerate(panel.lines.items(), 1):
+    below = height - 2
+    for number, ((name, line), lines) in enumerate(zip(panel.lines.items(), legend, strict=True), 1):
         known = [(x(place), y(value), place) for place, value in enumerate(line) if math.isfinite(value)]
         parts += [svg_line(*start[:2], *end[:2], f"whisker {_tone(number)}") for start, end in pairwise(known)]
         for across, up, place in known:
             tip = _safe(f"{name}: {line[place]:.1f} % at {panel.labels[place]}")
             dot = f'<circle class="dot {_tone(number)}" cx="{across:.1f}" cy="{up:.1f}" r="3.2">'
             parts.append(f"{dot}<title>{tip}</title></circle>")
-        legend = height + 20 * number - 14
-        parts += [_disc(number, 14, legend - 4), svg_text(30, legend, shorten(name, int(size / 7.5)), "label")]
-    # A disc at the end of each line, moved up if it would cover another.
+        parts.append(_disc(number, 14, below))
+        parts += [svg_text(30, below + 4 + _LINE * row, text, "label") for row, text in enumerate(lines)]
+        below += 4 + _LINE * len(lines)
+    # A disc at the end of each line, moved up if it would cover another, and down again if that is over the panel.
     ends = [(y(line[-1]), number) for number, line in enumerate(panel.lines.values(), 1) if math.isfinite(line[-1])]
-    for up, number in sorted(ends, reverse=True):
-        last = min(up, last - 2 * _RADIUS)
-        parts.append(_disc(number, size - 24, last))
+    last, gap = math.inf, 2 * _RADIUS
+    for place, (up, number) in enumerate(sorted(ends, reverse=True), 1):
+        last = min(up, last - gap)
+        parts.append(_disc(number, size - 24, max(last, top + gap * (len(ends) - place))))
     return "".join(parts)
 
 

@@ -382,13 +382,13 @@ class CostAxis:
 
 
 def cost_axis(page: ReportPage) -> CostAxis | None:
-    """Money if prices are known, else the tokens that models read and wrote; None if no cost is known."""
+    """Money if prices are known, else the tokens that models read and wrote; None if no cost is known, or all are 0."""
     costs = [report.cost for report in page.reports]
     prices = tuple(cost.money_per_million if cost else math.nan for cost in costs)
-    if any(map(math.isfinite, prices)):
+    if any(price > 0 for price in prices):
         return CostAxis("cost", "Money per million tokens of the documents", "a million tokens", prices)
     ratios = tuple(model_tokens(cost) if cost else math.nan for cost in costs)
-    if any(map(math.isfinite, ratios)):
+    if any(ratio > 0 for ratio in ratios):
         label = "Tokens that models read and wrote, for each token of the documents"
         return CostAxis("what models read", label, "model tokens a token", ratios)
     return None
