@@ -21,7 +21,6 @@ from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import app, main, running
 from chunkcore.document import Chunk, Document, Span
 from chunkcore.evaluation.benchmarks.documents import REPORT_NAMES
-from chunkcore.report import read_reports
 from tests.fakes import FakeEmbedder
 from tests.strategies import hard_text
 
@@ -294,18 +293,6 @@ def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
     assert "the documents are named twice" in capfd.readouterr().err
     assert main(["--version"]) == 0
     assert capfd.readouterr().out == f"chunkcore {version('chunkadapters')}\n"
-
-
-def test_what_searches_words_alone_needs_no_model(docs, questions, tmp_path, capfd, monkeypatch):
-    def missing(name):
-        raise AssertionError("a model was asked for")
-
-    monkeypatch.setattr("chunkcore.models.loading.get_embedder", missing)
-    given = ["-r", "bm25", "-r", "passages:lexical", "--resamples", "100"]
-    assert main(["compare", str(docs), "--questions", str(questions), "-o", str(tmp_path / "out"), *given]) == 0
-    names = {report.chunker for report in read_reports(tmp_path / "out" / "report.json")}
-    assert names == {"sentence:size=50", *(f"recursive:size={size}" for size in (100, 200, 400))}
-    assert "NOT YOUR DOCUMENTS" not in capfd.readouterr().err
 
 
 def test_what_has_a_name_is_listed_by_kind(capfd):

@@ -20,6 +20,7 @@ from chunkcore import (
     get_chunker,
     get_counter,
     get_retriever,
+    load_benchmark,
     load_index,
     run_experiment,
     run_retriever,
@@ -47,6 +48,14 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: run_experiment(BENCHMARK, chunker="sentence"), "did you mean 'chunkers'"),  # type: ignore[call-arg]
         (lambda: tune(BENCHMARK, retriever="bm25"), "did you mean 'retrievers'"),  # type: ignore[call-arg]
         (lambda: get_retriever("dense").index(CORPUS, embedder="m"), "did you mean 'vectors'"),  # type: ignore[call-arg]
+        (
+            lambda: get_retriever("dense").index(CORPUS, THEIRS).retrieve("tea"),
+            "as_embedder of the framework's adapter",
+        ),
+        (lambda: get_retriever("bm25,dense"), "several are given one by one"),
+        (lambda: get_chunker("RecursiveCharacterTextSplitter"), "did you mean 'recursive:counter=characters'"),
+        (lambda: get_chunker("recursive", model_name="gpt-4o"), "did you mean 'counter'"),
+        (lambda: load_benchmark([TEA], [{"question": "Mild?"}]), 'expected lines like {"question"'),
         (lambda: get_retriever("bm25").index([TEA]), r"index\(chunk_corpus\(documents, "),
         (lambda: INDEX.search("one text"), "put one question in a list"),
         (lambda: INDEX.retrieve("tea", top_k=3), "did you mean 'k'"),

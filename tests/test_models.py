@@ -35,6 +35,7 @@ from chunkcore.models import (
 from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
+from chunkcore.report import read_reports
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
 
 # --- answers --------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def test_an_embedder_is_handed_back_and_anything_else_is_told():
 
 def test_without_packages_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(loading, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install "chunkadapters\[models\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "chunkadapters\[openvino\]"'):
         get_embedder("some/model-nobody-loaded")
 
 
@@ -313,12 +314,13 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
     (report,) = run_experiment(benchmark, ["sentence:size=50"], retrievers=["bm25"])
     assert report.cost.embedded_tokens == 0
     write_benchmark(benchmark, tmp_path / "b")
-    compared = ["compare", str(tmp_path / "b"), "-s", "sentence:size=5", "--resamples", "100"]
-    compared += ["-o", str(tmp_path / "out")]
+    compared = ["compare", str(tmp_path / "b"), "--resamples", "100", "-o", str(tmp_path / "out")]
     assert main([*compared, "-r", "bm25", "-r", "passages:lexical"]) == 0
-    capsys.readouterr()
+    names = {report.chunker for report in read_reports(tmp_path / "out" / "report.json")}
+    assert names == {"sentence:size=50", *(f"recursive:size={size}" for size in (100, 200, 400))}
+    assert "NOT YOUR DOCUMENTS" not in capsys.readouterr().err
     assert main([*compared, "-r", "dense"]) == 2
-    assert 'pip install "chunkadapters[models]"' in capsys.readouterr().err
+    assert 'pip install "chunkadapters[openvino]"' in capsys.readouterr().err
 
 
 def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used(monkeypatch):

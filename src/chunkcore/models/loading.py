@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from chunkcore.columns import distinct
-from chunkcore.errors import MissingExtraError, OptionError, echo
+from chunkcore.errors import MissingExtraError, OptionError, echo, kind_of
 from chunkcore.models.base import Embedder, TokenCountingEmbedder, TokenEmbedder, fetch
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.openvino import OpenVinoEmbedder, is_bert_folder
@@ -60,8 +60,8 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
         if isinstance(spec, (LazyEmbedder, CachedEmbedder, Embedder)):  # in this order: the last one loads lazy ones
             return spec
         raise OptionError(
-            f"an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and "
-            f"embed_queries; got {type(spec).__name__}"
+            "an embedder is a name or an object with name, fingerprint, max_tokens, embed_documents and embed_queries; "
+            f"got {kind_of(spec)}; as_embedder of the framework's adapter makes one of a framework's model"
         )
     kind, model = _parse(spec)
     name = f"{kind}:{model}"
