@@ -100,10 +100,11 @@ class Document:
     marks: tuple[Mark, ...] = ()
 
     def __new__(cls, *values: Any, **named: Any) -> Document:
-        more = named.keys() - {"id", "text"}
-        if (values or named) and (len(values) + len(named) - len(more) < 2 or more - {"metadata", "marks"}):
-            seen = echo([*values, *named])
-            raise DataError(f'a document has an id and a text, as in Document("faq.md", text); got {seen}')
+        if named or len(values) == 1:  # neither is a pickle's
+            more = named.keys() - {"id", "text"}
+            if len(values) + len(named) - len(more) < 2 or more - {"metadata", "marks"}:
+                seen = echo([*values, *named])
+                raise DataError(f'a document has an id and a text, as in Document("faq.md", text); got {seen}')
         return object.__new__(cls)
 
     def __repr__(self) -> str:
