@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
-from typing import Any
+from typing import Any, overload
 
-from chunkcore.columns import LazySequence
 from chunkcore.errors import DataError, check_type, echo, kind_of
 from chunkcore.frames import FrameList, Markup, columns_of, marked, shortened
 
@@ -324,7 +323,7 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
     return columns_of(names, rows) | {name: [chunk.metadata.get(name, []) for chunk in held] for name in more}
 
 
-class ContiguousChunks(LazySequence[int, Chunk]):
+class ContiguousChunks(Sequence[Chunk]):
     """A document's chunks of one span each that say nothing more; `Chunk` objects are made on each read.
 
     `ranges` are start and end of each chunk, `counts` the tokens of its text.
@@ -334,16 +333,28 @@ class ContiguousChunks(LazySequence[int, Chunk]):
     ('Hot.', True)
     """
 
+    # One object a document, without a dictionary: more would call for the garbage collector.
+    __slots__ = ("counts", "document", "fingerprint", "ranges")
+
     def __init__(
         self, document: Document, ranges: Sequence[Sequence[int]], counts: Sequence[int], fingerprint: str
     ) -> None:
-        def chunk(index: int) -> Chunk:
-            start, end = ranges[index]
-            text, spans = document.text[start:end], (Span(start, end),)
-            return Chunk(document.id, index, spans, text, counts[index], fingerprint=fingerprint)
-
-        super().__init__(chunk, range(len(ranges)))
         self.document, self.ranges, self.counts, self.fingerprint = document, ranges, counts, fingerprint
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    @overload
+    def __getitem__(self, place: int) -> Chunk: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Chunk]: ...
+    def __getitem__(self, place: int | slice) -> Chunk | Sequence[Chunk]:
+        if isinstance(place, slice):
+            return list(self)[place]
+        index = range(len(self))[place]
+        start, end = self.ranges[index]
+        text, spans = self.document.text[start:end], (Span(start, end),)
+        return Chunk(self.document.id, index, spans, text, self.counts[index], fingerprint=self.fingerprint)
 
     def ids(self) -> list[str]:
         """Each `Chunk.id`."""
