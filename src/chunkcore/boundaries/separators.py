@@ -176,19 +176,17 @@ def find_regex(source: TokenizedText, pattern: re.Pattern[str], texts: Ranges, *
     [(3, 3), (4, 5), (8, 8), (9, 10)]
     """
     keep_groups = keep_groups and pattern.groups > 0
-    starts: list[int] = []
-    ends: list[int] = []
+    spans: list[tuple[int, int]] = []
     counts = []
     find = finder(pattern, int((texts[:, 1] - texts[:, 0]).sum()))
     for begin, end in texts.tolist():
-        before = len(starts)
+        before = len(spans)
         for match in find(source.text[begin:end]):
-            for left, right in _outside_groups(match) if keep_groups else (match.span(),):
-                starts.append(begin + left)
-                ends.append(begin + right)
-        counts.append(len(starts) - before)
+            spans += _outside_groups(match) if keep_groups else (match.span(),)
+        counts.append(len(spans) - before)
     texts_of = np.repeat(np.arange(len(texts)), counts)
-    return Places(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), texts_of)
+    starts, ends = (np.array(spans, dtype=np.int64).reshape(-1, 2) + texts[texts_of, :1]).T.copy()
+    return Places(starts, ends, texts_of)
 
 
 def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:

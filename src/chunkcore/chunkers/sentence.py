@@ -72,14 +72,12 @@ class Sentence(Chunker):
             topics[:] = self.overlap.topics([source.text[start:end] for start, end in sentences.tolist()])
         rows: list[tuple[int, int]] = []
         for first, section, of_it in zip([0, *cuts], np.split(sentences, cuts), np.split(topics, cuts), strict=True):
-            rows += self._packed_ranges(source, section, (of_it - first).tolist()) if len(section) else []
+            if len(section):
+                sums: list[int] = running_counts(source, section).tolist()
+                packed = self._packed(sums, self._reach(sums, (of_it - first).tolist()))
+                bounded = self._bounded(source, section, packed)
+                rows += join_ranges(source, bounded, self.minimum, self.hard_maximum)
         return rows
-
-    def _packed_ranges(self, source: TokenizedText, sentences: Ranges, topics: list[int]) -> list[tuple[int, int]]:
-        sums: list[int] = running_counts(source, sentences).tolist()
-        reach = self._reach(sums, topics)
-        rows = self._bounded(source, sentences, self._packed(sums, reach))
-        return join_ranges(source, rows, self.minimum, self.hard_maximum)
 
     def _reach(self, sums: list[int], topics: list[int]) -> list[int]:
         """For each sentence, the first sentence that a chunk beginning there may share."""

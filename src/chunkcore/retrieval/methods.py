@@ -22,7 +22,7 @@ from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, inverse_document_frequency, length_norms, word_keys
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors, best_of, row_lengths, top_k_owners
-from chunkcore.spans import Numbers, Scores
+from chunkcore.spans import Numbers
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
 
@@ -133,17 +133,17 @@ class WordIndex(Index):
         self._norms = length_norms(self._postings.lengths, method.k1, method.b)
 
     def rank(self, queries: Sequence[str], k: int) -> Hits:
-        return Hits.of([self._best(query, k) for query in queries])
-
-    def _best(self, query: str, k: int) -> tuple[Numbers, Scores]:
-        scores = np.zeros(len(self.corpus))
-        for key, repeats in Counter(word_keys(query, self._form)).items():
-            chunks, counts = self._postings.of_word(key)
-            weight = repeats * inverse_document_frequency(len(chunks), len(scores))
-            scores[chunks] += weight * counts / (counts + self._norms[chunks])
-        hits = np.flatnonzero(scores > 0)
-        best = hits[best_of(scores[hits], k)]
-        return best, scores[best]
+        rows = []
+        for query in queries:
+            scores = np.zeros(len(self.corpus))
+            for key, repeats in Counter(word_keys(query, self._form)).items():
+                chunks, counts = self._postings.of_word(key)
+                weight = repeats * inverse_document_frequency(len(chunks), len(scores))
+                scores[chunks] += weight * counts / (counts + self._norms[chunks])
+            hits = np.flatnonzero(scores > 0)
+            best = hits[best_of(scores[hits], k)]
+            rows.append((best, scores[best]))
+        return Hits.of(rows)
 
 
 @retrievers.register("hybrid")
