@@ -99,6 +99,8 @@ def test_every_chunk_is_the_source_at_its_offsets_and_nothing_is_lost(text, size
     assert [(chunk.meta["source_id"], chunk.meta["split_id"]) for chunk in chunks] == [
         ("hard", index) for index in range(len(chunks))
     ]
+    plain = split(ChunkcoreDocumentSplitter(f"recursive:size={size},counter=words"), document)
+    assert "".join(chunk.content for chunk in plain) in ("", text)
 
 
 @given(text=hard_text().filter(bool), outer=st.integers(5, 30), inner=st.integers(1, 12))
