@@ -53,6 +53,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
             "as_embedder of the framework's adapter",
         ),
         (lambda: get_retriever("bm25,dense"), "several are given one by one"),
+        (lambda: get_chunker("recursive,size=200"), "options follow a colon"),
         (lambda: get_chunker("RecursiveCharacterTextSplitter"), "did you mean 'recursive:counter=characters'"),
         (lambda: get_chunker("recursive", model_name="gpt-4o"), "did you mean 'counter'"),
         (lambda: load_benchmark([TEA], [{"question": "Mild?"}]), 'expected lines like {"question"'),
@@ -83,6 +84,11 @@ def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], 
     with pytest.raises(ChunkcoreError, match=answer) as caught:
         guess()
     assert "\n" not in str(caught.value)
+
+
+def test_a_document_of_ones_own_has_arguments_of_its_own() -> None:
+    page: Any = type("Page", (Document,), {"__init__": lambda self, path: Document.__init__(self, path, TEA.text)})
+    assert page(path="tea.md").id == page("tea.md").id == "tea.md"
 
 
 def test_names_stand_for_chunkers_retrievers_and_counters_everywhere() -> None:

@@ -126,11 +126,8 @@ def test_every_argument_of_every_public_call_is_refused_or_does_what_it_says(
     call: Any = getattr(INDEX, name.removeprefix("Index.")) if "." in name else getattr(chunkcore, name)
     write_run(run("old"), tmp_path / "r.jsonl")
     (tmp_path / "a.txt").write_text("Tea is hot.")
-    named = [
-        name
-        for name, each in signature(call).parameters.items()
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
+    kinds = {name: each.kind.name for name, each in signature(call).parameters.items()}
+    named = [name for name, kind in kinds.items() if not kind.startswith("VAR")]
     for argument in set(named) - OTHER:
         for value in WRONG:
             with suppress(ChunkcoreError):

@@ -99,7 +99,7 @@ class Document:
     marks: tuple[Mark, ...] = ()
 
     def __new__(cls, *values: Any, **named: Any) -> Document:
-        if named or len(values) == 1:  # neither is a pickle's
+        if cls is Document and (named or len(values) == 1):  # neither is a pickle's
             more = named.keys() - {"id", "text"}
             if len(values) + len(named) - len(more) < 2 or more - {"metadata", "marks"}:
                 seen = echo([*values, *named])

@@ -72,7 +72,9 @@ class Registry(Generic[T]):
             if len(names) > _LISTED:
                 kind = self.group.rpartition(".")[2].replace("strategies", "chunkers")
                 listed = f"chunkcore list {kind} shows all {len(names)}"
-            near = "; several are given one by one" if "," in str(name) else suggestion(name, names, self.guesses)
+            near = suggestion(name, names, self.guesses)
+            if "," in str(name):
+                near = "; options follow a colon" if "=" in str(name) else "; several are given one by one"
             raise OptionError(f"unknown {self.noun} {echo(name)}: {listed}{near}")
         return thing
 
