@@ -296,6 +296,8 @@ def _missed(
         cause = _found_in_part(overlaps, ranks, sizes, len(piece.span), k)
     elif not set(word_keys(query.text, _MATCHING)) & set(word_keys(evidence, _MATCHING)):
         cause = "No shared word: question and evidence have none in common."
+    elif not len(hits):
+        cause = "No answer: nothing was retrieved for this question."
     elif above is not None and (better := above(query.text, piece)) is not None:
         cause = _outranked(better, k)
     else:
@@ -308,10 +310,10 @@ def _missed(
 def _outranked(better: Numbers, k: Depth) -> str:
     """How far down a ranking evidence is; `better` has the tokens of each chunk above it."""
     budget, place = budget_of(k), f"its best chunk is number {len(better) + 1:,}"
-    over = int(better.sum()) - (budget or int(better[: k if isinstance(k, int) else 1].sum()))
+    over = int(better.sum()) - budget if budget else len(better) - (k if isinstance(k, int) else 1)
     if over < 0:
         return f"Outranked: {place}, but the passages were made of other chunks."
-    return f"Outranked by {max(1, over):,} tokens: {place}."
+    return f"Outranked by {max(1, over):,} tokens: {place}." if budget else f"Outranked: {place}."
 
 
 def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequence[int], length: int, k: Depth) -> str:
@@ -320,8 +322,8 @@ def _found_in_part(overlaps: Sequence[int], ranks: Sequence[int], sizes: Sequenc
     budget, pieces = budget_of(k), k if isinstance(k, int) else 1
     inside = [rank for rank in ranks if (before[rank] < budget if budget else rank < pieces)]
     if not inside:
-        over = before[ranks[0]] - (budget or before[min(pieces, len(sizes))])
-        return f"Outranked: its passage is number {ranks[0] + 1:,}, {max(1, over):,} tokens too deep."
+        deep = f", {max(1, before[ranks[0]] - budget):,} tokens too deep" if budget else ""
+        return f"Outranked: its passage is number {ranks[0] + 1:,}{deep}."
     if budget and (over := before[inside[-1] + 1] - budget) > 0:
         return f"Cut by the budget: the passage with it ends {over:,} tokens past it."
     if sum(overlaps[rank] for rank in inside) < length:

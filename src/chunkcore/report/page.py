@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence
 from chunkcore.evaluation.comparison import Comparison
@@ -51,6 +51,9 @@ class ReportPage:
     balances: Tuning | None = None
     above: Above | None = None
     more_questions: str = "chunkcore questions label docs/"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "above": None}  # asks an index
 
     @property
     def reports(self) -> tuple[Report, ...]:

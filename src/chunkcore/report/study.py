@@ -215,8 +215,8 @@ def _above(
     def indexed(chunker: str, retriever: str, embedder: str) -> tuple[Index, Numbers] | None:
         model = next((model for model in models if model.name == embedder), models[0])
         cutter = built_with(model)[chunker]
-        if llms_of(cutter):
-            return None  # its answers may not be kept
+        if llms_of(cutter) or "late" in retriever:
+            return None  # answers may not be kept, vectors of tokens never are
         corpus = chunk_corpus(scorer.benchmark.documents, cutter)
         index = get_retriever(retriever).index(corpus, TextVectors(model))
         return index, scorer.token_counts(corpus.retrieved)
