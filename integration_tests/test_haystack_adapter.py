@@ -58,7 +58,7 @@ class Windows(Chunker):
 
 @dataclass(frozen=True, kw_only=True)
 class EveryOther(Chunker):
-    """Two chunks: the even tens of characters and the odd ones; each says a context."""
+    """Two chunks: the even tens of characters and the odd ones; one says a context, and one a number of that name."""
 
     counter: str = "characters"
 
@@ -69,7 +69,8 @@ class EveryOther(Chunker):
 
     def chunk(self, document):
         return [
-            replace(chunk, context=f"part {chunk.index}", metadata={"parts": 2}) for chunk in super().chunk(document)
+            replace(chunk, context="part 1" * chunk.index, metadata={"parts": 2, "context": 0})
+            for chunk in super().chunk(document)
         ]
 
 
@@ -139,7 +140,7 @@ def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_
     assert even.content == "0123456789\nABCDEFGHIJ"
     assert even.meta["spans"] == "0-10,20-30"
     assert (even.meta["split_idx_start"], even.meta["split_idx_end"]) == (0, 30)
-    assert (odd.meta["context"], odd.meta["parts"]) == ("part 1", 2)
+    assert (even.meta["context"], odd.meta["context"], odd.meta["parts"]) == (0, "part 1", 2)
     first, second, third = split(windows(8), even)
     assert (first.content, first.meta["root_idx_start"], first.meta["root_idx_end"]) == ("01234567", 0, 8)
     assert (second.content, second.meta["root_spans"]) == ("89\nABCDE", "8-10,20-25")

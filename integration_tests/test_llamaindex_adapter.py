@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import re
@@ -219,6 +220,14 @@ def test_worker_processes_build_the_same_nodes():
 def test_bad_options_are_validation_errors_that_say_what_to_do(make, message):
     with pytest.raises(ValidationError, match=message):
         make()
+
+
+@pytest.mark.parametrize("wrong", [document("Tea."), [CoreDocument("a", "Tea.")]])
+def test_what_is_no_list_of_documents_is_refused(wrong):
+    parser = ChunkcoreNodeParser("recursive")
+    for cut in (parser.get_nodes_from_documents, lambda nodes: asyncio.run(parser.aget_nodes_from_documents(nodes))):
+        with pytest.raises(DataError, match="put one into a list"):
+            cut(wrong)
 
 
 class Unregistered(Windows):

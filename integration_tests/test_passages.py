@@ -699,6 +699,11 @@ def test_an_option_that_a_class_does_not_have_is_told_with_those_that_it_has(mod
         with pytest.raises(ValueError, match="has no option 'store': expected some of"):
             adapter(store=1)
 
+    class Tagged(llamaindex.ChunkcoreEmbedding):
+        tag: str
+
+    assert Tagged(tag="a").tag == "a"
+
 
 def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     INDEX.save(tmp_path)

@@ -89,7 +89,8 @@ def has_text(document: Document) -> bool:
 class Serialized:
     """A component that Haystack can write as YAML, and whose constructor says which options there are."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         cls.__init__ = named_options()(cls.__init__)  # type: ignore[method-assign]
 
     def _arguments(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, embed, get_embedder
 from chunkcore.models.llm import Message, Reply
 from chunkcore.models.llm.endpoint import reply_of
-from chunkcore.options import named_options
+from chunkcore.options import check_option_names
 
 
 class ChunkcoreEmbedding(BaseEmbedding):
@@ -38,8 +38,8 @@ class ChunkcoreEmbedding(BaseEmbedding):
 
     _embedder: Embedder = PrivateAttr()
 
-    @named_options(*BaseEmbedding.model_fields)
     def __init__(self, embedder: Embedder | str = DEFAULT_MODEL, **options: Any) -> None:
+        check_option_names(type(self).__name__, options, ["embedder", *type(self).model_fields])
         core_embedder = get_embedder(options.pop("model_name", None) or embedder)
         super().__init__(model_name=core_embedder.name, **{"embed_batch_size": 256, **options})
         self._embedder = core_embedder

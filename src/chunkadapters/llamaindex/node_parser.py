@@ -98,6 +98,15 @@ def _is_chunk(node: BaseNode) -> bool:
 _WITHIN_THE_SIZE = ("overlap", "minimum", "piece_size", "passage_size", "passage_minimum", "max_segment")
 
 
+def _check_nodes(documents: Sequence[BaseNode]) -> None:
+    for document in documents:  # one document gives its fields
+        if not isinstance(document, BaseNode):
+            raise DataError(
+                f"expected a list of LlamaIndex documents, got {kind_of(document)}: put one into a list; "
+                "from_document makes one of chunkcore's"
+            )
+
+
 def _size_of(chunker: Chunker) -> int:
     size = getattr(chunker, "size", None)
     if type(size) is not int:
@@ -289,13 +298,15 @@ class ChunkcoreNodeParser(NodeParser):
         self, documents: Sequence[Document], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
         """The chunks. Raises `DataError`: no list of LlamaIndex documents."""
-        for document in documents:  # one document gives its fields
-            if not isinstance(document, BaseNode):
-                raise DataError(
-                    f"expected a list of LlamaIndex documents, got {kind_of(document)}: put one into a list; "
-                    "from_document makes one of chunkcore's"
-                )
+        _check_nodes(documents)
         return super().get_nodes_from_documents(documents, show_progress, **kwargs)
+
+    async def aget_nodes_from_documents(
+        self, documents: Sequence[Document], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
+        """The chunks, cut in a thread. Raises `DataError`: no list of LlamaIndex documents."""
+        _check_nodes(documents)
+        return await super().aget_nodes_from_documents(documents, show_progress, **kwargs)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""

@@ -199,7 +199,7 @@ class ChunkcoreDocumentSplitter(Serialized):
         for number, ((text, chunk_id, record), page, root) in enumerate(rows):
             place = {"source_id": document.id, "split_id": number, "page_number": page}
             meta = {**copied(), **place, **record, **root}
-            split.append(Document(id=_id(chunk_id, record.get(context, ""), text), content=text, meta=meta))
+            split.append(Document(id=_id(chunk_id, str(record.get(context, "")), text), content=text, meta=meta))
         return split
 
 
