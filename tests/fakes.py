@@ -35,12 +35,7 @@ def _text_vector(text: str, dimensions: int, max_tokens: int | None) -> np.ndarr
 
 
 class FakeEmbedder:
-    """A hashed bag of words: texts that share words are near each other. Deterministic, normalised.
-
-    Attributes:
-        calls: how many times it was asked.
-        texts: every text that it was given, in order.
-    """
+    """A hashed bag of words: texts that share words are near each other. It counts its `calls`, keeps their `texts`."""
 
     def __init__(self, dimensions: int = 32, *, name: str = "fake", max_tokens: int | None = None) -> None:
         self.name = name
@@ -141,11 +136,7 @@ BROKEN = (NanEmbedder, WrongShapeEmbedder, WrongCountEmbedder, RaisingEmbedder, 
 
 
 class FakeLLM:
-    """Answers with JSON of the schema, by the messages alone; now and then with something that is no answer.
-
-    Attributes:
-        asked: every conversation that it was given, in order.
-    """
+    """Answers with JSON of the schema, by the messages alone; now and then with something that is no answer."""
 
     def __init__(self, *, name: str = "fake", broken: float = 0.2, concurrency: int = 2) -> None:
         self.name = name
@@ -188,12 +179,7 @@ def _number_in(item: Any) -> float:
 
 
 class ScriptedLLM:
-    """Gives the answers that it was made with, in order, the last one for ever; an exception is raised.
-
-    Attributes:
-        asked: every conversation that it was given, in order.
-        schemas: the schema of each.
-    """
+    """Gives the answers that it was made with, in order, the last one for ever; an exception is raised."""
 
     def __init__(self, *answers: Any, name: str = "scripted") -> None:
         self.name = name

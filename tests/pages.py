@@ -29,16 +29,10 @@ _PARSER = MarkdownIt("commonmark").enable("table")
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code.
+    """A block of code."""
 
-    Attributes:
-        page: whose, from the root of the repository.
-        language: what is written after the fence; "shell" for an indented block.
-        text: its lines.
-    """
-
-    page: str
-    language: str
+    page: str  # from the root of the repository
+    language: str  # what is written after the fence; "shell" for an indented block
     text: str
 
 

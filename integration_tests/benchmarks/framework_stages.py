@@ -77,16 +77,12 @@ class AutoMerge(PassageStage):
 
     The parents of the first level are neighbouring chunks up to a size, those of each further level neighbouring
     parents of the level before. Hits are taken in order; each may complete its parents.
-
-    Attributes:
-        share: of the children; ``+automerge:0.3`` is short for ``+automerge:share=0.3``. LlamaIndex' default.
-        sizes: tokens of a parent at each level, by the chunker's counter. LlamaIndex' defaults over its 128.
     """
 
     leading: ClassVar[str] = "share"
 
-    share: float = 0.5
-    sizes: tuple[int, ...] = (512, 2048)
+    share: float = 0.5  # of the children: LlamaIndex' default, as is
+    sizes: tuple[int, ...] = (512, 2048)  # tokens of a parent at each level
 
     def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         trees = {first: self._levels(layout, first) for first in dict.fromkeys(layout.first[hits].tolist())}

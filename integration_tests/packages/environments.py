@@ -12,11 +12,7 @@ __all__ = ["Environment"]
 
 
 class Environment:
-    """An environment in a folder, which holds nothing but what is installed into it, not even pip.
-
-    Args:
-        folder: it must not be there yet.
-    """
+    """An environment in a new folder, which holds nothing but what is installed into it, not even pip."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

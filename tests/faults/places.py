@@ -32,11 +32,7 @@ def command(*arguments: object) -> list[str]:
 
 
 class Disk:
-    """A file system of one megabyte, in memory.
-
-    Attributes:
-        path: where it is.
-    """
+    """A file system of one megabyte, in memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -32,12 +32,7 @@ WAITING = "chunkcore: stopping; calls under way are awaited and kept. Stop it ag
 
 
 class Program:
-    """``chunkcore`` as a process, with its own cache folder.
-
-    Attributes:
-        log: what its model embedded, and whether it waits.
-        told: its standard error.
-    """
+    """``chunkcore`` as a process, with its own cache folder; `log` is what its model embedded, `told` its errors."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "embedded.txt"

@@ -42,20 +42,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a round came to.
-
-    Attributes:
-        target: whose round it was.
-        texts: generated texts that were checked to the end.
-        seconds: of processor time.
-        failure: the smallest case that fails, and how; "" where there is none.
-        places: what tells a failure apart from others.
-    """
+    """What a round came to."""
 
     target: str
-    texts: int
-    seconds: float
-    failure: str = ""
+    texts: int  # generated ones that were checked to the end
+    seconds: float  # of processor time
+    failure: str = ""  # the smallest case that fails, and how
     places: tuple[str, ...] = field(default=())
 
 
