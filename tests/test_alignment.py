@@ -185,8 +185,7 @@ def test_thresholds_are_what_they_say() -> None:
     assert located("the lighthouse keeper saw nothimg but fog", similarity=None)[0] == "unlocated"
     assert located("THE LIGHTHOUSE keeper saw nothing but fog", similarity=None)[0] == "folded"
     quoted = "He wrote at length of quite other things, then: the lighthouse keeper saw nothing but fog from midnight"
-    assert located(quoted, share=0.4)[0] == "part"
-    assert located(quoted, share=0.7)[0] == "unlocated"
+    assert [located(text)[0] for text in (quoted, f"{'And so on. ' * 5}{quoted}")] == ["part", "unlocated"]
 
 
 # --- several places ---

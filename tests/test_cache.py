@@ -59,11 +59,11 @@ def test_vectors_come_back_to_the_last_bit_after_reopening(path):
 
 
 def test_a_pickled_cache_opens_the_same_file(path):
-    model = CachedEmbedder(FakeEmbedder(), EmbeddingCache(path, wait_seconds=7.0), batch_size=3)
+    model = CachedEmbedder(FakeEmbedder(), EmbeddingCache(path, max_bytes=7_000_000), batch_size=3)
     model.embed_documents(["a"])
     again = pickle.loads(pickle.dumps(model))
     again.embed_documents(["a"])
-    assert (again.embedded, again.batch_size, again.cache.path, again.cache._wait) == (0, 3, path, 7.0)
+    assert (again.embedded, again.batch_size, again.cache.path, again.cache._max_bytes) == (0, 3, path, 7_000_000)
     assert len(pickle.loads(pickle.dumps(EmbeddingCache()))) == 0
 
 
@@ -258,8 +258,9 @@ def test_a_forked_process_shares_the_file_and_leaves_what_is_in_memory_alone(pat
     assert cache.fetch("m", keys("a", "b"))[0].tolist() == [True, is_file]
 
 
-def test_a_writer_waits_only_so_long_for_another_process(path):
-    cache = EmbeddingCache(path, wait_seconds=0.1)
+def test_a_writer_waits_only_so_long_for_another_process(path, monkeypatch):
+    monkeypatch.setattr("chunkcore.models.cache._WAIT", 0.1)
+    cache = EmbeddingCache(path)
     cache.store("m", keys("a"), rows(1.0))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -18,7 +18,7 @@ import numpy as np
 from chunkadapters.places import digest
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
 from chunkcore.escaping import encodable
-from chunkcore.models import Vectors, check_vectors
+from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
 from chunkcore.models.llm import BadAnswerError, Message, Reply
 from chunkcore.models.llm.base import MeteredLLM, SchemaRefusedError
 from chunkcore.models.llm.endpoint import SCHEMA_REFUSED, is_busy
@@ -233,7 +233,7 @@ def without_secrets(message: object, secrets: tuple[str, ...], longest: int = 30
 # ---- Embedders
 
 
-class BridgedEmbedder:
+class BridgedEmbedder(Fingerprinted):
     """A framework's embedding model, called by that framework's own methods.
 
     Documents go to the model in one call, which it batches as it was configured; questions go one by one. Unpaired
@@ -301,15 +301,6 @@ class BridgedEmbedder:
         except (TypeError, ValueError, OverflowError) as error:  # what numpy cannot make an array of
             raise ModelError(f"the model {self.name!r} answered with something that is no vectors ({error})") from None
         return check_vectors(vectors, count, model=self.name)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.__dict__["fingerprint"] == self.fingerprint
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
 
 
 # ---- Language models

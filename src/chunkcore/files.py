@@ -214,8 +214,9 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
-    """The error of a file or folder that cannot be read."""
-    return DataError(f"{path} cannot be read: {error.strerror or error}")
+    """The error of a file or folder that cannot be read: `UnreadError` where it is not permitted."""
+    reason = f"cannot be read: {error.strerror or error}"
+    return UnreadError(path, reason) if isinstance(error, PermissionError) else DataError(f"{path} {reason}")
 
 
 def empty(path: Path) -> NoTextError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
 from math import prod
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
-from chunkcore.options import check_number, named_options, split_parts
+from chunkcore.options import check_options, check_ranges, named_options, split_parts
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
 from chunkcore.tokens import TokenCounter
@@ -72,12 +72,8 @@ class TuneOptions:
     resamples: int = 10_000
 
     def __post_init__(self) -> None:
-        check_number("draws", self.draws)
-        check_number("folds", self.folds, 2)
-        check_number("seed", self.seed)
-        check_number("resamples", self.resamples, 100, 1_000_000)
-        if self.by not in get_args(By):
-            raise OptionError(f'by is "auto", "document" or "question", got {echo(self.by)}')
+        check_options(self)
+        check_ranges(self, draws=0, folds=2, seed=0, resamples=(100, 1_000_000))
         retrieval_measures([self.measure])
 
     @cached_property

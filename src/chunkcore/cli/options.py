@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chunkcore.document import Document
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Depth
-    from chunkcore.models import CachedEmbedder, EmbeddingCache
+    from chunkcore.models import CachedEmbedder
     from chunkcore.models.llm import Prices
     from chunkcore.report.study import StudySettings
 
@@ -95,6 +95,7 @@ _models = functools.partial(typer.Option, rich_help_panel="Models")
 
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 FollowLinks = Annotated[bool, typer.Option("--follow-links", help="Read links out of a folder.")]
+By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
     Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV of the Chroma layout.")
 ]
@@ -215,7 +216,7 @@ class Statistics:
 
     margin: Annotated[float, _statistics(min=0, metavar="POINTS", help="Differences to ignore.")] = 2.0
     by: Annotated[
-        str,
+        By,
         _statistics(metavar="UNIT", help="Resampled: question, document, or auto: documents that share questions."),
     ] = "auto"
     seed: Annotated[int, _statistics(min=0, metavar="N", help="Of every random choice.")] = 0
@@ -278,10 +279,12 @@ class Models:
         """The file of embeddings and of language models' answers; None where none are kept."""
         return None if self.no_cache else self.cache or default_cache()
 
-    def embeddings(self) -> EmbeddingCache:
-        from chunkcore.models import EmbeddingCache
+    def embedder(self, name: str) -> CachedEmbedder:
+        """The model, loaded when it first embeds, over this cache."""
+        from chunkcore.models import CachedEmbedder, EmbeddingCache
+        from chunkcore.models.loading import lazy_embedder
 
-        return EmbeddingCache(self.kept)
+        return CachedEmbedder(lazy_embedder(name), EmbeddingCache(self.kept))
 
 
 def default_cache() -> Path:

@@ -77,7 +77,6 @@ def compare(
     """
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import read_run, write_runs
-    from chunkcore.models import CachedEmbedder
     from chunkcore.models.loading import DEFAULT_MODEL, lazy_embedder
     from chunkcore.report.study import DEFAULT_RETRIEVERS, build_chunkers, compare_systems, default_chunkers
 
@@ -94,13 +93,13 @@ def compare(
         built = build_chunkers(chunkers, lazy_embedder(DEFAULT_MODEL))
         running.say(*running.estimates(built, benchmark.documents, prices))
         return
-    kept, store = running.KeptAnswers(costs.kept), costs.embeddings()
+    kept = running.KeptAnswers(costs.kept)
     with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
         page = compare_systems(
             benchmark,
             chunkers,
             retrievers,
-            [CachedEmbedder(lazy_embedder(name), store) for name in systems.embedder or [DEFAULT_MODEL]],
+            list(map(costs.embedder, systems.embedder or [DEFAULT_MODEL])),
             settings=settings,
             runs=[read_run(path, benchmark, name=path.stem) for path in systems.run or []],
             prepare=kept,
@@ -170,7 +169,7 @@ class Grid:
     counter: options.Counter = "cl100k_base"
     draws: Annotated[int, typer.Option(min=0, metavar="N", help="Random configurations of the grid; 0: all.")] = 0
     folds: Annotated[int, typer.Option(min=2, metavar="N", help="Parts held out in turn.")] = 5
-    by: Annotated[str, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")] = "auto"
+    by: Annotated[options.By, typer.Option(metavar="UNIT", help="Kept together: auto, document or question.")] = "auto"
     default: Annotated[str, typer.Option(metavar="SPEC", help="To keep unless another is better.")] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
@@ -203,8 +202,6 @@ def tune(
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries
-    from chunkcore.models import CachedEmbedder
-    from chunkcore.models.loading import lazy_embedder
     from chunkcore.report.study import tuning_page
     from chunkcore.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
     from chunkcore.tuning import tune as search
@@ -223,7 +220,7 @@ def tune(
         tuning = search(
             benchmark,
             chunkers,
-            CachedEmbedder(lazy_embedder(embedder), costs.embeddings()),
+            costs.embedder(embedder),
             retrievers=retrievers,
             options=settings,
             prepare=kept,
@@ -287,12 +284,10 @@ def answer(
     from chunkcore.answers.answering import DEFAULT_MEASURES, AnswerSettings, AnswerStudy
     from chunkcore.evaluation.answer_measures import AnswerModels
     from chunkcore.evaluation.benchmarks.benchmark import sample_queries
-    from chunkcore.models import CachedEmbedder
-    from chunkcore.models.loading import lazy_embedder
     from chunkcore.report.study import build_chunkers
 
     options.check_output(output)
-    prices, kept, embedder = costs.prices(), running.KeptAnswers(costs.kept), lazy_embedder(answering.embedder)
+    prices, kept, embedder = costs.prices(), running.KeptAnswers(costs.kept), costs.embedder(answering.embedder)
     model = kept.model(answering.llm)
     judge = kept.model(answering.judge) if answering.judge else model
     settings = AnswerSettings(
@@ -310,8 +305,7 @@ def answer(
         return
     chunkers = {spec: kept(chunker) for spec, chunker in chunkers.items()}
     with running.reporting(sys.stderr) as progress, running.stoppable(kept.resume()):
-        cached = CachedEmbedder(embedder, costs.embeddings())
-        study = AnswerStudy(benchmark, chunkers, cached, answering.retriever, settings, progress)
+        study = AnswerStudy(benchmark, chunkers, embedder, answering.retriever, settings, progress)
         if costs.dry_run:
             running.say(*_estimated(study, model, judge, prices))
             return

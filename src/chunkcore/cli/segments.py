@@ -53,14 +53,13 @@ def score(
 
     from chunkcore.evaluation.experiment import with_run_embedder
     from chunkcore.evaluation.segmentation import load_segmented, score_baselines, score_segments
-    from chunkcore.models import CachedEmbedder, get_embedder
     from chunkcore.report.study import build_chunkers
 
     prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
     if output is not None:
         options.check_file(output)
     documents = load_segmented(texts)
-    model = CachedEmbedder(get_embedder(embedder), costs.embeddings())
+    model = costs.embedder(embedder)
     chunkers = build_chunkers(strategy or DEFAULT_STRATEGIES, model)
     chunkers = {spec: with_run_embedder(chunker, model) for spec, chunker in chunkers.items()}
     if costs.dry_run:

@@ -24,6 +24,7 @@ from chunkcore.spans import Numbers, Ranges, as_ranges
 _PLACES = 1000  # places of one text are counted up to this
 _RESEMBLING_FROM = 24  # letters and digits; shorter texts resemble too much
 _WORD = 8  # missing letters and digits at an end beyond this are no typing errors: only a part was found
+_PART = 0.5  # the least part of a text that counts as found
 _ALIKE = 0.98  # of the most matches: places with this share count as equally good
 
 _Place = tuple[int, Span]
@@ -46,11 +47,10 @@ class Aligner:
 
     Args:
         similarity: the least for a match, over 0.5 to 1; None for no resemblance.
-        share: the least part of a text that counts as found, over 0 to 1.
 
     Raises:
         DataError: two documents share an id.
-        OptionError: a threshold is out of range.
+        OptionError: `similarity` is out of range.
 
     >>> aligner = Aligner([Document("fox.txt", "The quick fox naps. The dog barks.")])
     >>> aligner.locate("The quick  fox").match, aligner.locate("the QUICK fox").spans
@@ -60,13 +60,10 @@ class Aligner:
         text='The quikc fox naps. The dog barks.', parts=(), match='fuzzy', certainty=0.925...)
     """
 
-    def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8, share: float = 0.5) -> None:
+    def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8) -> None:
         if similarity is not None and not 0.5 < similarity <= 1:
             raise OptionError(f"similarity is over 0.5 to 1, or None to seek no resemblance, got {similarity!r}")
-        if not 0 < share <= 1:
-            raise OptionError(f"share is over 0 to 1, got {share!r}")
         self.similarity = similarity
-        self.share = share
         self._documents = list(documents)
         self._numbers = {document.id: number for number, document in enumerate(self._documents)}
         if len(self._numbers) < len(self._documents):
@@ -145,7 +142,7 @@ class Aligner:
             return True
         inner, form = fold(held).text, fold(text)
         start = form.text.find(inner)
-        if not inner or start < 0 or len(inner) < self.share * len(form.text):
+        if not inner or start < 0 or len(inner) < _PART * len(form.text):
             return False
         part = form.span(start, start + len(inner))
         return not (text[: part.start][-1:].isalnum() or text[part.end :][:1].isalnum())
@@ -196,7 +193,7 @@ class Aligner:
         size = len(form.text)
         if self.similarity is None or size < _RESEMBLING_FROM:
             return _Found([])
-        least = max(_RESEMBLING_FROM, self.share * size)
+        least = max(_RESEMBLING_FROM, _PART * size)
         good = [
             item
             for item in resemblances(form.text, self._folds.texts, self._folds.index, number)

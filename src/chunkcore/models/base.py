@@ -100,6 +100,22 @@ class Embedder(Protocol):
         ...
 
 
+class Fingerprinted:
+    """A model that equals those of its class with its fingerprint."""
+
+    name: str
+    fingerprint: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__["fingerprint"] == self.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
 @runtime_checkable
 class TokenCountingEmbedder(Embedder, Protocol):
     """An embedder that counts a text's tokens, and so knows what it would truncate."""

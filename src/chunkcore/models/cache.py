@@ -39,6 +39,7 @@ _VERSION = 3
 _TABLE = """CREATE TABLE IF NOT EXISTS entries (
     space TEXT NOT NULL, key BLOB NOT NULL, checksum INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL,
     PRIMARY KEY (space, key))"""
+_WAIT = 30.0  # seconds, for another process that writes
 _KEPT_BY_PRUNING = 0.8  # of the limit, so that not every later write prunes
 
 # One connection a call, under one lock: nothing is open when the process forks, so a child inherits no file locks.
@@ -69,7 +70,6 @@ class Cache:
 
     Args:
         path: the file; created where there is none. None keeps everything in memory for this run.
-        wait_seconds: how long to wait for another process that writes.
         max_bytes: of the file; past it, the entries that were not used for the longest time are removed.
 
     Raises `OptionError`: the file is not a cache, or a limit is negative.
@@ -77,12 +77,9 @@ class Cache:
 
     kind: ClassVar[str] = ""  # the entries that this class reads and writes: "vector" or "answer"
 
-    def __init__(
-        self, path: Path | str | None = None, *, wait_seconds: float = 30.0, max_bytes: int = MAX_BYTES
-    ) -> None:
+    def __init__(self, path: Path | str | None = None, *, max_bytes: int = MAX_BYTES) -> None:
         check_number("max_bytes", max_bytes)
         self.path = None if path is None else Path(path)
-        self._wait = wait_seconds
         self._max_bytes = max_bytes
         self._readable = self._writable = path is not None
         self._memory: dict[tuple[str, bytes], bytes] = {}
@@ -95,7 +92,7 @@ class Cache:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds the path; entries that are in memory alone stay behind.
-        return partial(type(self), wait_seconds=self._wait, max_bytes=self._max_bytes), (self.path,)
+        return partial(type(self), max_bytes=self._max_bytes), (self.path,)
 
     def size(self) -> CacheSize:
         """What the file holds, of both kinds."""
@@ -177,7 +174,7 @@ class Cache:
                 if self.path is None or not (self._writable if writes else self._readable):
                     return None
                 try:
-                    with closing(_connect(self.path, self._wait)) as disk:
+                    with closing(_connect(self.path)) as disk:
                         return work(disk)
                 except (sqlite3.OperationalError, OSError, ValueError) as error:  # locked, full, read-only, no folder
                     if isinstance(error, OptionError):
@@ -212,7 +209,7 @@ class Cache:
         warnings.warn(f"the cache {str(self.path)!r} {what}", CacheWarning, stacklevel=5)
 
 
-def _connect(path: Path, wait: float) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     """A connection to a cache, begun where there is no file. Raises `OptionError` for another program's file."""
     header = b""
     if path.is_fifo():
@@ -228,7 +225,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
         raise OptionError(f"{str(path)!r} is no cache and was left as it is: name another file, or delete it")
     if header and version != _VERSION:
         raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
-    disk = sqlite3.connect(path, timeout=wait, isolation_level=None)
+    disk = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
     try:
         disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
         disk.execute("PRAGMA synchronous = NORMAL")

@@ -22,7 +22,7 @@ from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
-from chunkcore.options import check_number
+from chunkcore.options import check_options, check_ranges
 from chunkcore.spans import Numbers, as_ranges
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -64,9 +64,8 @@ class ValidationOptions:
     follow_links: bool = False
 
     def __post_init__(self) -> None:
-        check_number("size", self.size, 1)
-        check_number("least", self.least, 1)
-        check_number("similarity", self.similarity, -1, 1, whole=False)
+        check_options(self)
+        check_ranges(self, size=1, least=1, similarity=(-1, 1))
         get_counter(self.counter)
 
 

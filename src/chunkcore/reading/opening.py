@@ -61,8 +61,6 @@ def read_file(path: Path | str, name: str = "", *, inside: Path | None = None) -
     try:
         with open_file(path, inside=inside) as file:
             return _read_open(path, file, name)
-    except PermissionError as error:
-        raise UnreadError(path, f"cannot be read: {error.strerror}") from error
     except OSError as error:
         raise unreadable(path, error) from error
     except NoTextError:

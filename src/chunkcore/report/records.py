@@ -216,24 +216,19 @@ def write_report(
         result = compare(result)
     page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark)
     place = Path(folder)
-    one: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
-        ".html": ("html", html_report),
-        ".md": ("markdown", markdown_report),
-        ".json": ("json", json_report),
-    }
-    if place.suffix in one and not place.is_dir():
-        kind, render = one[place.suffix]
-        return ReportFiles(**{kind: write_text(place, render(page))})
-    texts = {
-        "markdown": ("report.md", markdown_report(page)),
-        "json": ("report.json", json_report(page)),
+    renderers: dict[str, tuple[str, Callable[[ReportPage], str]]] = {
+        "markdown": ("report.md", markdown_report),
+        "json": ("report.json", json_report),
         # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
-        "scores": ("scores.csv", f"\ufeff{score_csv(page)}"),
-        "questions": ("questions.csv", f"\ufeff{question_csv(page)}"),
-        "html": ("report.html", html_report(page)),
+        "scores": ("scores.csv", lambda page: f"\ufeff{score_csv(page)}"),
+        "questions": ("questions.csv", lambda page: f"\ufeff{question_csv(page)}"),
+        "html": ("report.html", html_report),
     }
-    write_files({place / name: [text.encode("utf-8")] for name, text in texts.values()})
-    return ReportFiles(**{kind: place / name for kind, (name, _) in texts.items()})
+    for kind, (name, render) in renderers.items():
+        if name == f"report{place.suffix}" and not place.is_dir():
+            return ReportFiles(**{kind: write_text(place, render(page))})
+    write_files({place / name: [render(page).encode("utf-8")] for name, render in renderers.values()})
+    return ReportFiles(**{kind: place / name for kind, (name, _) in renderers.items()})
 
 
 # ---- the terminal

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache, cached_property, partial
-from typing import cast, get_args
+from typing import cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Embedder
 from chunkcore.models.cache import CachedEmbedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedder
-from chunkcore.options import split_spec
+from chunkcore.options import check_options, split_spec
 from chunkcore.report.advice import overlap
 from chunkcore.report.page import Above, ReportPage
 from chunkcore.report.pasting import BEHIND, UNITS
@@ -76,7 +76,7 @@ class StudySettings:
     measure: str = ""  # of the verdict; by default Recall at the first depth
     counter: str | TokenCounter = "cl100k_base"  # of the tokens that are scored
     margin: float = 0.02  # the smallest difference that matters, as a share
-    by: str = "auto"  # what is resampled, "question", "document" or "auto"; see `compare`
+    by: By = "auto"  # what is resampled, "question", "document" or "auto"; see `compare`
     seed: int = 0
     resamples: int = 10_000
     prices: ModelPrices = field(default_factory=ModelPrices)  # of the embedder and of the chunkers' language models
@@ -85,8 +85,7 @@ class StudySettings:
     extras: bool = True  # also passages behind a retriever, and other balances of passages on held-out questions
 
     def __post_init__(self) -> None:
-        if self.by not in get_args(By):
-            raise OptionError(f"by is auto, question or document, got {echo(self.by)}")
+        check_options(self)
 
     @cached_property
     def verdict_by(self) -> Measure:
@@ -115,9 +114,8 @@ class StudySettings:
 
     def compare(self, reports: Sequence[Report], measure: Measure | None = None) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
-        by = cast("By", self.by)
         measure = measure or self.verdict_by
-        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=self.margin, by=by)
+        return compare(reports, measure, resamples=self.resamples, seed=self.seed, margin=self.margin, by=self.by)
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
@@ -255,7 +253,7 @@ def _balances(
         measure=str(measure),
         default=system_name(best.chunker, PASSAGES),
         counter=settings.counter,
-        by=cast("By", settings.by),
+        by=settings.by,
         seed=settings.seed,
         resamples=settings.resamples,
     )

@@ -282,6 +282,4 @@ def _failed(argument: int, place: str, error: ChunkcoreError, name: str = "", *,
 def _problem(path: Path, error: OSError) -> DataError:
     if isinstance(error, FileNotFoundError):
         return DataError(f"{path} does not exist: expected a folder of documents, a text file, or a documents.jsonl")
-    if isinstance(error, PermissionError):
-        return UnreadError(path, f"cannot be read: {error.strerror}")
     return unreadable(path, error)

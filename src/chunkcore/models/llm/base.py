@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, Ty
 from chunkcore.concurrency import check_wanted, ordered
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
 from chunkcore.escaping import encodable
+from chunkcore.models.base import Fingerprinted
 from chunkcore.models.cache import LLMCache
 from chunkcore.options import check_number
 from chunkcore.tokens import get_counter
@@ -172,7 +173,7 @@ class SchemaRefusedError(ModelError):
     """The model takes no JSON schema."""
 
 
-class MeteredLLM(Metered, ABC):
+class MeteredLLM(Fingerprinted, Metered, ABC):
     """An `LLM` that limits the questions at once and counts usage. A subclass implements `_complete`; after a
     `SchemaRefusedError` it is asked without a schema from then on.
 
@@ -209,15 +210,6 @@ class MeteredLLM(Metered, ABC):
     def _complete(
         self, messages: Sequence[Message], schema: Mapping[str, Any] | None
     ) -> str | Reply | Awaitable[str | Reply]: ...
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.__dict__["fingerprint"] == self.fingerprint
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
 
 
 def question_key(messages: Sequence[Message], schema: Mapping[str, Any] | None) -> bytes:
