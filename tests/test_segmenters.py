@@ -275,13 +275,13 @@ def test_each_text_is_in_one_part_whatever_others_there_are():
 
 # --- training ---------------------------------------------------------------------------------------------------
 
-QUICK = Training(hidden=6, layers=1, members=2, epochs=3, windows=(1, 3), piece=40, rate=0.02, dropout=0.1)
+QUICK = Training(hidden=6, members=2, epochs=3, windows=(1, 3), piece=40, rate=0.02, dropout=0.1)
 
 
 def test_a_trained_tagger_beats_what_looks_at_no_sentence():
     pytest.importorskip("torch")
     parts = Parts(TOYS[:14], TOYS[14:20], TOYS[20:30])
-    training = Training(hidden=8, layers=1, members=1, epochs=8, windows=(1, 3), piece=60, rate=0.03, dropout=0.1)
+    training = Training(hidden=8, members=1, epochs=8, windows=(1, 3), piece=60, rate=0.03, dropout=0.1)
     scores = compare_on(parts.test, train_tagger(parts.train, parts.dev, training, embedder="fake"))
     trained = scores.pop("trained")
     assert all(trained < other for other in scores.values())

@@ -171,7 +171,7 @@ def training() -> None:
 
     rows = sentence_rows([""] * 20, np.eye(12, dtype=np.float32)[[0] * 10 + [1] * 10])
     texts = [Labelled(str(number), rows, np.array([10])) for number in range(4)]
-    tagger = train_tagger(texts[:3], texts[3:], Training(hidden=4, layers=1, epochs=1), embedder="toy")
+    tagger = train_tagger(texts[:3], texts[3:], Training(hidden=4, epochs=1), embedder="toy")
     with tempfile.TemporaryDirectory() as folder:
         save_tagger(tagger, Path(folder) / "tagger.safetensors")
         assert load_tagger(Path(folder) / "tagger.safetensors")

@@ -112,8 +112,7 @@ def compare_on(test: Sequence[Labelled], tagger: Tagger) -> dict[str, Segmentati
 class Training:
     """Options of a tagger's training. The defaults made the shipped weights."""
 
-    hidden: int = 32  # width of each direction of a layer
-    layers: int = 1  # LSTM layers of a network
+    hidden: int = 32  # width of each direction
     members: int = 2  # networks trained from different seeds; their probabilities are averaged
     windows: tuple[int, ...] = (1, 2, 4, 8, 15, 25)  # see `sentence_features`
     dropout: float = 0.4  # of states; twice of vectors, half as much of other inputs
@@ -130,7 +129,7 @@ class Training:
 
     def __post_init__(self) -> None:
         check_options(self)
-        counts = dict.fromkeys(("hidden", "layers", "members", "epochs", "patience", "batch"), (1, 10_000))
+        counts = dict.fromkeys(("hidden", "members", "epochs", "patience", "batch"), (1, 10_000))
         shares = dict.fromkeys(("shuffle", "splice", "short"), (0, 1))
         check_ranges(
             self, **counts, **shares, dropout=(0, 0.99), thin=(0, 0.99), piece=SHORTEST, rate=(1e-9, 100), seed=0
@@ -343,10 +342,7 @@ def _network(torch: Any, width: int, training: Training) -> Any:
     class Network(torch.nn.Module):  # type: ignore[misc,name-defined,unused-ignore]
         def __init__(self) -> None:
             super().__init__()
-            between = training.dropout if training.layers > 1 else 0.0
-            self.lstm = torch.nn.LSTM(
-                width, training.hidden, training.layers, bidirectional=True, batch_first=True, dropout=between
-            )
+            self.lstm = torch.nn.LSTM(width, training.hidden, bidirectional=True, batch_first=True)
             self.out = torch.nn.Linear(2 * training.hidden, 1)
             self.dropout = torch.nn.Dropout(training.dropout)
             self.other = torch.nn.Dropout(training.dropout / 2)
