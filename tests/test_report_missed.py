@@ -10,7 +10,7 @@ from chunkcore import Benchmark, Document, Retrieved, Run, Span, score
 from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import compare
 from chunkcore.report import html_report, markdown_report, write_report
-from chunkcore.report.advice import missed_by, missed_questions
+from chunkcore.report.advice import missed_by
 from chunkcore.report.page import ReportPage
 from chunkcore.report.study import StudySettings, compare_systems
 
@@ -45,7 +45,7 @@ def hit(span: Span, document: str = "d") -> Retrieved:
 def test_each_miss_has_its_reason(question, evidence, hits, depth, reason) -> None:
     asked = benchmark(question, evidence)
     report = score(Run("r", {"q": hits}), asked, [f"Recall@{depth}"])
-    (missed,) = missed_questions(report, asked, depth)
+    (missed,) = missed_by(ReportPage(compare([report], resamples=100), asked), "r")
     assert missed.reason.startswith(reason)
     assert missed.evidence == "The otter swims in the cold brook."
     assert bool(missed.passage) == bool(hits)
@@ -71,7 +71,7 @@ def test_how_far_evidence_is_outranked(depth, retriever, reason) -> None:
 def test_what_was_found_whole_is_not_missed() -> None:
     asked = benchmark("Where is the fox?", FOX)
     report = score(Run("r", {"q": [hit(FOX)]}), asked, ["Recall@5"])
-    assert missed_questions(report, asked, 5) == []
+    assert missed_by(ReportPage(compare([report], resamples=100), asked), "r") == []
 
 
 def test_page_and_markdown_show_what_was_missed(tmp_path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.document import Chunk, Document
 from chunkcore.errors import DataError, check_type
+from chunkcore.spans import shifted
 
 
 class KeptChunk(NamedTuple):
@@ -101,6 +102,4 @@ def _equal(old: Mapping[int, Hashable], new: Mapping[int, Hashable]) -> dict[int
 
 def _content(chunk: Chunk) -> Hashable:
     """What a chunk's vectors are made of: its text, and the places of its segments in it."""
-    start = chunk.start
-    segments = [[(span.start - start, span.end - start) for span in segment] for segment in chunk.segments]
-    return chunk.content_hash, tuple(map(tuple, segments))
+    return chunk.content_hash, tuple(shifted(segment, -chunk.start) for segment in chunk.segments)

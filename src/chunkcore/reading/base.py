@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from importlib import import_module
@@ -75,7 +76,7 @@ readers: Registry[type[Reader]] = Registry(
 
 
 class FileNotes:
-    """Notes on a folder's files, each with the names of its files; a few names are kept.
+    """Notes on a folder's files, each with the names of its files, a few of which are told.
 
     >>> notes = FileNotes()
     >>> for name in "abcdefg":
@@ -85,24 +86,24 @@ class FileNotes:
     """
 
     def __init__(self) -> None:
-        self._names: dict[str, list[str]] = {}
-        self._counts: dict[str, int] = {}
+        self._names: defaultdict[str, list[str]] = defaultdict(list)
 
     def add(self, note: str, name: str) -> None:
-        names = self._names.setdefault(note, [])
-        names.extend([name] if len(names) < _NAMED else [])
-        self._counts[note] = self._counts.get(note, 0) + 1
+        self._names[note].append(name)
 
     def lines(self) -> Iterator[str]:
-        for note, names in islice(self._names.items(), _LINES):
-            more = self._counts[note] - len(names)
-            yield f"{', '.join(names)}{f' and {more:,} more' if more else ''}: {note}"
-        if rest := sum(islice(self._counts.values(), _LINES, None)):
+        yield from (f"{listed(names)}: {note}" for note, names in islice(self._names.items(), _LINES))
+        if rest := sum(map(len, islice(self._names.values(), _LINES, None))):
             yield f"{rest:,} more for other reasons"
 
 
-_NAMED = 5
 _LINES = 20
+
+
+def listed(names: Sequence[object]) -> str:
+    """The first five, and how many more there are."""
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return f"{', '.join(map(str, names[:5]))}{more}"
 
 
 SECONDS = 60.0  # for a file

@@ -12,7 +12,7 @@ from chunkcore.document import Document, Mark, Span
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
-from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading.base import Reader, Reading, listed, readers
 from chunkcore.reading.opening import is_utf8
 
 _PAGES = 100_000
@@ -57,7 +57,8 @@ class Pdf(Reader):
         if len(scanned) == len(pages):
             raise UnreadError(name, f"is scanned: {len(pages):,} page{'s' * (len(pages) != 1)} without text; {_OCR}")
         text, marks = _joined(pages, labels)
-        notes = [f"scanned: no text on {_listed(scanned)} of {len(pages):,}; {_OCR}"] if scanned else []
+        numbers = f"page{'s' * (len(scanned) > 1)} {listed(scanned)}"
+        notes = [f"scanned: no text on {numbers} of {len(pages):,}; {_OCR}"] if scanned else []
         named = {key.lower(): _SIGNS.sub("", pdf.get_metadata_value(key)).strip()[:1000] for key in ("Title", "Author")}
         metadata = {"format": "prose"} | {key: value for key, value in named.items() if value}
         return Reading(Document(name, text, metadata, marks), tuple(notes))
@@ -132,9 +133,3 @@ def _running(pages: Sequence[list[str]], place: int) -> set[str]:
 
 def _pattern(line: str) -> str:
     return re.sub(r"\d+", "#", line)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:5]))
-    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
-    return f"page{'s' if len(numbers) > 1 else ''} {shown}{more}"

@@ -14,12 +14,12 @@ import numpy as np
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import ChunkcoreError
 from chunkcore.escaping import markdown_cell
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
 from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, budget_of, describe_depth
 from chunkcore.evaluation.results import Report
 from chunkcore.models.loading import DEFAULT_MODEL
-from chunkcore.report.page import Above, ReportPage, mean
+from chunkcore.report.page import ReportPage, mean
 from chunkcore.report.pasting import snippets
 from chunkcore.report.tables import FEW, Column, Table, cost_axis, listed, percent
 from chunkcore.retrieval.lexicon import word_keys
@@ -252,9 +252,13 @@ class Missed:
     reason: str  # why, in one sentence, from the ranking
 
 
-def missed_questions(report: Report, benchmark: Benchmark, k: Depth, above: Above | None = None) -> list[Missed]:
-    """The ten questions of which the system found least at `k`; none if it has no run, or found everything."""
-    if report.run is None or k not in report.found:
+def missed_by(page: ReportPage, name: str) -> list[Missed]:
+    """The ten questions of which a page's system found least at the verdict's depth.
+
+    None if it found everything, or without its run or the benchmark.
+    """
+    report, k, benchmark = next((row for row in page.reports if row.name == name), None), page.chosen_k, page.benchmark
+    if benchmark is None or report is None or report.run is None or k not in report.found:
         return []
     queries = {query.id: query for query in benchmark.queries}
     rows = [
@@ -264,16 +268,8 @@ def missed_questions(report: Report, benchmark: Benchmark, k: Depth, above: Abov
     ]
     texts = {document.id: document.text for document in benchmark.documents}
     worst = sorted((row for row in rows if row[0] < 1), key=lambda row: row[0])[:MOST]
-    given = above and partial(above, report)
-    return [_missed(queries[name], recall, shares, report.run, texts, k, given) for recall, name, shares in worst]
-
-
-def missed_by(page: ReportPage, name: str) -> list[Missed]:
-    """`missed_questions` of a system of a page, at the verdict's depth; none without the benchmark."""
-    reports = [report for report in page.reports if report.name == name]
-    if not reports or page.benchmark is None:
-        return []
-    return missed_questions(reports[0], page.benchmark, page.chosen_k, page.above)
+    above = page.above and partial(page.above, report)
+    return [_missed(queries[query], recall, shares, report.run, texts, k, above) for recall, query, shares in worst]
 
 
 def _missed(

@@ -9,7 +9,7 @@ import json
 import os
 import time
 import zlib
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Tally:
     skipped: int = 0  # documents or parts, for an error
     unread: int = 0  # files of a folder that were left out though they should have text: encrypted, broken
     index: int = 0  # chunks so far of the document in parts
-    by_argument: dict[int, int] = field(default_factory=dict)  # documents of each input
+    by_argument: Counter[int] = field(default_factory=Counter)  # documents of each input
 
 
 class Failure(NamedTuple):
@@ -177,8 +177,7 @@ class Stream:
     def _count(self, piece: Piece) -> None:
         begins = not piece.part
         self.tally.documents += begins
-        counts = self.tally.by_argument
-        counts[piece.argument] = counts.get(piece.argument, 0) + begins
+        self.tally.by_argument[piece.argument] += begins
 
     def _take(self, step: Step, piece: Piece, cut: Cut) -> ChunkcoreError | None:
         """Add a piece to a step. Returns the error, if any, that ends the stream before it."""
@@ -229,7 +228,7 @@ class Stream:
             raise ChangedDocumentError(f"{gone:,} documents whose chunks were written are gone")
         for argument, path in enumerate(self.sources.paths):
             left_out = self._left_out[argument]
-            if not self.tally.by_argument.get(argument) and not self.tally.skipped:
+            if not self.tally.by_argument[argument] and not self.tally.skipped:
                 if lines_file(path):
                     raise DataError(f'{path} holds no documents: expected lines like {{"id": ..., "text": ...}}')
                 raise DataError(

@@ -19,6 +19,7 @@ from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
 from chunkcore.options import check_number
+from chunkcore.spans import shifted
 
 QUESTION_KEYS = ("id", "question", "evidence", "spans", "collection", "without_evidence")
 
@@ -307,7 +308,7 @@ def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, i
         end = start + len(document.text)
         part = {"id": document.id, "start": start, "end": end}
         parts.append(part | {"metadata": dict(document.metadata)} if document.metadata else part)
-        marks += [replace(mark, span=_moved(mark.span, start)) for mark in document.marks]
+        marks += [replace(mark, span=shifted((mark.span,), start)[0]) for mark in document.marks]
         places[document.id] = name, start
         start = end + len(SEAM)
     return Document(name, SEAM.join(document.text for document in group), {"parts": parts}, tuple(marks))
@@ -315,15 +316,11 @@ def _joined(name: str, group: Sequence[Document], places: dict[str, tuple[str, i
 
 def _moved_query(query: Query, places: Mapping[str, tuple[str, int]]) -> Query:
     moved = ((piece.span, *places[piece.document_id]) for piece in query.evidence)
-    evidence = tuple(Evidence(name, _moved(span, start)) for span, name, start in moved)
+    evidence = tuple(Evidence(name, *shifted((span,), start)) for span, name, start in moved)
     named = query.metadata.get("document_id")
     place = places.get(named) if isinstance(named, str) else None
     metadata = {**query.metadata, "document_id": place[0]} if place else query.metadata
     return replace(query, evidence=evidence, metadata=metadata)
-
-
-def _moved(span: Span, shift: int) -> Span:
-    return Span(span.start + shift, span.end + shift)
 
 
 # Surrogate pairs: JSON writes them like the single code point they encode.

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from chunkcore.document import Document, Mark
 from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.files import CHECKSUMS, NoTextError, json_lines, unreadable
 from chunkcore.reading import FileNotes, read_file
+from chunkcore.reading.base import listed
 
 Row = tuple[str, Mapping[str, Any]]
-_NAMED = 5  # files named in a message
 
 
 def load_documents(
@@ -166,12 +166,6 @@ def tell_written(root: Path, files: Collection[Path]) -> None:
     count = "1 file is" if len(files) == 1 else f"{len(files):,} files are"
     reason = f"having been written by chunkcore, in {listed(folders)}: write results elsewhere"
     warn_user(f"{count} left out of {root}, {reason}")
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 class FolderWalk:
