@@ -183,7 +183,6 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "chunkcore": own,
     "beir": beir,
     "squad": squad,
-    "covid_qa": covid_qa,
     "legalbench_rag": legalbench_rag,
     "ragbench": ragbench,
 }

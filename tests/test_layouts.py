@@ -39,8 +39,7 @@ def without(benchmark: Benchmark) -> dict[str, Query]:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_layout_is_recognised_by_what_is_there(tmp_path: Path, name: str) -> None:
-    found = chosen_layout(WRITERS[name](tmp_path)).name
-    assert found == {"covid_qa": "squad"}.get(name, name)
+    assert chosen_layout(WRITERS[name](tmp_path)).name == name
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -107,9 +106,8 @@ def test_the_splits_of_beir_are_taken_in_order(tmp_path: Path) -> None:
     assert [query.id for query in load_benchmark(tmp_path).queries] == ["PLAIN-3"]
 
 
-@pytest.mark.parametrize("name", ["squad", "cuad", "covid_qa"])
-def test_squad_and_those_who_share_its_layout(tmp_path: Path, name: str) -> None:
-    loaded = load_benchmark(layouts.squad(tmp_path), layout=name)
+def test_squad_and_those_who_share_its_layout(tmp_path: Path) -> None:
+    loaded = load_benchmark(layouts.squad(tmp_path), layout="squad")
     (document,) = loaded.documents
     assert (document.id, document.text) == ("Animals", "Foxes nap. Dogs nap.\n\nOwls hunt.")
     assert [(query.id, said(loaded, query)) for query in loaded.queries] == [

@@ -237,7 +237,7 @@ def brief(place: str, file: Path) -> str:
 
 @layouts.register("squad")
 class Squad(Layout):
-    """SQuAD (Rajpurkar et al., 2016, 2018), and collections in its layout."""
+    """SQuAD (Rajpurkar et al., 2016, 2018), and collections in its layout, such as CUAD and COVID-QA."""
 
     files = '.json files of {"data": [{"title", "paragraphs": [{"context", "qas"}]}]}, v1.1 or v2.0'
     keys = ("data", "paragraphs")
@@ -275,20 +275,6 @@ class Squad(Layout):
         if others:
             warn_user(f"{len(others):,} of the files in {root} left out, being of another layout: {listed(others)}")
         return matching
-
-
-@layouts.register("cuad")
-class Cuad(Squad):
-    """CUAD (Hendrycks et al., 2021): clauses of contracts."""
-
-    files = "CUADv1.json, as squad"
-
-
-@layouts.register("covid_qa")
-class CovidQA(Squad):
-    """COVID-QA (Möller et al., 2020)."""
-
-    files = "COVID-QA.json, as squad"
 
 
 def _article_id(article: JsonNode, paragraphs: Sequence[JsonNode], default: str) -> str:
