@@ -41,7 +41,9 @@ class Toy:
         return self.ask(question)
 
 
-HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(lambda toy: DeployedRetriever("toy", toy.ask, toy.aask), list)
+HOOKS: RetrieverHooks[Toy, Hit] = RetrieverHooks(
+    lambda toy: DeployedRetriever("toy", toy.ask, toy.aask), lambda hit: hit, "hits"
+)
 
 
 def run(toy: Toy, way: str = "run", **options):
@@ -128,7 +130,7 @@ class Client:
 @both
 def test_keys_in_a_retrievers_errors_are_told_to_nobody(way):
     hooks: RetrieverHooks[Keyed, Hit] = RetrieverHooks(
-        lambda keyed: DeployedRetriever("keyed", keyed.ask, keyed.aask, keyed), list
+        lambda keyed: DeployedRetriever("keyed", keyed.ask, keyed.aask, keyed), lambda hit: hit, "hits"
     )
     keyed = Keyed("hunter2hunter2")
     ways = {

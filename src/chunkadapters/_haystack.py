@@ -525,13 +525,7 @@ def _check_inputs(inputs: Sequence[_Socket], queries: Sequence[_Socket], constan
         )
 
 
-def _hits(answer: Any) -> list[Hit]:
-    if not isinstance(answer, list | tuple):
-        raise DataError(f"expected a list of Haystack documents, got a {type(answer).__name__}")
-    return list(map(hit_of, answer))
-
-
-_hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, _hits)
+_hooks: RetrieverHooks[Any, Document] = RetrieverHooks(_system, hit_of, "Haystack documents")
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever

@@ -358,11 +358,15 @@ class RetrieverHooks(Generic[R, D]):
 
     Args:
         system: from a retriever and the framework's own options. Raises `DataError` for anything else.
-        hits: from an answer, or a pool, to hits. Raises `DataError` for anything but a list of documents.
+        hit_of: from a document to a hit. Raises `DataError` for anything else.
+        answer: what a retriever gives a list of, in words.
+        advice: for one that gives a dictionary.
     """
 
-    def __init__(self, system: Callable[..., DeployedRetriever], hits: Callable[[Any], list[Hit]]) -> None:
-        self._system, self._hits = system, hits
+    def __init__(
+        self, system: Callable[..., DeployedRetriever], hit_of: Callable[[Any], Hit], answer: str, advice: str = ""
+    ) -> None:
+        self._system, self._hit_of, self._answer, self._advice = system, hit_of, answer, advice
         own = signature(system).parameters.values()
         self._names = [*_USUAL, *(option.name for option in own if option.kind is Parameter.KEYWORD_ONLY)]
 
@@ -466,6 +470,12 @@ class RetrieverHooks(Generic[R, D]):
 
     def _pool(self, pool: Iterable[D] | None) -> list[Hit] | None:
         return None if pool is None else self._hits(list(pool))
+
+    def _hits(self, answer: Any) -> list[Hit]:
+        if isinstance(answer, list | tuple):
+            return list(map(self._hit_of, answer))
+        hint = f" with the keys {', '.join(map(str, answer))}{self._advice}" if isinstance(answer, dict) else ""
+        raise DataError(f"expected a list of {self._answer}, got a {type(answer).__name__}{hint}")
 
 
 def _scoring(

@@ -393,6 +393,13 @@ def open_locked(path: Path, advice: str) -> FileIO:
     return file
 
 
+def wait_for_lock(file: BinaryIO) -> None:
+    """Lock a file, which closing unlocks, as soon as no other process has it. Windows' writers do not wait."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+
 def utf8_line(row: Mapping[str, Any]) -> bytes:
     """A JSON object as a line; in ASCII if it holds an unpaired surrogate, which UTF-8 cannot encode."""
     try:

@@ -123,7 +123,7 @@ def answering(*pieces: Hit) -> DeployedRetriever:
     return DeployedRetriever("toy", lambda question: list(pieces), ask)
 
 
-HOOKS: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, list)
+HOOKS: RetrieverHooks[DeployedRetriever, Hit] = RetrieverHooks(lambda system: system, lambda hit: hit, "hits")
 SEA = Hit(TEXT[12:28], 0.5, ("d",), (Span(12, 28),))
 
 

@@ -69,15 +69,9 @@ def _system(retriever: Runnable[str, list[Document]]) -> DeployedRetriever:
     )
 
 
-def _hits(answer: Any) -> list[Hit]:
-    if isinstance(answer, list | tuple):
-        return list(map(hit_of, answer))
-    keys = isinstance(answer, dict) and ", ".join(map(str, answer))
-    hint = f" with the keys {keys}; .pick() the documents' key" if keys else ""
-    raise DataError(f"expected a list of LangChain documents, got a {type(answer).__name__}{hint}")
-
-
-_hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(_system, _hits)
+_hooks: RetrieverHooks[Runnable[str, list[Document]], Document] = RetrieverHooks(
+    _system, hit_of, "LangChain documents", "; .pick() the documents' key"
+)
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever
@@ -120,7 +114,7 @@ def langsmith_evaluator(
                 f"expected a question's text and a list of documents, got {type(question).__name__} and "
                 f"{type(documents).__name__}"
             )
-        values = scorer.scores(question, _hits(documents), parsed)
+        values = scorer.scores(question, list(map(hit_of, documents)), parsed)
         return {"results": [{"key": str(key), "score": value} for key, value in zip(parsed, values, strict=True)]}
 
     return score_spans

@@ -102,13 +102,7 @@ def _of_engine(engine: BaseQueryEngine) -> tuple[Callable[[str], Any], Callable[
     return ask, aask
 
 
-def _hits(answer: Any) -> list[Hit]:
-    if not isinstance(answer, list | tuple):
-        raise DataError(f"expected a list of nodes with scores, got a {type(answer).__name__}")
-    return list(map(hit_of, answer))
-
-
-_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(_system, _hits)
+_hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine, BaseNode] = RetrieverHooks(_system, hit_of, "nodes with scores")
 run_retriever = _hooks.run_retriever
 arun_retriever = _hooks.arun_retriever
 evaluate_retriever = _hooks.evaluate_retriever

@@ -23,7 +23,7 @@ from chunkcore.files import installed_version, utf8_line, write_checked
 from chunkcore.models import Embedder
 from chunkcore.models.llm import LLM, BadAnswerError, CachedLLM, Estimator, Message, Prices, Reply, Usage, ask, get_llm
 from chunkcore.models.llm.base import awaited, count_message_tokens
-from chunkcore.options import check_number, check_options, check_ranges
+from chunkcore.options import check_options, check_ranges
 from chunkcore.questions.prompts import (
     Mode,
     NotVerbatimError,
@@ -66,7 +66,7 @@ class GenerationOptions:
     def __post_init__(self) -> None:
         check_options(self)
         check_ranges(self, questions=1, sample_size=100, earlier=0, excerpts=1, seed=0, retries=0, patience=1)
-        check_number("concurrency", self.concurrency, 1, 1_000)
+        check_ranges(self, concurrency=(1, 1_000))
 
 
 class BudgetError(ModelError):
@@ -390,10 +390,8 @@ class CallBudget:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        if self.max_calls is not None:
-            check_number("max_calls", self.max_calls)
-        if self.max_cost is not None:
-            check_number("max_cost", self.max_cost, whole=False)
+        check_options(self)
+        check_ranges(self, max_calls=0, max_cost=0)
         if self.max_cost is not None and self.prices is None:
             raise OptionError("max_cost needs the prices of a million tokens: give them, or cap the calls instead")
 

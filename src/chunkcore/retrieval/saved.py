@@ -16,7 +16,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,18 +28,13 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
 from chunkcore.document import Chunk, Document, Mark, Span
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
-from chunkcore.files import installed_version, write_parts
+from chunkcore.files import installed_version, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import get_embedder
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.spans import Numbers
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -68,7 +62,8 @@ def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     root.mkdir(parents=True, exist_ok=True)
     data = f"data-{secrets.token_hex(8)}"
-    with _only_writer(root):
+    with (root / _LOCK).open("ab") as file:
+        wait_for_lock(file)  # while another process saves into the folder
         _check_base(base, root)
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
@@ -106,16 +101,6 @@ def _names(root: Path, data: str) -> bool:
 def _is_ours(path: Path) -> bool:
     """Whether saves write such a file: the manifest, folders of data, unfinished manifests, the lock."""
     return path.name == MANIFEST or _LEFT.fullmatch(path.name) is not None
-
-
-@contextmanager
-def _only_writer(root: Path) -> Iterator[None]:
-    """Wait until no other process saves into the folder. Without `fcntl`, on Windows, writers do not wait."""
-    with (root / _LOCK).open("ab") as file:
-        if fcntl is not None:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def read_manifest(folder: Path | str) -> dict[str, Any]:
