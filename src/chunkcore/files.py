@@ -15,7 +15,7 @@ import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
@@ -31,7 +31,7 @@ except ImportError:  # Windows
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _WHOLE = 512 * 1024**2  # bytes of a JSON file, which is read whole and takes several times as much memory
-LONGEST_LINE = 512 * 1024**2  # bytes of one line
+_LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
@@ -116,17 +116,24 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     `DataError`: as `read_text`, with the number of the line that is not UTF-8.
     """
     try:
-        with open_file(path, pipes=True) as file:
-            before, number = 0, 0
-            while data := file.readline(LONGEST_LINE + 1):
-                number += 1
-                if len(data) > LONGEST_LINE:
-                    raise DataError(f"{path}, line {number}: over {LONGEST_LINE // 1024**2} MB, which is hardly a line")
-                text = decoded(data, path, before=before, line=number)
-                yield number, text if before else text.removeprefix("\ufeff")
-                before += len(data)
+        for number, before, data in byte_lines(path):
+            text = decoded(data, path, before=before, line=number)
+            yield number, text if before else text.removeprefix("\ufeff")
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def byte_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Line number, from 1, the bytes before the line, and its bytes. Raises `OSError` or `DataError`: no file to read,
+    an empty one, or a line that is too long.
+    """
+    before = 0
+    with open_file(path, pipes=True) as file:
+        for number, data in enumerate(iter(partial(file.readline, _LONGEST_LINE + 1), b""), start=1):
+            if len(data) > _LONGEST_LINE:
+                raise DataError(f"{path}, line {number}: over {_LONGEST_LINE // 1024**2} MB, which is hardly a line")
+            yield number, before, data
+            before += len(data)
     if not before:
         raise empty(path)
 

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +47,7 @@ class Opening:
 
     def open(self) -> FolderIndex:
         """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
+        from chunkcore.files import checksum
         from chunkcore.scale.folder_index import index_files, is_index, open_index
 
         _check_source(self.docs)
@@ -57,8 +57,7 @@ class Opening:
         folder = None
         if not self.no_cache:
             name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
-            digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
-            folder = options.default_cache().parent / "search" / digest
+            folder = options.default_cache().parent / "search" / checksum(name.encode("utf-8", "surrogateescape"))
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds the texts
         return index_files(
             self.docs,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -178,13 +179,15 @@ def _by_zeros(data: bytes) -> str | None:
     return None
 
 
-def is_utf8(head: bytes) -> bool:
-    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
+def is_utf8(blocks: Iterable[bytes], *, whole: bool = False) -> bool:
+    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character; or is `whole`."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with suppress(UnicodeDecodeError):
+        for block in blocks:
+            decoder.decode(block)
+        decoder.decode(b"", final=whole)
+        return True
+    return False
 
 
 def _encoding_of(data: bytes) -> str | None:

@@ -6,7 +6,7 @@ import codecs
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
@@ -14,8 +14,8 @@ import regex  # type: ignore[import-untyped]
 
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, as_utf8
-from chunkcore.files import LONGEST_LINE, UnreadError, empty, open_file, unreadable
-from chunkcore.reading.opening import has_reader
+from chunkcore.files import UnreadError, byte_lines, empty, open_file, unreadable
+from chunkcore.reading.opening import has_reader, is_utf8
 
 # Tried in this order: a pattern, and how much of its match belongs to the part before.
 _PLACES: tuple[tuple[tuple[bytes, int], ...], ...] = (
@@ -187,7 +187,9 @@ class Sources:
                 yield whole
                 return
             with open_file(path, inside=inside) as file:
-                if not _is_utf8(file):  # in another encoding, or of a kind that its name does not tell
+                if not is_utf8(
+                    iter(partial(file.read, _BLOCK), b""), whole=True
+                ):  # in another encoding, or of a kind that its name does not tell
                     yield whole
                     return
                 file.seek(0)
@@ -209,23 +211,14 @@ class Sources:
     def _lines(self, argument: int, path: Path) -> Iterator[Piece]:
         try:
             stamp = file_stamp(path)
-            with open_file(path, pipes=True) as file:
-                begin = number = 0
-                while data := file.readline(LONGEST_LINE + 1):
-                    number += 1
-                    place = f"{path}, line {number}"
-                    if len(data) > LONGEST_LINE:
-                        message = f"{place}: over {LONGEST_LINE // 1024**2} MB, which is hardly a line"
-                        yield _failed(argument, place, DataError(message))
-                        return
-                    end = begin + len(data)
-                    if not data.isspace():
-                        yield Piece("line", "", place, argument, False, str(path), begin, end, stamp=stamp, data=data)
-                    begin = end
-            if not begin:
-                yield _failed(argument, str(path), empty(path))
+            for number, begin, data in byte_lines(path):
+                place, end = f"{path}, line {number}", begin + len(data)
+                if not data.isspace():
+                    yield Piece("line", "", place, argument, False, str(path), begin, end, stamp=stamp, data=data)
         except OSError as error:
             yield _failed(argument, str(path), _problem(path, error))
+        except DataError as error:
+            yield _failed(argument, str(path), error)
 
     def _piped(self, whole: Piece, stream: BinaryIO) -> Iterator[Piece]:
         """The parts of input that can be read only once; the second part shows that there are several."""
@@ -256,17 +249,6 @@ def input_files(path: Path) -> Iterator[Path]:
         yield from (file for _, file in FolderWalk(path, lambda *_: None))
     elif path != STANDARD_INPUT:
         yield path
-
-
-def _is_utf8(file: BinaryIO) -> bool:
-    """Whether a whole file is, before any of it is chunked; in bounded memory."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with suppress(UnicodeDecodeError):
-        while block := file.read(_BLOCK):
-            decoder.decode(block)
-        decoder.decode(b"", final=True)
-        return True
-    return False
 
 
 def file_stamp(path: Path) -> tuple[int, int]:
