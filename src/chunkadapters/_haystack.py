@@ -7,8 +7,9 @@ import this module, and `chunkadapters.haystack` imports them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from inspect import signature
 from types import UnionType
 from typing import Any, NamedTuple, Union, cast, get_args, get_origin
@@ -87,11 +88,24 @@ def has_text(document: Document) -> bool:
 
 
 class Serialized:
-    """A component that Haystack can write as YAML, and whose constructor says which options there are."""
+    """A component that Haystack can write as YAML, and whose constructor says which options there are.
+
+    Its `run_async` is `run` in a thread.
+    """
+
+    run_async: Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.__init__ = named_options()(cls.__init__)  # type: ignore[method-assign]
+        run: Callable[..., dict[str, Any]] | None = vars(cls).get("run")
+        if run is not None and "run_async" not in vars(cls):
+
+            @wraps(run)  # Haystack compares signatures and output types
+            async def run_async(*values: Any, **more: Any) -> dict[str, Any]:
+                return await asyncio.to_thread(run, *values, **more)
+
+            cls.run_async = run_async
 
     def _arguments(self) -> dict[str, Any]:
         """The constructor's arguments as plain values or as objects with a `to_dict`: by default its attributes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from haystack import Document, component
@@ -35,10 +34,6 @@ class ChunkcoreDocumentEmbedder(Serialized):
         rows = embed(self._embedder, [self._text(document) for document in documents]).tolist()
         return {"documents": [replace(document, embedding=row) for document, row in zip(documents, rows, strict=True)]}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, documents)
-
     def _text(self, document: Document) -> str:
         lines = [str(document.meta[key]) for key in self.meta_fields_to_embed if document.meta.get(key) is not None]
         return "\n".join([*lines, document.content or ""])
@@ -58,7 +53,3 @@ class ChunkcoreTextEmbedder(Serialized):
         if not isinstance(text, str):
             raise TypeError(f"ChunkcoreTextEmbedder expects a string as input, got {type(text).__name__}")
         return {"embedding": embed(self._embedder, [text], queries=True)[0].tolist()}
-
-    @component.output_types(embedding=list[float])
-    async def run_async(self, text: str) -> dict[str, list[float]]:
-        return await asyncio.to_thread(self.run, text)

@@ -6,7 +6,6 @@ module that defines a class.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from bisect import bisect_left
 from collections import defaultdict
@@ -184,10 +183,6 @@ class ChunkcoreDocumentSplitter(Serialized):
             split += self._documents(document, chunks, taken)
         return {"documents": split}
 
-    @component.output_types(documents=list[Document])
-    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, documents)
-
     def _documents(self, document: Document, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
         source = _core_document(document)
         if self.keep_white_space:
@@ -326,10 +321,6 @@ class ChunkcoreExactSplitter(Serialized):
             if document.content is None or has_text(document):
                 split += self._placed(document, self.splitter.run(documents=[document])["documents"])
         return {"documents": split}
-
-    @component.output_types(documents=list[Document])
-    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, documents)
 
     def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
         by_source: dict[str, list[int]] = defaultdict(list)

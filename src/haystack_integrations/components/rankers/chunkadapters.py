@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,9 +126,3 @@ class ChunkcorePassageRanker(Indexed):
             query, list(map(hit_of, documents)), self.options, [UNKNOWN if filters is None else filters]
         )
         return {"documents": passage_documents(passages, documents)}
-
-    @component.output_types(documents=list[Document])
-    async def run_async(
-        self, query: str, documents: list[Document], filters: dict[str, Any] | None = None
-    ) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, query, documents, filters)

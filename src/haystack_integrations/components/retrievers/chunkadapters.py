@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -71,7 +70,3 @@ class ChunkcoreIndexRetriever(Indexed):
 
         passages = self.local_index.opened.passages(query, self.options, allowed if chosen else None)
         return {"documents": passage_documents(passages, [])}
-
-    @component.output_types(documents=list[Document])
-    async def run_async(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
-        return await asyncio.to_thread(self.run, query, filters)
