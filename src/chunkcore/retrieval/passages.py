@@ -54,7 +54,7 @@ _FEW = 10  # units, among fewer of which no score stands out
 # What relates a question to a unit: the cosine and a quarter of the share of its words, by weight, that the unit has;
 # or half of its words.
 _QUARTER, _HALF = 0.25, 0.5
-_LEAST_SHARE = 0.15  # of its words, where words are all that relates
+_BY_WORDS = 0.55  # where words are all that relates: what a unit has of the question's, by norm 2
 _LEAST = 0.15  # of the best unit's score: a unit with less becomes no part of a passage
 
 
@@ -69,11 +69,11 @@ class Passages(RetrievalMethod):
     `retrieve` returns passages, see `passages_of`: with `max_tokens` the budget's, with `k` the first k at a budget of
     1,000 tokens. A unit that scores under 0.15 of the best one is left out, so that a budget need not be used up; among
     fewer than ten units, none that has a word of the question. `is_related` says whether a question has more in common
-    with the collection than chance. By words alone, a unit with over 0.15 of its words relates, by their weights. With
-    vectors, a unit with over half of them does, and so does one that is nearer than most of sixteen questions on
-    everyday things, such as "Who wrote Hamlet?", are to any: by the cosine, and a quarter of the share of those words.
-    A question without a known word, or with vectors one that is not related and of whose words none tells units apart,
-    has no answer.
+    with the collection than chance. By words alone: a unit's words of the question, by their weights, exceed 0.55 of
+    the root of the sum of squares of all. With vectors, a unit with over half of the words is related, and so is one
+    that is nearer than most of sixteen questions on everyday things, such as "Who wrote Hamlet?", are to any: by the
+    cosine, and a quarter of the share of those words. A question without a known word, or with vectors one that is not
+    related and of whose words none tells units apart, has no answer.
 
     Attributes:
         kinds: dense, lexical or both. As a string: ``passages:lexical``, which needs no model.
@@ -316,7 +316,7 @@ class WindowIndex(PassageIndex):
             return True
         share = self._share(query)
         if self._dense is None:
-            return share > _LEAST_SHARE
+            return float(self._lexical.shares(query, 2).max(initial=0.0)) > _BY_WORDS
         return share > _HALF or self._relation(query, self._vectors.queries([query])[0]) > self._chance
 
     def _knows(self, query: str) -> bool:

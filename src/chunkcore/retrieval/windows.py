@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,17 +203,17 @@ class LexicalWindows:
         rows = (self._postings.of_word(key)[0] for key in word_keys(question, self._form))
         return [units for units in rows if len(units)]
 
-    def shares(self, question: str) -> Scores:
+    def shares(self, question: str, norm: Literal[1, 2] = 1) -> Scores:
         """The share of the question's words that each unit has: a word counts by the logarithm of how many times as
-        many units are without it; not at all if most have it.
+        many units are without it; not at all if most have it. By norm 2, the root of the sum of squares stands in place
+        of the sum: chance grows with it, so that short and long questions compare.
         """
-        shares, total = np.zeros(len(self._units)), 0.0
+        shares, weights = np.zeros(len(self._units)), [0.0]
         for key in set(word_keys(question, self._form)):
             units, _ = self._postings.of_word(key)
-            weight = max(0.0, math.log((len(shares) - len(units) + 0.5) / (len(units) + 0.5)))
-            shares[units] += weight
-            total += weight
-        return shares / (total or 1.0)
+            weights.append(max(0.0, math.log((len(shares) - len(units) + 0.5) / (len(units) + 0.5))))
+            shares[units] += weights[-1]
+        return shares / (float(np.linalg.norm(weights, norm)) or 1.0)
 
     def _weights(self, units: Numbers) -> list[float]:
         """At each scale the inverse document frequency, among its windows, of a word that these units have."""
