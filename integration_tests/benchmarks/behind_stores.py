@@ -42,7 +42,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from chunkadapters import haystack, langchain, llamaindex
 from chunkcore.cli.options import default_cache
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-from chunkcore.evaluation.resampling import mean_intervals
+from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import TextVectors, chunk_corpus, get_retriever
@@ -249,6 +249,7 @@ def row(benchmark: Benchmark, search: Search, behind: Behind) -> dict[str, Any]:
     hits = {question: search(question) for question in questions}
     bare = recall(hits, benchmark, budgets)
     behind(questions[0], hits[questions[0]], budgets[0])  # what is made once
+    clusters = shared_documents([query.evidence[0].document_id for query in benchmark.queries], "auto")
     result: dict[str, Any] = {}
     seconds = []
     for place, budget in enumerate(budgets):
@@ -258,13 +259,10 @@ def row(benchmark: Benchmark, search: Search, behind: Behind) -> dict[str, Any]:
             passages[question] = behind(question, hits[question], budget)
             seconds.append(time.process_time() - begin)
         (values,) = recall(passages, benchmark, [budget])
-        columns = np.column_stack([bare[place], values, values - bare[place]])
-        low, high = mean_intervals(columns)
-        mean = columns.mean(axis=0)
         result[str(budget)] = {
-            "bare": round(100 * mean[0], 1),
-            "behind": round(100 * mean[1], 1),
-            "difference": [round(100 * float(value), 1) for value in (mean[2], low[2], high[2])],
+            "bare": round(100 * float(bare[place].mean()), 1),
+            "behind": round(100 * float(values.mean()), 1),
+            "difference": passages_table.difference(values, bare[place], clusters),
         }
     return result | {"milliseconds": round(1000 * float(np.median(seconds)), 1)}
 

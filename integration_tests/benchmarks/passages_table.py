@@ -5,7 +5,8 @@
 Of each collection, documents up to 1.3 million characters and 300 questions are drawn with a fixed seed, as `passages`
 was tuned; no titles are put before questions. Every row is asked at each budget. The numbers
 go to docs/evidence/data/passages.json, a collection at a time; `--tables` prints that file as tables. Intervals are of
-10,000 paired resamples of questions. "The best other" is chosen for each budget by itself, in hindsight.
+10,000 paired resamples, of documents where questions share them. "The best other" is chosen for each budget by itself,
+in hindsight.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import numpy as np
 
 from chunkcore import Benchmark, load_benchmark, load_dataset
 from chunkcore.cli.options import default_cache
+from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.experiment import run_retriever
-from chunkcore.evaluation.resampling import mean_intervals
+from chunkcore.evaluation.resampling import intervals, mean_intervals, resampled_means, units_of
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
 from chunkcore.retrieval import ChunkedCorpus, Index, TextVectors, WindowIndex, chunk_corpus, get_retriever
@@ -40,6 +42,7 @@ NAMES = "lochmere,Chroma,COVID-QA,CUAD,QMSum,FairytaleQA,Evidence Inference,Cont
 COLLECTIONS = dict(zip((*CHOSEN, *CONFIRMED), NAMES.split(","), strict=True))
 LABELS = COLLECTIONS | {"union": "all as one"}
 BUDGETS = (250, 500, 1000, 2000)
+KEYS = {"recall": "Recall", "whole": "AllEvidence", "precision": "Precision"}
 CHARACTERS, QUESTIONS, UNION = 1_300_000, 300, 20  # UNION: questions of each collection
 UNITS, STORE = "sentence:size=50", "recursive:size=200"
 CHUNKERS = (UNITS, "recursive:size=100", STORE, "recursive:size=400")
@@ -156,49 +159,63 @@ def systems(benchmark: Benchmark, vectors: TextVectors) -> Iterator[tuple[str, A
 
 
 def scored(name: str, shared: Path, vectors: TextVectors, count: int, characters: int) -> dict[str, Any]:
-    """A collection's rows: recall and whole evidence of each question at each budget."""
+    """A collection's rows: recall, whole evidence and precision of each question at each budget."""
     benchmark = benchmark_of(name, shared, count, characters)
     scorer = Scorer(benchmark)
     questions = [query.text for query in benchmark.queries]
     vectors.queries(questions)
-    recall: dict[str, list[list[float]]] = {}
-    whole: dict[str, list[list[float]]] = {}
+    scores: dict[str, dict[str, np.ndarray]] = {kind: {} for kind in KEYS}
+    about: Sequence[str] = ()
     for system, retriever in systems(benchmark, vectors):
         columns = []
         for budget in BUDGETS:
             run = run_retriever(retriever, benchmark, None, budget)
-            report = scorer.score(run, [f"Recall@{budget}tok", f"AllEvidence@{budget}tok"])
-            columns.append([report.values(f"{kind}@{budget}tok") for kind in ("Recall", "AllEvidence")])
-        recall[system], whole[system] = (np.array([column[i] for column in columns]).T.tolist() for i in (0, 1))
-    return {"questions": len(questions), "documents": len(benchmark.documents), "recall": recall, "whole": whole}
+            measures = [f"{measure}@{budget}tok" for measure in KEYS.values()]
+            report = scorer.score(run, measures)
+            columns.append([report.values(measure) for measure in measures])
+            about = report.documents
+        for place, kind in enumerate(KEYS):
+            scores[kind][system] = np.array([column[place] for column in columns]).T
+    return {
+        "questions": len(questions),
+        "documents": len(benchmark.documents),
+        "clusters": shared_documents(about, "auto"),
+        **scores,
+    }
 
 
-def difference(one: np.ndarray, other: np.ndarray) -> list[float]:
-    """The mean difference in points, and its interval."""
-    low, high = mean_intervals((one - other)[:, None])
+def difference(one: np.ndarray, other: np.ndarray, clusters: Sequence[str] | None) -> list[float]:
+    """The mean difference in points, and its interval, as `compare` has it."""
+    columns = (one - other)[:, None]
+    means = resampled_means(columns, resamples=10_000, seed=0, clusters=clusters)
+    low, high = intervals(means, units_of(columns, clusters), 0.95)
     return [round(100 * float(value), 1) for value in (np.mean(one - other), low[0], high[0])]
 
 
 def summary(rows: dict[str, Any]) -> dict[str, Any]:
     """Means of every row; of `passages` and of what stands behind a store the differences from others, by budget."""
-    recall = {system: np.array(values) for system, values in rows["recall"].items()}
-    whole = {system: np.array(values) for system, values in rows["whole"].items()}
+    recall, whole, precision = (rows[kind] for kind in KEYS)
     others = [name for name in (*(f"{chunker} {name}" for chunker, name in OTHERS), MULTI) if name in recall]
+    clusters = rows["clusters"]
     means: dict[str, Any] = {"questions": rows["questions"], "documents": rows["documents"]}
-    means["recall"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in recall.items()}
-    means["whole"] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in whole.items()}
+    means["resampled"] = "documents" if clusters else "questions"
+    for kind in KEYS:
+        means[kind] = {system: np.round(100 * values.mean(axis=0), 1).tolist() for system, values in rows[kind].items()}
     for kind, values in (("recall", recall), ("whole", whole)):
         best = [max(others, key=lambda other, place=place: values[other][:, place].mean()) for place in range(4)]  # type: ignore[misc]
         means[f"{kind} best other"] = best
         means[f"{kind} against best"] = [
-            difference(values[MAIN][:, place], values[other][:, place]) for place, other in enumerate(best)
+            difference(values[MAIN][:, place], values[other][:, place], clusters) for place, other in enumerate(best)
         ]
-    for system in (name for name in recall if name.startswith("behind")):
-        for label in ("dense", "hybrid"):
-            other = recall[f"{STORE} {label}"]
+    for label in ("dense", "hybrid"):
+        other = f"{STORE} {label}"
+        for system in (name for name in recall if name == MAIN or name.startswith("behind")):
             means[f"{system}, against {label}"] = [
-                difference(recall[system][:, place], other[:, place]) for place in range(4)
+                difference(recall[system][:, place], recall[other][:, place], clusters) for place in range(4)
             ]
+        means[f"precision, against {label}"] = [
+            difference(precision[MAIN][:, place], precision[other][:, place], clusters) for place in range(4)
+        ]
     return means
 
 
@@ -220,7 +237,8 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
             shown = cells(row["recall"][MAIN], row["recall against best"])
             shown += cells(row["whole"][MAIN][2:3], row["whole against best"][2:3])
             yield f"| {COLLECTIONS[name]}, {row['questions']} | {' | '.join(shown)} |"
-    yield f"\nthe mean difference over collections, which are resampled\n\n| collections, other {HEAD}"
+    yield "\nthe mean difference; the interval of these collections' questions; that of such collections\n"
+    yield f"| collections, other {HEAD}"
     for label, members in (("chosen on", list(CHOSEN)), ("unseen", list(CONFIRMED)), ("in all", list(COLLECTIONS))):
         yield from mean_rows(label, [data[name] for name in members if name in data])
     places = ("behind 10, hits", "behind 50, hits", "behind 10, all")
@@ -242,14 +260,18 @@ def tables(data: dict[str, Any]) -> Iterator[str]:
 
 
 def mean_rows(label: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    hybrid = f"{STORE} hybrid"
-    for other, differences in (
-        ("best other", [[mean for mean, _, _ in row["recall against best"]] for row in rows]),
-        ("`hybrid`, 200", [np.subtract(row["recall"][MAIN], row["recall"][hybrid]) for row in rows]),
-    )[: 2 if label == "in all" else 1]:
-        columns = np.array(differences)
-        intervals = zip(columns.mean(axis=0), *mean_intervals(columns), strict=True)
-        shown = [f"{mean:+.1f} ({low:+.1f}…{high:+.1f})" for mean, low, high in intervals]
+    """The mean over collections with the interval of these collections' questions, and that of such collections.
+
+    The first is combined of the collections' own: Zou and Donner, Statistics in Medicine 27 (2008).
+    """
+    others = {"best other": "recall against best", "`hybrid`, 200": f"{MAIN}, against hybrid"}
+    others["precision, `hybrid`"] = "precision, against hybrid"
+    for other, key in [*others.items()][: 3 if label == "in all" else 1]:
+        differences = np.array([row[key] for row in rows])  # collections, budgets, and mean, low and high
+        means = differences[..., 0].mean(axis=0)
+        reach = np.sqrt(((differences[..., 1:] - differences[..., :1]) ** 2).sum(axis=0)).T / len(rows)
+        ends = zip(means, means - reach[0], means + reach[1], *mean_intervals(differences[..., 0]), strict=True)
+        shown = [f"{mean:+.1f} ({a:+.1f}…{b:+.1f}; {c:+.1f}…{d:+.1f})" for mean, a, b, c, d in ends]
         yield f"| {len(rows)} {label}, {other} | {' | '.join(shown)} |"
 
 
