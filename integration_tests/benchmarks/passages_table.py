@@ -165,21 +165,18 @@ def scored(name: str, shared: Path, vectors: TextVectors, count: int, characters
     questions = [query.text for query in benchmark.queries]
     vectors.queries(questions)
     scores: dict[str, dict[str, np.ndarray]] = {kind: {} for kind in KEYS}
-    about: Sequence[str] = ()
     for system, retriever in systems(benchmark, vectors):
         columns = []
         for budget in BUDGETS:
             run = run_retriever(retriever, benchmark, None, budget)
             measures = [f"{measure}@{budget}tok" for measure in KEYS.values()]
-            report = scorer.score(run, measures)
-            columns.append([report.values(measure) for measure in measures])
-            about = report.documents
+            columns.append([*map(scorer.score(run, measures).values, measures)])
         for place, kind in enumerate(KEYS):
             scores[kind][system] = np.array([column[place] for column in columns]).T
     return {
         "questions": len(questions),
         "documents": len(benchmark.documents),
-        "clusters": shared_documents(about, "auto"),
+        "clusters": shared_documents([query.evidence[0].document_id for query in benchmark.queries], "auto"),
         **scores,
     }
 
