@@ -1,5 +1,5 @@
 # docker build -t chunkadapters . && docker run chunkadapters
-# compares strategies on the collection that ships; on yours, with the report beside it:
+# compares chunkers on the collection that ships; on yours, with the report beside it:
 # docker run --user "$(id -u)" -v "$PWD:/data" chunkadapters compare --docs docs/ --questions questions.jsonl --output report
 FROM python:3.12-slim
 COPY pyproject.toml README.md LICENSE /source/

@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need, once, in .venv; so do the others.
 #
-#   make demo                                       compare strategies on the collection that ships with the package
+#   make demo                                       compare chunkers on the collection that ships with the package
 #   make demo DOCS=path/ QUESTIONS=path.jsonl       compare them on yours
 #   make test                                       all tests that need no server
 #   make docs                                       the documentation, as a site in site/

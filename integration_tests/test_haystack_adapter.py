@@ -60,6 +60,8 @@ class Windows(Chunker):
 class EveryOther(Chunker):
     """Two chunks: the even tens of characters and the odd ones; one says a context, and one a number of that name."""
 
+    said = "part 1"
+
     counter: str = "characters"
 
     def split(self, source: TokenizedText) -> list[tuple[Span, ...]]:
@@ -69,7 +71,7 @@ class EveryOther(Chunker):
 
     def chunk(self, document):
         return [
-            replace(chunk, context="part 1" * chunk.index, metadata={"parts": 2, "context": 0})
+            replace(chunk, context=self.said * chunk.index, metadata={"parts": 2, "context": 0})
             for chunk in super().chunk(document)
         ]
 
@@ -132,6 +134,15 @@ def test_a_root_is_told_right_or_not_at_all_where_another_splitter_stood_in_betw
             text = texts[chunk.meta["root_source_id"]]
             found = text[chunk.meta["root_idx_start"] : chunk.meta["root_idx_end"]]
             assert found == chunk.content.replace("\n", "")  # the joint of two places stands nowhere
+
+
+@pytest.mark.parametrize("meta", [{}, {"context": "theirs"}])
+def test_an_id_changes_with_the_context_that_was_written(meta, monkeypatch):
+    ids = set()
+    for said in ("one", "two"):
+        monkeypatch.setattr(EveryOther, "said", said)
+        ids.add(split(ChunkcoreDocumentSplitter(EveryOther()), Document(id="d", content="a" * 20, meta=meta))[1].id)
+    assert len(ids) == 2
 
 
 def test_chunks_of_several_places_say_all_of_them_and_their_own_chunks_find_the_root():

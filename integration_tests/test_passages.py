@@ -490,6 +490,8 @@ def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
     """Else a budget would hold nothing back."""
     with pytest.raises(ValueError, match="returns a number of 0 or more"):
         langchain.IndexRetriever(INDEX, counter=lambda text: count).invoke("tea")
+    with pytest.raises(ValueError, match="the question is a string, got"):
+        langchain.IndexRetriever(INDEX).invoke(5)  # type: ignore[arg-type]
 
 
 def test_documents_of_one_id_get_names_that_no_other_has() -> None:
@@ -696,8 +698,10 @@ def test_an_index_that_was_updated_says_so_where_it_still_answers(name: str) -> 
 def test_an_option_that_a_class_does_not_have_is_told_with_those_that_it_has(module: Any) -> None:
     names = [name for name in dir(module) if name.startswith(("Chunkcore", "Passage", "Placed", "IndexRetriever"))]
     for adapter in (getattr(module, name) for name in names if not name.endswith("Warning")):
-        with pytest.raises(ValueError, match="has no option 'store': expected some of"):
+        with pytest.raises(ValueError, match="has no option 'store': expected some of") as told:
             adapter(store=1)
+        names = str(told.value).partition("some of ")[2].partition(";")[0].split(", ")
+        assert len({*names} - {"options"}) == len(names)
 
     class Tagged(llamaindex.ChunkcoreEmbedding):
         tag: str

@@ -20,10 +20,10 @@ from langchain_core.runnables import RunnableLambda
 from llama_index.core.schema import MetadataMode
 
 from chunkadapters import langchain, llamaindex
-from chunkadapters.places import decode_segments
+from chunkadapters.places import WHOLE, PlaceKeys, chunk_records, decode_segments
 from chunkcore import get_chunker
 from chunkcore.chunkers.base import Draft
-from chunkcore.document import Document, Span
+from chunkcore.document import Chunk, Document, Span
 from integration_tests.frameworks import FRAMEWORKS, haystack_chunks, llamaindex_chunks
 from integration_tests.toys import BENCHMARK, TEXTS, Telling, Windows, registered
 from tests.strategies import hard_text
@@ -73,6 +73,12 @@ def test_a_chunk_tells_no_more_than_there_is(framework):
         "spans": "30-40,0-5",
         "segments": "30-40;0-5,30-31",
     }
+
+
+def test_a_models_text_has_no_white_space_after_it():
+    chunk = Chunk("d", 0, (Span(0, 4),), "A model wrote.", 3, derived=True)
+    ((*_, record),) = chunk_records(Document("d", "Tea.\n"), [chunk], WHOLE, {}, PlaceKeys("start", "end"), set())
+    assert record == {"derived": True, "start": 0, "end": 4}
 
 
 @frameworks

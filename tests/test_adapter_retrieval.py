@@ -12,7 +12,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.evaluation.benchmarks.loading import Evidence
-from chunkcore.retrieval import get_retriever
+from chunkcore.retrieval import chunk_corpus, get_retriever
 
 TEXT = "Tea is hot. The sea is deep. \ud800 Fees are low."
 QUESTIONS = ["tea", "sea \ud800", "fee"]
@@ -186,3 +186,5 @@ def test_a_method_that_is_not_indexed_says_how():
     for method in (get_retriever("bm25"), "bm25"):
         with pytest.raises(OptionError, match=r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"):
             HOOKS.run_retriever(method, BENCHMARK)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="an index is scored by chunkcore's score"):
+        HOOKS.run_retriever(get_retriever("bm25").index(chunk_corpus([], "sentence")), BENCHMARK)  # type: ignore[arg-type]

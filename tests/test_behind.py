@@ -98,6 +98,8 @@ def test_a_hit_without_a_place_stays_at_its_rank() -> None:
     assert index.behind("tea", [placed, loose], max_tokens=60)[1] == loose
     assert loose not in index.behind("tea", [placed, loose], max_tokens=5)
     assert index.behind("tea", [loose]) == [loose]
+    textless = Retrieved("tea", (Span(0, 29),))
+    assert loose not in index.behind("tea", [textless, loose], max_tokens=9), "the first hit is the whole budget"
 
 
 def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:

@@ -287,6 +287,8 @@ def test_guesses_are_answered_with_the_name_that_is_meant(docs, capfd):
     told = capfd.readouterr().err
     assert "--chunk-size. Did you mean --chunker?" in told
     assert "the documents are the first argument" in told
+    assert main(["list", "--docs", "x"]) == main(["search", str(docs), "--topics", "fox"]) == 2
+    assert not re.search("first argument|-k", capfd.readouterr().err), "that is not what is meant"
     assert main(["list", "chunkers"]) == 0
     assert "recursive" in capfd.readouterr().out
     assert main(["compare", str(docs), "--docs", str(docs)]) == 2

@@ -45,6 +45,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_retriever("bm25").retrieve("tea"), FORGOTTEN),
         (lambda: run_retriever(get_retriever("bm25"), BENCHMARK), FORGOTTEN),
         (lambda: run_retriever("bm25", BENCHMARK), FORGOTTEN),  # type: ignore[arg-type]
+        (lambda: run_retriever(INDEX), r"run_retriever\(retriever, queries, .* argument: 'queries'"),  # type: ignore[call-arg]
         (lambda: run_experiment(BENCHMARK, chunker="sentence"), "did you mean 'chunkers'"),  # type: ignore[call-arg]
         (lambda: tune(BENCHMARK, retriever="bm25"), "did you mean 'retrievers'"),  # type: ignore[call-arg]
         (lambda: get_retriever("dense").index(CORPUS, embedder="m"), "did you mean 'vectors'"),  # type: ignore[call-arg]
@@ -69,6 +70,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_chunker("recursive", 200), "options have names, as in"),
         (lambda: Document("Green tea is mild."), "a document has an id and a text"),  # type: ignore[call-arg]
         (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
+        (lambda: Document("a", "Tea.", meta={}), r"got \['a', 'Tea.', 'meta'\]"),  # type: ignore[call-arg]
         (lambda: Document(page_content="Tea."), r'as in Document\("faq.md", text\)'),  # type: ignore[call-arg]
         (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
         (lambda: chunk_corpus([THEIRS], "recursive"), r'write Document\("faq.md", document.page_content\)'),

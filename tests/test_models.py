@@ -36,6 +36,7 @@ from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.loading import lazy_embedder
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
 from chunkcore.report import read_reports
+from chunkcore.report.study import default_chunkers
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
 
 # --- answers --------------------------------------------------------------------------------------------------
@@ -318,6 +319,7 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
     assert main([*compared, "-r", "bm25", "-r", "passages:lexical"]) == 0
     names = {report.chunker for report in read_reports(tmp_path / "out" / "report.json")}
     assert names == {"sentence:size=50", *(f"recursive:size={size}" for size in (100, 200, 400))}
+    assert len(default_chunkers()) > len(names)
     assert "NOT YOUR DOCUMENTS" not in capsys.readouterr().err
     assert main([*compared, "-r", "dense"]) == 2
     assert 'pip install "chunkadapters[openvino]"' in capsys.readouterr().err

@@ -13,6 +13,7 @@ from chunkcore.report import html_report, markdown_report, write_report
 from chunkcore.report.advice import missed_by
 from chunkcore.report.page import ReportPage
 from chunkcore.report.study import StudySettings, compare_systems
+from tests.fakes import FakeEmbedder
 
 TEXT = "The fox is red and lives in the wood. The owl hoots all night long. The otter swims in the cold brook."
 FOX, OWL, OTTER = (
@@ -66,6 +67,14 @@ def test_how_far_evidence_is_outranked(depth, retriever, reason) -> None:
     (missed,) = missed_by(page, "sentence:size=12")
     assert missed.reason.startswith(reason), "what reads the documents again is not indexed again"
     assert missed_by(pickle.loads(pickle.dumps(page)), "sentence:size=12"), "a page can be kept"
+
+
+def test_each_system_is_asked_as_it_was_scored() -> None:
+    asked, models = benchmark("owl in the wood", OTTER), [FakeEmbedder(1), FakeEmbedder(name="other")]
+    page = compare_systems(asked, ["sentence:size=12"], ["dense"], models, settings=StudySettings(depths=("3tok",)))
+    last = {report.name: missed_by(page, report.name)[0].reason[-9:] for report in page.reports}
+    alike, other, behind = (f"sentence:size=12 · {name}" for name in ("fake", "other", "fake · passages behind"))
+    assert last == {alike: "number 3.", other: "number 2.", behind: "number 3."}
 
 
 def test_what_was_found_whole_is_not_missed() -> None:

@@ -6,6 +6,7 @@ options.py has the options that commands share, running.py what they do around t
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -141,11 +142,12 @@ def _usage(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
     options = {name for option in getattr(getattr(context, "command", None), "params", ()) for name in option.opts}
-    wrong = next((name for name in OTHER_NAMES if name in message and OTHER_NAMES[name] in options), "")
-    if wrong:
+    named = re.search(r"--[\w-]+", message)
+    wrong = named[0] if named else ""
+    if OTHER_NAMES.get(wrong) in options:
         message = f"No such option: {wrong}. Did you mean {OTHER_NAMES[wrong]}?"
-    elif "No such option: --docs" in message:
-        message = "No such option: --docs; the documents are the first argument, as in DOCS"
+    elif wrong == "--docs" and "No such" in message and options & {"docs", "files"}:
+        message = "No such option: --docs; the documents are the first argument"
     elif "extra argument" in message and "--docs" in options:
         message = f"{message}: expected DOCS once, questions after --questions, braces in quotation marks"
     elif "extra argument" in message and "question" in options:
