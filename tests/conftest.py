@@ -32,20 +32,10 @@ settings.load_profile("suite")
 
 
 # Modules with tests of many seconds. They begin first: a process that has nothing left then takes short ones.
-LONG = {
-    "test_answers_real",
-    "test_chroma_parity",
-    "test_framework_pages",
-    "test_generate_llm",
-    "test_late_real",
-    "test_llm_local",
-    "test_notebooks",
-    "test_protocols",
-    "test_real_model",
-    "test_report_browser",
-    "test_stopping",
-    "test_tune_real",
-}
+LONG = (
+    "test_answers_real test_chroma_parity test_framework_pages test_generate_llm test_late_real test_llm_local "
+    "test_notebooks test_protocols test_real_model test_report_browser test_stopping test_tune_real"
+)
 
 
 def pytest_collection() -> None:
@@ -60,7 +50,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long modules first. A simulation of minutes has more time than another test."""
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    items.sort(key=lambda item: item.path.stem not in LONG.split())
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(1800))
