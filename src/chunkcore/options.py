@@ -174,9 +174,13 @@ class _WrongTypeError(Exception):
 
 
 def check_options(thing: Any) -> None:
-    """Check every option of a frozen dataclass instance and store what `check_option` returns."""
+    """Check every option of a frozen dataclass instance and store what `check_option` returns; then `check_ranges`
+    with the `bounds` of its class and of those above it.
+    """
     for field in fields(thing):
         object.__setattr__(thing, field.name, check_option(type(thing), field.name, getattr(thing, field.name)))
+    for cls in type(thing).__mro__[::-1]:
+        check_ranges(thing, **vars(cls).get("bounds", {}))
 
 
 def check_option(cls: type, name: str, value: Any) -> Any:
@@ -216,6 +220,9 @@ def check_number(name: str, value: Any, least: float = 0, most: float = LARGEST,
     if not least <= value <= most:
         bound = f"least {least:,}" if value < least else f"most {most:,}"
         raise OptionError(f"{name} is at {bound}, got {echo(value)}")
+
+
+Bounds = Mapping[str, float | str | tuple[float | str, ...]]  # of options by name; see `check_ranges`
 
 
 def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from chunkcore.evaluation.scoring import Scorer
 from chunkcore.frames import Frame, Markup, columns_of, html_table
 from chunkcore.models.base import Embedder
 from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder
-from chunkcore.options import check_options, check_ranges, named_options, split_parts
+from chunkcore.options import Bounds, check_options, named_options, split_parts
 from chunkcore.retrieval import get_retriever
 from chunkcore.spans import Scores
 from chunkcore.tokens import TokenCounter
@@ -70,10 +70,10 @@ class TuneOptions:
     counter: str | TokenCounter = "cl100k_base"
     seed: int = 0
     resamples: int = 10_000
+    bounds: ClassVar[Bounds] = {"draws": 0, "folds": 2, "seed": 0, "resamples": (100, 1_000_000)}
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(self, draws=0, folds=2, seed=0, resamples=(100, 1_000_000))
         retrieval_measures([self.measure])
 
     @cached_property

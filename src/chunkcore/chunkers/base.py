@@ -68,7 +68,8 @@ class Chunker:
     A chunker is a frozen dataclass that extends this class and is registered under a name; its fields are its options.
     It implements `ranges` (one span a chunk), `split` (spans) or `draft` (spans with metadata). `separator` joins the
     texts of a chunk's spans. Set `bounded` if no chunk's own text is over `hard_maximum`, and `tokens_only` if `split`
-    calls no model and splits each of the source's `parts` on its own.
+    calls no model and splits each of the source's `parts` on its own. `bounds` has the least value of options by name,
+    or (least, most); `validate` may check more.
 
     Attributes:
         counter: what sizes are measured in: a `TokenCounter` or the name of one.

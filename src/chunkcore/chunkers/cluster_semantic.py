@@ -17,7 +17,7 @@ from chunkcore.chunkers.similarity import check_embedder, neighbour_distances
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -62,9 +62,9 @@ class ClusterSemantic(Chunker):
     size_of: Literal["pieces", "text"] = "pieces"
     mean: float | None = None
     minimum: int = 0
+    bounds: ClassVar[Bounds] = {"piece_size": (1, "size"), "minimum": (0, "size")}
 
     def validate(self) -> None:
-        check_ranges(self, piece_size=(1, "size"), minimum=(0, "size"))
         check_embedder(self.embedder)
         if self.mean is not None and not -1 <= self.mean <= 1:
             raise OptionError(f"mean is -1 to 1, or null for that of each text; got {self.mean}")

@@ -20,7 +20,7 @@ from chunkcore.document import Span
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.models.base import unit_rows
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import halves, pack, running_sizes, split_ranges_to_maximum
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -52,10 +52,7 @@ class SentenceClusters(SentenceChunker, ABC):
     splitter: str | Callable[[str], Any] = "default"
     position_weight: float = 0.5
     size: int | None = 200
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, position_weight=(0, 1), size=1)
+    bounds: ClassVar[Bounds] = {"position_weight": (0, 1), "size": 1}
 
     @abstractmethod
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
@@ -177,12 +174,12 @@ class Dbscan(SentenceClusters):
 
     eps: float = 0.3
     min_samples: int = 2
+    bounds: ClassVar[Bounds] = {"min_samples": 1}
 
     def validate(self) -> None:
         super().validate()
         if self.eps <= 0:
             raise OptionError(f"eps is over 0, got {self.eps}")
-        check_ranges(self, min_samples=1)
 
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         cluster = needed("sklearn.cluster", "clustering", "cluster sentences with DBSCAN", "scikit-learn")
@@ -242,10 +239,7 @@ class SingleLinkage(SentenceClusters):
 
     stop: float = 0.5
     chunks: int | None = None
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, stop=0, chunks=1)
+    bounds: ClassVar[Bounds] = {"stop": 0, "chunks": 1}
 
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         count = len(unit)

@@ -14,7 +14,7 @@ from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges
 from chunkcore.spans import Numbers
 from chunkcore.tokens import TokenizedText
@@ -44,9 +44,9 @@ class FixedToken(Chunker):
     size: int = 200
     overlap: int = 0
     minimum: int = 0
+    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size")}
 
     def validate(self) -> None:
-        check_ranges(self, size=1, minimum=(0, "size"))
         if not 0 <= self.overlap < self.size:
             raise OptionError(f"overlap is at least 0 and less than size ({self.size}), got {self.overlap}")
 
@@ -104,10 +104,10 @@ class FixedSentences(Chunker):
     overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
     splitter: str | Callable[[str], Any] = "default"
+    bounds: ClassVar[Bounds] = {"sentences": 1, "chunks": 1, "minimum": 0}
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        check_ranges(self, sentences=1, chunks=1, minimum=0)
         check_overlap(self, self.sentences if self.chunks is None else inf)
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from chunkcore.chunkers.similarity import Floats
 from chunkcore.document import Document, Span
 from chunkcore.models.base import unit_rows
 from chunkcore.models.loading import get_embedder
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import halves, split_ranges_to_maximum
 from chunkcore.segmenters.base import Segmenter, check_segmenter, get_segmenter, segment_starts
 from chunkcore.spans import Ranges
@@ -69,11 +69,11 @@ class Hierarchical(SentenceChunker):
     k: float = 1.2
     max_segment: int | None = 200
     size: int | None = 1024
+    bounds: ClassVar[Bounds] = {"max_segment": 1, "size": 1}
 
     def validate(self) -> None:
         super().validate()
         check_segmenter(self.segmenter)
-        check_ranges(self, max_segment=1, size=1)
 
     def models(self) -> Mapping[str, Any]:
         return {**super().models(), "segmenter": get_segmenter(self.segmenter)}

@@ -21,7 +21,7 @@ from chunkcore.document import Document, Span
 from chunkcore.errors import NoAnswerError, OptionError
 from chunkcore.models.llm import LLM, BadAnswerError, Estimator, Question, Usage, ask, check_llm, get_llm
 from chunkcore.models.llm.base import ascending, conversation, found_json, member, schema_of, text_of, whole_number
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges, pack, running_counts, split_to_maximum, trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -49,6 +49,7 @@ class LLMChunker(Chunker, ABC):
     llm: LLM | str = ""
     retries: int = 2
     strict: bool = False
+    bounds: ClassVar[Bounds] = {"retries": 0}
 
     def validate(self) -> None:
         if isinstance(self.llm, str) and not self.llm.strip():
@@ -57,7 +58,6 @@ class LLMChunker(Chunker, ABC):
                 "openai:qwen3:8b@http://localhost:11434/v1; there is no default"
             )
         check_llm(self.llm)
-        check_ranges(self, retries=0)
 
     def models(self) -> Mapping[str, Any]:
         return {"llm": get_llm(self.llm)}
@@ -109,10 +109,7 @@ class WindowChunker(LLMChunker, ABC):
     window: int = 800
     size: int = 800
     minimum: int = 0
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, window=1, size=1, minimum=(0, "size"))
+    bounds: ClassVar[Bounds] = {"window": 1, "size": 1, "minimum": (0, "size")}
 
     @abstractmethod
     def _pieces(self, source: TokenizedText) -> Ranges:
@@ -181,10 +178,7 @@ class PieceChunker(WindowChunker, ABC):
     """
 
     piece_size: int = 50
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, piece_size=(1, "size"))
+    bounds: ClassVar[Bounds] = {"piece_size": (1, "size")}
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         return small_pieces(source, self.piece_size)

@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.boundaries.separators import Keep, Places, characters, compiled, find_literal, find_regex, pieces_between
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.errors import OptionError
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import join_ranges, pack, running_sizes, split_ranges_to_maximum, trim
 from chunkcore.spans import Numbers, Ranges
 from chunkcore.tokens import TokenizedText
@@ -67,9 +67,9 @@ class Recursive(Chunker):
     strip: bool = True
     size_of: Literal["pieces", "text"] = "pieces"
     minimum: int = 0
+    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "overlap": (0, "size")}
 
     def validate(self) -> None:
-        check_ranges(self, size=1, minimum=(0, "size"), overlap=(0, "size"))
         if not self.separators:
             raise OptionError('separators holds at least one string ("" splits into characters), got none')
         for separator in self.separators if self.regex else ():

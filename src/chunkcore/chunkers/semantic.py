@@ -19,7 +19,7 @@ from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.chunkers.similarity import Floats, check_embedder, neighbour_distances
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds, check_ranges
 from chunkcore.packing import join_ranges, pack, running_counts, split_ranges_to_maximum, split_to_maximum
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -238,10 +238,7 @@ class KamradtModified(SentenceChunker):
     goal: Literal["maximum", "mean"] = "maximum"
     piece_size: int | None = None
     buffer: int = 1
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, size=1, minimum=(0, "size"), piece_size=(1, "size"), buffer=0)
+    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "piece_size": (1, "size"), "buffer": 0}
 
     @property
     def hard_maximum(self) -> int | None:
@@ -339,10 +336,7 @@ class DualSemantic(SentenceChunker):
     minimum: int = 0
     size: int = 200
     size_of: Literal["pieces", "text"] = "pieces"
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, d=1, size=1, minimum=(0, "size"))
+    bounds: ClassVar[Bounds] = {"d": 1, "size": 1, "minimum": (0, "size")}
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         blocks = sentence_ranges(source.text, self.splitter)

@@ -12,7 +12,7 @@ import numpy as np
 from chunkcore.boundaries.sentences import check_splitter, heading_tags, sentence_ranges
 from chunkcore.chunkers.base import Chunker, strategies
 from chunkcore.chunkers.similarity import SemanticOverlap, check_overlap
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TokenizedText
@@ -57,10 +57,10 @@ class Sentence(Chunker):
     overlap: int | str | SemanticOverlap = 0
     overlap_sentences: int = 0
     splitter: str | Callable[[str], Any] = "default"
+    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "maximum": "size", "overlap_sentences": 0}
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        check_ranges(self, size=1, minimum=(0, "size"), maximum="size", overlap_sentences=0)
         check_overlap(self, self.size - 1)
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:

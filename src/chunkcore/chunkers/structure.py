@@ -20,7 +20,7 @@ from chunkcore.chunkers.base import Chunker, Draft, strategies
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError, echo
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
 from chunkcore.tokens import TokenizedText
 
@@ -44,10 +44,10 @@ class BlockChunker(Chunker, ABC):
     minimum: int = 0
     maximum: int | None = None
     splitter: str | Callable[[str], Any] = "default"
+    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "maximum": "size"}
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
-        check_ranges(self, size=1, minimum=(0, "size"), maximum="size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +59,7 @@ class HeadingChunker(BlockChunker, ABC):
     """
 
     heading_level: int = 6
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, heading_level=(0, 6))
+    bounds: ClassVar[Bounds] = {"heading_level": (0, 6)}
 
 
 class Packed(NamedTuple):

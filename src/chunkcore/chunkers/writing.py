@@ -16,7 +16,7 @@ from chunkcore.chunkers.sentence import Sentence
 from chunkcore.document import Document, Span
 from chunkcore.models.llm import LLM, BadAnswerError, Question, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, schema_of, text_of
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds, check_ranges
 from chunkcore.tokens import TokenizedText
 
 _PROPOSITIONS = """You split a passage into propositions: simple sentences that state one fact each and that can be \
@@ -64,10 +64,10 @@ class Propositions(LLMChunker):
     passage_size: int = 150
     passage_minimum: int = 0
     size: int = 200
+    bounds: ClassVar[Bounds] = {"passage_size": 1, "size": 1, "passage_minimum": (0, "passage_size")}
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, passage_size=1, size=1, passage_minimum=(0, "passage_size"))
         check_ranges(self, passage_minimum=(0, "size"))
 
     def draft(self, source: TokenizedText, document: Document | None) -> list[Draft]:
@@ -138,10 +138,10 @@ class Contextual(LLMChunker):
     chunker: Chunker | str = field(default_factory=lambda: Recursive(size=200))
     context_size: int = 100
     document_size: int = 16_000
+    bounds: ClassVar[Bounds] = {"context_size": 1, "document_size": 1}
 
     def validate(self) -> None:
         super().validate()
-        check_ranges(self, context_size=1, document_size=1)
         if isinstance(self.chunker, str):
             object.__setattr__(self, "chunker", get_chunker(self.chunker))
         object.__setattr__(self, "separator", self.inner.separator)

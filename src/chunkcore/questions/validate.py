@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from chunkcore.evaluation.text_search import Searchable, fold
 from chunkcore.files import json_object, text_lines
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
-from chunkcore.options import check_options, check_ranges
+from chunkcore.options import Bounds, check_options
 from chunkcore.spans import Numbers, as_ranges
 from chunkcore.tokens import TokenCounter, get_counter
 
@@ -62,10 +62,10 @@ class ValidationOptions:
     similarity: float = 0.9
     counter: str | TokenCounter = "cl100k_base"
     follow_links: bool = False
+    bounds: ClassVar[Bounds] = {"size": 1, "least": 1, "similarity": (-1, 1)}
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(self, size=1, least=1, similarity=(-1, 1))
         get_counter(self.counter)
 
 

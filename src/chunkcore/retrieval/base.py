@@ -325,7 +325,7 @@ class RetrievalMethod(ABC):
     """A retrieval method. Its fields are its options; `name` is the string that describes it.
 
     Subclasses are registered (``@retrievers.register("name")``) and implement `build`. A subclass with options is a
-    frozen dataclass and may check them in `validate`.
+    frozen dataclass and may have their `bounds`, as a `Chunker` has, and check more in `validate`.
     """
 
     kind: ClassVar[str] = ""  # the registered name

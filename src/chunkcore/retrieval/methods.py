@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.late import get_token_embedder
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.retrieval.base import Hits, Index, RetrievalMethod, retrievers
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, inverse_document_frequency, length_norms, word_keys
@@ -110,9 +110,9 @@ class BM25(RetrievalMethod):
     k1: float = 1.2
     b: float = 0.75
     words: str = "whole"
+    bounds: ClassVar[Bounds] = {"k1": 0, "b": (0, 1)}
 
     def validate(self) -> None:
-        check_ranges(self, k1=0, b=(0, 1))
         check_words(self.words)
 
     @property
@@ -180,6 +180,7 @@ class Hybrid(RetrievalMethod):
     k: int = 60
     depth: int = 100
     fusion: Literal["scores", "ranks"] = "scores"
+    bounds: ClassVar[Bounds] = {"k": 0, "depth": 1}
 
     def validate(self) -> None:
         if len(self.methods) < 2:
@@ -190,7 +191,6 @@ class Hybrid(RetrievalMethod):
         for method in self.methods:
             if method.makes_passages:
                 raise OptionError(f"hybrid fuses chunks, and {method.name} makes passages: put its stage after hybrid")
-        check_ranges(self, k=0, depth=1)
         if self.fusion == "scores" and self.k != Hybrid.k:
             raise OptionError(f"hybrid: k is of reciprocal ranks: write k={self.k},fusion=ranks, or leave it out")
 

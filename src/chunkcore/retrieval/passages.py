@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from chunkcore.document import Document, Span
 from chunkcore.errors import OptionError, check_type
 from chunkcore.models.base import Embedder
-from chunkcore.options import check_number, check_ranges, format_spec, named_options
+from chunkcore.options import Bounds, check_number, format_spec, named_options
 from chunkcore.retrieval.assembly import (
     MAX_TOKENS,
     Row,
@@ -100,12 +100,12 @@ class Passages(RetrievalMethod):
     k1: float = 1.2
     b: float = 0.75
     counter: str = "cl100k_base"
+    bounds: ClassVar[Bounds] = {"balance": (0, 1), "k1": 0, "b": (0, 1)}
 
     def validate(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
             raise OptionError(f"passages: kinds are dense, lexical or both, each once; got {', '.join(self.kinds)!r}")
-        check_ranges(self, balance=(0, 1), k1=0, b=(0, 1))
         check_words(self.words)
         get_counter(self.counter)
 

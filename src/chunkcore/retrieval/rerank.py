@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.escaping import encodable
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice, fetch
-from chunkcore.options import check_ranges
+from chunkcore.options import Bounds
 from chunkcore.retrieval.base import Hits, Index
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.stage import Stage, stages
@@ -118,10 +118,7 @@ class Reranked(Stage):
 
     model: Any = DEFAULT_RERANKER
     depth: int = 50
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, depth=1)
+    bounds: ClassVar[Bounds] = {"depth": 1}
 
     def check(self, embedder: Embedder) -> None:
         super().check(embedder)

@@ -27,7 +27,7 @@ import numpy as np
 
 from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
-from chunkcore.options import check_ranges, format_spec, read_value, split_options
+from chunkcore.options import Bounds, format_spec, read_value, split_options
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import MAX_TOKENS, join
 from chunkcore.retrieval.base import Hits, Index, PassageIndex, RetrievalMethod, retrievers
@@ -237,10 +237,7 @@ class Window(PassageStage):
     leading = "units"
 
     units: int = 1
-
-    def validate(self) -> None:
-        super().validate()
-        check_ranges(self, units=1)
+    bounds: ClassVar[Bounds] = {"units": 1}
 
     def order(self, layout: UnitLayout, hits: Numbers, scores: Scores) -> Iterator[tuple[int, float]]:
         for hit, score in zip(hits.tolist(), scores.tolist(), strict=True):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from chunkcore.chunkers import Chunker
 from chunkcore.concurrency import batches_of
@@ -24,7 +24,7 @@ from chunkcore.document import Document
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
 from chunkcore.evaluation.benchmarks.documents import LeftOut, tell_written
 from chunkcore.files import NoTextError, UnreadError, append_lines, open_locked, sync_folder, write_parts
-from chunkcore.options import check_options, check_ranges
+from chunkcore.options import Bounds, check_options
 from chunkcore.scale.sources import STANDARD_INPUT, Piece, Sources, input_files, lines_file
 from chunkcore.scale.workers import Cut, Cutter, cut_batches, piece_documents
 
@@ -45,10 +45,10 @@ class StreamOptions:
     part_size: int = 8_000_000  # bytes, at least 64; larger documents are cut in parts
     errors: Literal["stop", "skip"] = "stop"  # at a document that cannot be read or chunked; what is skipped is told
     follow_links: bool = False  # read links that lead out of a folder
+    bounds: ClassVar[Bounds] = {"processes": (1, 1_000), "workers": (1, 1_000), "part_size": _SMALLEST}
 
     def __post_init__(self) -> None:
         check_options(self)
-        check_ranges(self, processes=(1, 1_000), workers=(1, 1_000), part_size=_SMALLEST)
 
 
 @dataclass
