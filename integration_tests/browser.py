@@ -13,18 +13,11 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",  # which containers have little of
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
+_FLAGS = (  # containers have little of /dev/shm
+    "headless no-sandbox disable-gpu disable-dev-shm-usage disable-quic no-first-run disable-background-networking "
+    "disable-component-update disable-sync hide-scrollbars"
 )
+FLAGS = tuple(f"--{name}" for name in _FLAGS.split())
 # Windows' virtual key codes, which is what the browser asks for.
 KEYS = {"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 

@@ -28,21 +28,11 @@ TOOLS = (
     "scipy>=1.11",
     "langchain-classic>=1.0",
 )
-ADAPTERS = (
-    "test_*_adapter.py",
-    "test_*_models.py",
-    "test_langchain_parity.py",
-    "test_exact.py",
-    "test_small_to_big.py",
-    "test_reindexing.py",
-    "test_what_chunks_tell.py",
-    "test_retrievers.py",
-    "test_composed_retrievers.py",
-    "test_framework_evaluators.py",
-    "test_bridges_real.py",
-    "test_contributing.py",
-    "test_found_by_fuzzing.py",
+_ADAPTERS = (
+    "*_adapter *_models langchain_parity exact small_to_big reindexing what_chunks_tell retrievers "
+    "composed_retrievers framework_evaluators bridges_real contributing found_by_fuzzing"
 )
+ADAPTERS = tuple(f"test_{name}.py" for name in _ADAPTERS.split())
 TESTS = {"oldest": ("tests", *ADAPTERS), "previous": ADAPTERS, "models": ("test_real_model.py", "test_late_real.py")}
 
 
