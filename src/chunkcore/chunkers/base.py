@@ -19,7 +19,7 @@ from chunkcore.concurrency import batches_of, ordered
 from chunkcore.document import Chunk, Chunks, ContiguousChunks, Document, Span, check_document, pages_of_all
 from chunkcore.errors import DataError, OptionError, check_type, echo
 from chunkcore.models.base import Embedder
-from chunkcore.models.loading import get_counter, tokenizing
+from chunkcore.models.loading import get_counter, get_embedder, tokenizing
 from chunkcore.options import (
     check_number,
     check_option_names,
@@ -131,8 +131,9 @@ class Chunker:
         return getattr(self, "size", None) if maximum is None else maximum
 
     def models(self) -> Mapping[str, Any]:
-        """The loaded models by option; the `fingerprint` changes with them."""
-        return _NOTHING
+        """The loaded models by option, such as an `embedder`; the `fingerprint` changes with them."""
+        embedder = getattr(self, "embedder", None)
+        return _NOTHING if embedder is None else {"embedder": get_embedder(embedder)}
 
     @property
     def token_counter(self) -> TokenCounter:

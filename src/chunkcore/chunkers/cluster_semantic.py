@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from operator import add
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,9 +74,6 @@ class ClusterSemantic(Chunker):
     def _splitter(self) -> Recursive:
         sizes = {"size": self.piece_size, "size_of": self.size_of, "counter": self.counter}
         return Recursive(separators=self.separators, **sizes)  # type: ignore[arg-type]
-
-    def models(self) -> Mapping[str, Any]:
-        return {"embedder": get_embedder(self.embedder)}
 
     def ranges(self, source: TokenizedText) -> list[tuple[int, int]]:
         pieces = np.array(self._splitter.ranges(source), dtype=np.int64).reshape(-1, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, Literal
@@ -56,9 +56,6 @@ class SentenceChunker(Chunker, ABC):
     def validate(self) -> None:
         check_embedder(self.embedder)
         check_splitter(self.splitter, named=True)
-
-    def models(self) -> Mapping[str, Any]:
-        return {"embedder": get_embedder(self.embedder)}
 
     def _embed(self, texts: list[str]) -> Vectors:
         return embed(get_embedder(self.embedder), texts)
