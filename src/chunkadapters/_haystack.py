@@ -95,7 +95,8 @@ class Serialized:
 
     run_async: Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         cls.__init__ = named_options()(cls.__init__)  # type: ignore[method-assign]
         run: Callable[..., dict[str, Any]] | None = vars(cls).get("run")
         if run is not None and "run_async" not in vars(cls):
