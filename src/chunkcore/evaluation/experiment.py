@@ -316,16 +316,10 @@ class Meter(CachedEmbedder):
         # One call at a time, so that waiting for another thread does not count as work.
         self._one_call = threading.RLock()
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        return self._timed(super().embed_documents, texts)
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return self._timed(super().embed_queries, texts)
-
-    def _timed(self, embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]) -> Vectors:
+    def _embed(self, texts: Sequence[str], *, queries: bool) -> Vectors:
         with self._one_call:
             began = time.perf_counter()
-            vectors = embed(texts)
+            vectors = super()._embed(texts, queries=queries)
             seconds = time.perf_counter() - began
             by_key = {text_key(text): text for text in texts}
             new = {key: text for key, text in by_key.items() if key not in self._texts}
