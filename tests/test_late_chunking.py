@@ -173,7 +173,7 @@ def test_memory_stays_bounded_because_the_model_is_given_a_part_at_a_time() -> N
 
 def test_what_is_known_of_a_document_is_not_asked_for_again() -> None:
     model = FakeTokenEmbedder()
-    late = LateEmbedder(CachedEmbedder(model, cache := EmbeddingCache()))
+    late = LateEmbedder(cached := CachedEmbedder(model, cache := EmbeddingCache()))
     assert late.cache is cache
     first = late.embed_spans("one two three", [(Span(0, 3),), (Span(4, 7),)])
     model.windows.clear()
@@ -185,10 +185,10 @@ def test_what_is_known_of_a_document_is_not_asked_for_again() -> None:
     assert len(model.windows) == 1
     # Another text around the same words, or another window, is another vector.
     assert not np.allclose(late.embed_spans("one two four", [(Span(0, 3),)]), first[:1])
-    small = LateEmbedder(model, window=4, overlap=0, cache=cache).embed_spans("one two three", [(Span(0, 3),)])
+    small = LateEmbedder(cached, window=4, overlap=0).embed_spans("one two three", [(Span(0, 3),)])
     assert not np.allclose(small, first[:1])
     # Nor is it the vector of the words on their own.
-    assert not np.allclose(CachedEmbedder(model, cache).embed_documents(["one"]), first[:1])
+    assert not np.allclose(cached.embed_documents(["one"]), first[:1])
 
 
 def test_models_without_token_context_are_refused() -> None:

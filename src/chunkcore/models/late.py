@@ -51,7 +51,8 @@ class LateEmbedder:
         embedder: a model with token vectors, by name or as an object.
         window: tokens in one call of the model, special tokens included; by default its limit, or 8,192.
         overlap: the document's tokens that neighbouring windows share; by default half a window.
-        cache: of chunks' vectors, by document text and spans; by default the embedder's own, if it has one.
+
+    Chunks' vectors are kept in the embedder's cache, if it has one, by document text and spans.
 
     Cost: one pass of the model over ``window / (window - overlap)`` times each document's tokens. Time is linear in
     the text; memory holds its token ids, the chunks' vectors and some 8,192 token vectors.
@@ -60,17 +61,11 @@ class LateEmbedder:
     """
 
     def __init__(
-        self,
-        embedder: Embedder | str = DEFAULT_MODEL,
-        *,
-        window: int | None = None,
-        overlap: int | None = None,
-        cache: EmbeddingCache | None = None,
+        self, embedder: Embedder | str = DEFAULT_MODEL, *, window: int | None = None, overlap: int | None = None
     ) -> None:
         self.embedder = get_token_embedder(embedder)
         caches = (getattr(wrapped, "cache", None) for wrapped in behind(embedder))
-        kept = next((wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None)
-        self.cache = kept if cache is None else cache
+        self.cache = next((wrapped for wrapped in caches if isinstance(wrapped, EmbeddingCache)), None)
         limit = self.embedder.max_tokens
         if window is not None and limit is not None and window > limit:
             raise OptionError(f"window is at most the {limit} tokens that {self.embedder.name} reads, got {window}")
