@@ -400,6 +400,7 @@ class ArrowChunker:
     metadata_column: str = METADATA
     max_characters: int = 20_000_000
     errors: Literal["row", "raise"] = "row"
+    schema = CHUNK_SCHEMA
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chunker", build(self.chunker))
@@ -418,10 +419,6 @@ class ArrowChunker:
             )
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "chunker"}
         return partial(type(self), **settings), (self.chunker,)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return CHUNK_SCHEMA
 
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
         """The chunks of the batch's documents.

@@ -111,13 +111,10 @@ class BM25(RetrievalMethod):
     b: float = 0.75
     words: str = "whole"
     bounds: ClassVar[Bounds] = {"k1": 0, "b": (0, 1)}
+    embeds = False
 
     def validate(self) -> None:
         check_words(self.words)
-
-    @property
-    def embeds(self) -> bool:
-        return False
 
     def build(self, corpus: ChunkedCorpus, vectors: TextVectors | None = None) -> Index:
         return WordIndex(corpus, self)

@@ -101,6 +101,7 @@ class Passages(RetrievalMethod):
     b: float = 0.75
     counter: str = "cl100k_base"
     bounds: ClassVar[Bounds] = {"balance": (0, 1), "k1": 0, "b": (0, 1)}
+    makes_passages = True
 
     def validate(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -127,10 +128,6 @@ class Passages(RetrievalMethod):
             return {self.kinds[0]: 1.0}
         shares = {"dense": self.balance, "lexical": 1 - self.balance}
         return {kind: share for kind, share in shares.items() if share}
-
-    @property
-    def makes_passages(self) -> bool:
-        return True
 
     @property
     def embeds(self) -> bool:

@@ -135,9 +135,7 @@ class PassageStage(Stage):
     Subclasses implement `order`.
     """
 
-    @property
-    def makes_passages(self) -> bool:
-        return True
+    makes_passages = True
 
     @property
     def least_hits(self) -> int:
