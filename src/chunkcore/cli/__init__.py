@@ -138,7 +138,7 @@ def _say(sentence: str, *, code: int = 2) -> int:
 
 
 def _usage(error: Exception) -> str:
-    message = shortened(str(getattr(error, "format_message", lambda: error)()), 300)
+    message = shortened(str(getattr(error, "format_message", lambda: error)()), 300).replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "chunkcore")
     options = {name for option in getattr(getattr(context, "command", None), "params", ()) for name in option.opts}
