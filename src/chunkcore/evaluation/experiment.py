@@ -133,9 +133,7 @@ def run_experiment(
         ModelError: the embedder or a reranker failed twice.
     """
     check_type("what is run on", benchmark, Benchmark | Scorer, "a Benchmark, as of load_benchmark, or its Scorer")
-    check_type("retrievers", retrievers, Iterable, "names of retrievers")
-    methods = [get_retriever(name) for name in ([retrievers] if isinstance(retrievers, str) else retrievers)]
-    _check_names([method.name for method in methods], "retriever")
+    methods = _methods(retrievers)
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods):
         method.check(meter)
@@ -160,6 +158,13 @@ def run_experiment(
                 done(reports[-1])
             report_progress("search", place, len(pairs))
     return reports
+
+
+def _methods(retrievers: Sequence[str | RetrievalMethod] | str) -> list[RetrievalMethod]:
+    check_type("retrievers", retrievers, Iterable, "names of retrievers")
+    methods = [get_retriever(name) for name in ([retrievers] if isinstance(retrievers, str) else retrievers)]
+    _check_names([method.name for method in methods], "retriever")
+    return methods
 
 
 class _Cut(NamedTuple):

@@ -192,13 +192,8 @@ def compare_systems(
             raise
         stopped = f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
     reports = [replace(report, cost=report.cost and report.cost.priced(settings.prices)) for report in reports]
-    embedding = [model for model in models if any(report.embedder == model.name for report in reports)]
-    facts = {
-        **({"Embedder": "; ".join(map(described, embedding))} if embedding else {}),
-        "Retrievers": ", ".join(methods),
-        "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
-        **{name: chunker.spec for name, chunker in built.items()},  # with all options, to repeat the run
-    }
+    # Specs have all options, to repeat the run.
+    facts = _facts(reports, models, methods, settings) | {name: chunker.spec for name, chunker in built.items()}
     above = None if stopped else _above(scorer, models, built_with)
     comparison = settings.compare(reports)
     return ReportPage(comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above)
@@ -233,6 +228,18 @@ def _above(
         return sizes[hits[: places[0]]] if len(places) else None
 
     return above
+
+
+def _facts(
+    reports: Sequence[Report], models: Sequence[CachedEmbedder], methods: Sequence[str], settings: StudySettings
+) -> dict[str, str]:
+    """How the reports were made."""
+    used = [described(model) for model in models if any(report.embedder == model.name for report in reports)]
+    return {
+        **({"Embedder": "; ".join(used)} if used else {}),
+        "Retrievers": ", ".join(methods),
+        "Scores count tokens of": str(getattr(settings.counter, "name", settings.counter)),
+    }
 
 
 def _balances(
