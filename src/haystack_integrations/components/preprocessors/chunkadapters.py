@@ -175,16 +175,17 @@ class ChunkcoreDocumentSplitter(Serialized):
                 )
         self.warm_up()
         kept = [document for document in documents if has_text(document)]
-        sources = map(_core_document, kept)
+        sources = list(map(_core_document, kept))
         chunked = self.chunker.chunks_per_document(sources, workers=workers_for(self.chunker, len(kept)))
         taken: set[str] = set()
         split: list[Document] = []
-        for document, chunks in zip(kept, warn_on_truncation(chunked, self._fit_to), strict=True):
-            split += self._documents(document, chunks, taken)
+        for document, source, chunks in zip(kept, sources, warn_on_truncation(chunked, self._fit_to), strict=True):
+            split += self._documents(document, source, chunks, taken)
         return {"documents": split}
 
-    def _documents(self, document: Document, chunks: Sequence[Chunk], taken: set[str]) -> list[Document]:
-        source = _core_document(document)
+    def _documents(
+        self, document: Document, source: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
+    ) -> list[Document]:
         if self.keep_white_space:
             chunks = _with_white_space(document, chunks)
         parent = inherited(document.meta, of_a_chunk=KEYS.start in document.meta, drop=_OF_THE_PARENT)
