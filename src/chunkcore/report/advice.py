@@ -136,7 +136,8 @@ def _balance(tuning: Tuning) -> str:
     if tuning.gain:
         return f"{retriever} over {chunker}: on held-out questions its lead over the default is {_lead(tuning)}."
     others = len(tuning.reports) - 1
-    return f"Keep the default of passages: the best of {others} others has a lead of {_lead(tuning)} on held-out questions."
+    lead = f"the best of {others} others has a lead of {_lead(tuning)} on held-out questions"
+    return f"Keep the default of passages: {lead}."
 
 
 def _near(comparison: Comparison, standing: Mapping[str, Report]) -> list[str]:
