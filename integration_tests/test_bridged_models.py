@@ -315,9 +315,6 @@ def test_splitters_with_models_are_pickled_and_written_down_without_keys() -> No
         llamaindex.ChunkcoreNodeParser.from_dict(data)
 
 
-# ---- Haystack's own: two components, and YAML
-
-
 def test_haystack_text_embedders_embed_questions_or_everything() -> None:
     documents, questions = MockDocumentEmbedder(dimension=8), MockTextEmbedder(dimension=8, prefix="question: ")
     both = haystack.as_embedder(documents, questions)
@@ -363,9 +360,6 @@ def test_haystack_components_go_through_yaml_and_keys_as_the_names_of_their_vari
     assert name in text
     with pytest.raises(DeserializationError):  # it builds nothing that Haystack does not trust
         Pipeline.loads(text.replace(name, "os.path.Thing"))
-
-
-# ---- Real clients, against a server of OpenAI's protocol
 
 
 def langchain_client(url: str, model: str) -> Any:

@@ -42,9 +42,6 @@ def benchmark() -> Benchmark:
     return load_benchmark(shared("data/chroma"))
 
 
-# --- without a model ---------------------------------------------------------------------------------
-
-
 def omega(benchmark: Benchmark, key: Key, min_rule: MinRule) -> float:
     chunks = get_chunker(STRATEGIES[key]).chunk_many(benchmark.documents)
     pool = [Retrieved(chunk.document_id, chunk.spans) for chunk in chunks]
@@ -65,9 +62,6 @@ def test_precision_omega_by_the_released_codes_rule_is_what_the_released_code_gi
     """To the hundredth for Recursive; TokenText's chunks are placed by first occurrence there, by offsets here."""
     rerun = read_reference(shared(RERUN))[key, 5]["precision_omega"]
     assert omega(benchmark, key, "touching") == pytest.approx(rerun, abs=0.02 if key[0] == "Recursive" else 0.5)
-
-
-# --- with the model ----------------------------------------------------------------------------------
 
 
 class OnlyCached:

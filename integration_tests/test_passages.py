@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 import pickle
 import random
+import shutil
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +51,7 @@ from chunkadapters.passages import ANY, UNKNOWN, PassageWarning, filters_within,
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.retrieval import chunk_corpus
+from chunkcore.scale.folder_index import index_files
 from tests.fakes import FakeEmbedder
 
 COUNTER = get_counter("cl100k_base")
@@ -428,6 +432,42 @@ def test_a_document_that_has_changed_is_not_answered_from_the_index(name: str) -
         text = " ".join(framework.text(passage) for passage in passages)
         assert "9876" in text
         assert "1234" not in text
+
+
+@every
+def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(name: str, tmp_path: Path) -> None:
+    framework, docs, folder = FRAMEWORKS[name], tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    old = "The house has a door. " * 20 + "The code of the door is 1234. " + "Tea is hot. " * 20
+    for file in ("door.md", "gate.md"):
+        (docs / file).write_text(old)
+    index_files(docs, folder)
+    chunks = framework.cut("door.md", old)
+    hits = [chunks[0], framework.cut("gate.md", old)[0]]
+    for hit, file in zip(hits, ("door.md", "gate.md"), strict=True):
+        metadata_of(hit)["source"] = file
+
+    def answer(words: str) -> int:
+        """In how many documents the old code was found."""
+        passages = framework.behind(hits, "What is the code of the door?", index=folder, words=words)
+        return " ".join(map(framework.text, passages)).count("1234")
+
+    os.utime(docs / "gate.md", (1, 1))  # another stamp, the same text
+    assert answer("hits") == 2
+    (docs / "door.md").write_text(old.replace("1234", "9876"))
+    for words in ("hits", "all"):
+        with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*chunkcore index"):
+            assert answer(words) == 1
+    del hits[0]
+    with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'"):
+        assert answer("all") == 1  # and no hit in it
+    index_files(docs, folder)
+    assert answer("all") == 1
+    (docs / "gate.md").unlink()
+    with pytest.warns(PassageWarning, match=r"'gate.md'"):
+        assert answer("hits") == 0
+    shutil.rmtree(docs)  # the files are on another machine
+    assert answer("hits") == 1
 
 
 @every

@@ -20,9 +20,6 @@ from chunkcore.retrieval import ChunkedCorpus, Reranked, get_reranker, get_retri
 TEXTS = ["the fox naps", "the dog barks at the fox", "rain falls on the harbour", "a ferry leaves at noon"]
 
 
-# --- cross-encoders -------------------------------------------------------------------------------------
-
-
 def tiny(folder: Path, labels: int) -> Path:
     """A cross-encoder with random weights."""
     transformers = pytest.importorskip("transformers")
@@ -91,9 +88,6 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"chunkadapters\[models\]"):
         Reranked(method=get_retriever("bm25"), model="never loaded").index(ChunkedCorpus(chunks()))
-
-
-# --- the shipped collection -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

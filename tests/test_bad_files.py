@@ -142,8 +142,6 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: str, old: s
     assert message in told(root, name)
 
 
-# --- large files -------------------------------------------------------------------------------------
-
 SIZE = 8 * 1024**2
 MB = 1024**2
 

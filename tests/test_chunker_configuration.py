@@ -218,9 +218,6 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
         list(FixedToken().chunk_many([], workers=0))
 
 
-# --- what a chunker of one's own gets from the base class ---
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ends(Chunker):
     """One chunk: the first and the last word."""

@@ -304,6 +304,10 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
     assert asked(folder, capfd) == direct
     assert reads == []
     (docs / "mill.txt").write_text("The ferry is a mill.")
+    assert asked(folder, capfd) == direct
+    assert main(["search", str(folder), "mill"]) == 0
+    assert "1 document changed since the index was made, such as mill.txt" in capfd.readouterr().err
+    reads.clear()
     assert main(["index", str(docs), "-o", str(folder)]) == 0
     assert reads == ["mill.txt"]
     capfd.readouterr()

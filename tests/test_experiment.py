@@ -152,9 +152,6 @@ def test_what_can_not_be_run_is_refused(
     assert message in str(caught.value)
 
 
-# --- several retrievers and embedders -----------------------------------------------------------------
-
-
 def test_each_retriever_scores_what_it_scores_alone(benchmark: Benchmark) -> None:
     specs, retrievers = SPECS[1:], ["dense", "bm25", "hybrid:bm25,dense"]
     together = run_experiment(
@@ -284,9 +281,6 @@ def test_what_a_retriever_lacks_is_told_before_anything_is_cut_or_embedded(
     with pytest.raises((OptionError, DataError), match=message):
         run_experiment(benchmark, plain, FakeEmbedder(), retrievers=["dense", retriever], progress=record)
     assert set(steps) == before
-
-
-# --- what a chunker costs ------------------------------------------------------------------------------
 
 
 def test_a_cost_counts_what_a_strategy_alone_would_ask_for(benchmark: Benchmark) -> None:

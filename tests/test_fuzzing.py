@@ -42,9 +42,6 @@ def test_texts_are_of_all_kinds() -> None:
     assert max(map(len, made)) > 500
 
 
-# --- the machine itself ---
-
-
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only target is one of numbers that fails from 17 on."""

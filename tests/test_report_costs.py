@@ -56,9 +56,6 @@ def test_what_is_not_known_of_costs_has_no_column(priced):
     assert 'id="costs"' not in html_report(without(bare, seconds={}))
 
 
-# ---- intervals
-
-
 def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
     made = study()
     source = html_report(made)
@@ -72,9 +69,6 @@ def test_every_mean_is_drawn_with_its_interval_and_what_may_be_best_is_filled():
         assert re.search(rf'class="estimate s{number} {kind}"', drawn)
         assert f"first in {100 * found.firsts[report.name]:.0f} %" in drawn
     assert source.index("Mean Recall@5 of every system") < source.index("<table")
-
-
-# ---- a sweep
 
 
 def test_a_search_is_shown_with_its_plots_and_folds():

@@ -140,9 +140,6 @@ def test_asking_for_everything_costs_little_more_than_the_answer(monkeypatch, k)
     assert peak < indices.nbytes + scores.nbytes + 3 * 2**20
 
 
-# --- an index --------------------------------------------------------------------------------------------------
-
-
 def chunks_of(*texts: str) -> list[Chunk]:
     return [Chunk(f"doc{i}", 0, (Span(5, 5 + len(text)),), text, len(text.split())) for i, text in enumerate(texts)]
 

@@ -121,9 +121,6 @@ def test_whatever_the_texts_are_every_question_is_good_or_has_a_finding(text, qu
         assert any(each.query_id for each in listed)
 
 
-# ---- the command line
-
-
 @pytest.fixture(autouse=True)
 def _fake(fake):
     pass

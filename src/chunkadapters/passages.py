@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator
 from typing_extensions import Self
@@ -24,9 +24,11 @@ from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
 from chunkcore.retrieval.passages import BALANCE, Scope
-from chunkcore.retrieval.saved import manifest_stamp
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
+
+if TYPE_CHECKING:
+    from chunkcore.scale.folder_index import FolderIndex
 
 UNITS = "sentence:size=50"
 _ALIGNERS = 100  # documents whose texts are kept ready for a search; up to 20 bytes a character
@@ -39,6 +41,12 @@ UNKNOWN = "unknown"  # a filter that nobody has stated
 
 D = TypeVar("D")
 TokenCounterLike = str | TokenCounter | Callable[[str], int]
+Changed = Callable[[Iterable[str]], set[str]]  # which of these documents have another text now than in the index
+
+
+def none_changed(names: Iterable[str]) -> set[str]:
+    """Of documents whose files are not known."""
+    return set()
 
 
 class PassageWarning(UserWarning):
@@ -164,41 +172,39 @@ class LocalIndex:
             raise OptionError("give either an index (its folder, or an index) or documents")
         if documents is not None:
             index = get_retriever("passages:lexical").index(chunk_corpus(list(documents), UNITS))
-        self._folder = Path(index) if isinstance(index, str | Path) else None
-        self._stamp: list[int] = []
         self._lock = Lock()
-        if self._folder is None:
-            self._opened = index if isinstance(index, OpenedIndex) else OpenedIndex(index)
-        else:
-            _ = self.opened
+        self._saved: FolderIndex | None = None
+        if isinstance(index, str | Path):
+            from chunkcore.scale.folder_index import open_index
+
+            self._saved = open_index(Path(index))
+            index = OpenedIndex(self._saved.index, self._saved.changed)
+        self._opened = index if isinstance(index, OpenedIndex) else OpenedIndex(index)
 
     @property
     def opened(self) -> OpenedIndex:
         """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
-        if self._folder is None:
-            return self._opened
-        from chunkcore import load_index
-
         with self._lock:
-            stamp = manifest_stamp(self._folder)
-            if stamp != self._stamp or not stamp:
-                self._opened, self._stamp = OpenedIndex(load_index(self._folder)), stamp
+            latest = self._saved and self._saved.latest()
+            if latest is not None and latest is not self._saved:
+                self._saved, self._opened = latest, OpenedIndex(latest.index, latest.changed)
             return self._opened
 
     def __deepcopy__(self, memo: Any) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
 
     def __reduce__(self) -> Any:
-        return LocalIndex, (self._opened.index if self._folder is None else self._folder,)
+        return LocalIndex, (self._opened.index if self._saved is None else self._saved.folder,)
 
 
 class OpenedIndex:
     """An index, and where hits stand in its documents. Raises `OptionError`: it is no index."""
 
-    def __init__(self, index: Any) -> None:
+    def __init__(self, index: Any, changed: Changed = none_changed) -> None:
         if not isinstance(index, Index):
             raise OptionError(f"index is a saved index's folder or an index, got {type(index).__name__}")
         self.index = index
+        self._changed = changed
         self._warned: set[str] = set()
 
     @cached_property
@@ -207,20 +213,23 @@ class OpenedIndex:
 
     @cached_property
     def _places(self) -> HitPlaces:
-        return HitPlaces(self.documents)
+        return HitPlaces(self.documents, self._changed)
 
     def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
         """The index's own answer, best first, among the documents whose metadata `where` allows."""
         check_type("the question", question, str, "a string")
         index = self.index if where is None else self.index.within(where)
         counter = counter_named(limits.counter)
-        passages, left = [], limits.max_tokens
+        passages: list[Retrieved] = []
+        left = limits.max_tokens
         for piece in index.answers([question], limits.k, limits.max_tokens, counter=counter)[0][: limits.k]:
             size = counter.count(piece.text)
             passages += [piece] if size <= left else cut_unit(piece, left, counter)  # as measures count tokens
             left -= size
             if left <= 0:
                 break
+        if old := self._changed({piece.document_id for piece in passages}):
+            self._warn_changed(old, "passages of them have the old text")
         return [self._passage(piece) for piece in passages]
 
     def behind(
@@ -254,6 +263,9 @@ class OpenedIndex:
             balance=options.balance,
             counter=counter_named(options.counter),
         )
+        if options.words == "all" and (old := self._changed({piece.document_id for piece in pieces if piece.spans})):
+            self._places.changed |= old
+            return self.behind(question, hits, options, filters)
         by_document: dict[str, list[int]] = {}
         for number, piece in enumerate(ranked):
             by_document.setdefault(piece.document_id if piece.spans else "", []).append(number)
@@ -282,13 +294,8 @@ class OpenedIndex:
                 "this index was updated, and the passages are of its old texts: make the retriever again with what "
                 "update or delete returned, or with a folder, which is opened again after each save",
             )
-        changed = sorted(self._places.changed)
-        if changed:
-            self._warn_once(
-                f"{len(changed)} changed",
-                f"{len(changed)} documents have changed since they were indexed, such as {changed[0]!r}: their hits "
-                "stay as they are. Save the index anew: index.update(documents).save(folder)",
-            )
+        if changed := self._places.changed:
+            self._warn_changed(changed, "their hits stay as they are")
         lost = [number for number in unplaced if number not in textless and not hits[number].derived]
         if lost and not changed:
             self._warn_once(
@@ -296,6 +303,13 @@ class OpenedIndex:
                 f"{len(unplaced)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
                 f"{hits[lost[0]].text[:40]!r}: index the documents that the retriever searches",
             )
+
+    def _warn_changed(self, names: Collection[str], what: str) -> None:
+        self._warn_once(
+            f"{len(names)} changed",
+            f"{len(names)} documents have changed since they were indexed, such as {min(names)!r}: {what}. Save the "
+            "index anew: index.update(documents).save(folder), or chunkcore index",
+        )
 
     def _warn_hidden(self, names: Sequence[str], keys: Collection[str]) -> None:
         why = f"metadata that the index does not have ({', '.join(sorted(keys))}). Index documents with theirs"
@@ -434,8 +448,9 @@ class HitPlaces:
         changed: ids of the documents that have changed.
     """
 
-    def __init__(self, documents: Mapping[str, Document]) -> None:
+    def __init__(self, documents: Mapping[str, Document], changed: Changed = none_changed) -> None:
         self._documents = documents
+        self._changed = changed
         self._names = DocumentNames(documents)
         self._aligners: dict[str, Any] = {}
         self.changed: set[str] = set()
@@ -446,6 +461,7 @@ class HitPlaces:
         `derived`: whether a text that a model wrote has the place of its source.
         """
         pieces = [self._located(hit) if derived or not hit.derived else None for hit in hits]
+        self.changed |= self._changed({piece.document_id for piece in pieces if piece is not None})
         return [
             piece
             if piece is not None and piece.document_id not in self.changed

@@ -27,9 +27,6 @@ def vectors(count: int) -> np.ndarray:
     return np.ones((count, 64), dtype=np.float32)
 
 
-# ---- caches: the run goes on
-
-
 def test_a_cache_on_a_disk_that_fills_up_keeps_what_it_had_and_the_run_goes_on(disk: Disk) -> None:
     path = disk.path / "cache.sqlite"
     cache = EmbeddingCache(path)
@@ -75,9 +72,6 @@ def test_a_cache_on_a_read_only_disk_is_read(disk: Disk) -> None:
     assert first.fetch("m", [*OLD, *MANY[:1]])[0].all()
     assert (second.fetch("m", b"key"), second.fetch("m", b"other")) == ("It is.", "It is not.")
     assert sorted(each.name for each in disk.path.iterdir()) == ["a.sqlite", "e.sqlite"]
-
-
-# ---- what is written whole: the old one stays
 
 
 @pytest.mark.parametrize("how", ["full", "read-only"])

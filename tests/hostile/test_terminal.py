@@ -135,8 +135,6 @@ def test_a_warning_and_an_error_of_a_real_process_steer_nothing(docs: Path, tmp_
     assert not CONTROLS.search(ran.stderr.decode("utf-8"))
 
 
-# ---- tables that other programs open
-
 FORMULAS = (
     "=1+1",
     "+1",

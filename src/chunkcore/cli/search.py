@@ -112,6 +112,10 @@ def search(
     if isinstance(index, WindowIndex) and not index.is_related(question):
         nearest = f"these passages are no nearer to the question than chance; {advice}"
         running.say(f"chunkcore: nothing relevant in {documents}: {nearest}", err=True)
+    if old := searched.changed({passage.document_id for passage in passages}):
+        several = running.several(len(old), "document")
+        what = f"{several} changed since the index was made, such as {min(old)}"
+        running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
     rows = list(map(searched.row, passages))
     if as_json:
         for row in rows:

@@ -17,6 +17,7 @@ from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
+from chunkcore.reading import read_file
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest, stamp_of
@@ -40,6 +41,8 @@ class FolderIndex:
     folder: Path | None = None  # where the index is saved; None: nowhere
     embedder: Embedder | str | None = None  # see `load_index`
     stamp: Stamp = field(default_factory=list)  # `manifest_stamp` of the folder when the index was opened
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)  # of the files when they were indexed, by name
+    _now: dict[str, tuple[Stamp, dict[str, str]]] = field(default_factory=dict, compare=False, repr=False)
 
     def latest(self) -> FolderIndex:
         """The index as it was last saved into its folder, by any process: this one while there is no later save.
@@ -49,6 +52,26 @@ class FolderIndex:
         if self.folder is None or manifest_stamp(self.folder) == self.stamp:
             return self
         return open_index(self.folder, embedder=self.embedder)
+
+    def changed(self, names: Iterable[str]) -> set[str]:
+        """Of these documents, those whose file has another text than when it was indexed, or is gone.
+
+        A file of another stamp is read once. Where the files are not on this machine, no document has changed.
+        """
+        root = self.root
+        if root is None or not self.stamps or not root.exists():
+            return set()
+        return {name for name in names if not self._is_current(root, name)}
+
+    def _is_current(self, root: Path, name: str) -> bool:
+        file = Path(self.file(name))
+        key = name if _by_file(root) else file.name
+        stamp = stamp_of(file)
+        if stamp == self.stamps.get(key, stamp):
+            return True
+        if self._now.get(key, ([], {}))[0] != stamp:
+            self._now[key] = stamp, _texts(root, file, key)
+        return bool(stamp) and self._now[key][1].get(name) == self.document(name).text
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
@@ -84,6 +107,16 @@ class FolderIndex:
         return str(self.root / _LINES if self.root.is_dir() else self.root)
 
 
+def _texts(root: Path, file: Path, name: str) -> dict[str, str]:
+    """The texts of a file's documents as they are now, by id; {} if it cannot be read."""
+    try:
+        if _by_file(root):
+            return {name: read_file(file, name).document.text}
+        return {document.id: document.text for document in load_documents(file)}
+    except DataError:
+        return {}
+
+
 def is_index(folder: Path) -> bool:
     """Whether a folder is a saved index."""
     return (folder / MANIFEST).is_file() and not (folder / _LINES).is_file()
@@ -92,9 +125,11 @@ def is_index(folder: Path) -> bool:
 def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> FolderIndex:
     """A saved index as it is; no file is read again. Raises `DataError`: see `load_index`."""
     stamp = manifest_stamp(folder)  # before it is opened: a save between the two is opened again
-    root = read_manifest(folder)["notes"].get("root")
-    path = Path(root) if isinstance(root, str) else None
-    return FolderIndex(load_index(folder, embedder=embedder), path, folder=folder, embedder=embedder, stamp=stamp)
+    notes = read_manifest(folder)["notes"]
+    path = Path(root) if isinstance(root := notes.get("root"), str) else None
+    stamps = stamps if isinstance(stamps := notes.get("stamps"), dict) else {}
+    index = load_index(folder, embedder=embedder)
+    return FolderIndex(index, path, folder=folder, embedder=embedder, stamp=stamp, stamps=stamps)
 
 
 def index_files(
