@@ -20,7 +20,8 @@ from chunkcore.reading import read_file
 from chunkcore.retrieval import load_index
 from chunkcore.retrieval.passages import WindowIndex
 from chunkcore.retrieval.saved import read_manifest
-from chunkcore.scale.folder_index import index_files
+from chunkcore.scale import folder_index
+from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.tokens import get_counter
 from tests.files import lines_of, pdf_bytes
 
@@ -182,7 +183,8 @@ def reads(monkeypatch) -> list[str]:
         names.append(name)
         return read_file(path, name, *arguments, **options)
 
-    monkeypatch.setattr(documents, "read_file", counted)
+    for module in (documents, folder_index):
+        monkeypatch.setattr(module, "read_file", counted)
     return names
 
 
@@ -307,6 +309,16 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
     assert asked(folder, capfd) == direct
     assert main(["search", str(folder), "mill"]) == 0
     assert "1 document changed since the index was made, such as mill.txt" in capfd.readouterr().err
+    reads.clear()
+    opened = open_index(folder)
+    for text, changed in (("Closed.", {"mill.txt"}), (MILL, set()), ("The ferry is a mill.", {"mill.txt"})):
+        (docs / "mill.txt").write_text(text)
+        for _ in range(2):
+            assert opened.changed(["mill.txt", "crows.txt"]) == changed
+    assert reads == ["mill.txt"] * 3
+    index_files(docs / "crows.txt", tmp_path / "crows.index")
+    (docs / "crows.txt").unlink()  # or it is on another machine
+    assert open_index(tmp_path / "crows.index").changed(["crows.txt"]) == set()
     reads.clear()
     assert main(["index", str(docs), "-o", str(folder)]) == 0
     assert reads == ["mill.txt"]

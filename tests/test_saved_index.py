@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -59,6 +60,7 @@ def test_a_loaded_index_answers_as_the_saved_one(retriever: str, tmp_path: Path)
     assert answers(loaded) == answers(index)
     assert [document == other for document, other in zip(loaded.corpus.documents, DOCUMENTS, strict=True)] == [True] * 3
     assert list(loaded.corpus) == list(index.corpus)
+    assert answers(pickle.loads(pickle.dumps(loaded))) == answers(index)
     assert answers(load_index(loaded.save(tmp_path / "again"), embedder=FakeEmbedder())) == answers(index)
 
 

@@ -317,6 +317,9 @@ class _MappedRows:
             self._checked = True
         return self._rows if dtype is None else self._rows.astype(dtype)
 
+    def __reduce__(self) -> Any:
+        return np.array, (self.__array__(),)  # the file may be gone where it is unpickled
+
 
 class OpenedFolder:
     """A folder of a saved index, opened. Raises `DataError`: no index in it, or a damaged or older one."""

@@ -59,9 +59,7 @@ class FolderIndex:
         A file of another stamp is read once. Where the files are not on this machine, no document has changed.
         """
         root = self.root
-        if root is None or not self.stamps or not root.exists():
-            return set()
-        return {name for name in names if not self._is_current(root, name)}
+        return {name for name in names if root and root.exists() and not self._is_current(root, name)}
 
     def _is_current(self, root: Path, name: str) -> bool:
         file = Path(self.file(name))
