@@ -50,9 +50,6 @@ def chunk_line(name: str, document: str, start: int, end: int, **more: Any) -> d
 CHUNKS = [chunk_line("c0", "fox.txt", 0, 19), chunk_line("c1", "fox.txt", 20, 42), chunk_line("c2", "rain.txt", 0, 26)]
 
 
-# --- there and back -------------------------------------------------------------------------------------
-
-
 def test_a_run_scores_the_same_when_it_was_written_and_read(benchmark: Benchmark, tmp_path: Path) -> None:
     chunker = get_chunker("recursive:size=4,counter=words")
     for report in run_experiment(
@@ -96,9 +93,6 @@ def test_any_order_and_any_scores_keep_their_order(
         assert [piece.id for piece in again.results.get(query, ())] == [piece.id for piece in own]
         scores = [piece.score for piece in again.results.get(query, ())]
         assert scores == sorted(scores, reverse=True)
-
-
-# --- what others write ----------------------------------------------------------------------------------
 
 
 def test_treks_columns_name_chunks(benchmark: Benchmark, tmp_path: Path) -> None:

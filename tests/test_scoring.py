@@ -137,9 +137,6 @@ def test_what_can_not_be_scored_is_refused(run: Run, options: dict[str, Any], er
     assert message in str(caught.value)
 
 
-# --- against sets ------------------------------------------------------------------------------------
-
-
 @st.composite
 def _spans(draw: st.DrawFn, size: int, least: int, most: int) -> tuple[Span, ...]:
     found = []

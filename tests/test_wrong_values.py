@@ -167,7 +167,7 @@ def test_every_option_of_every_strategy_refuses_wrong_values(name: str) -> None:
         (lambda: Recursive(50), OptionError, "options are given by name, as in Recursive\\(size=200\\); got 50"),
         (lambda: CHUNKER.chunk("text"), DataError, r"write Document\(\"faq.md\", text\)"),
         (lambda: get_chunker("agentic"), OptionError, "llm"),
-        (lambda: Benchmark("x", ["text"], []), DataError, "one of the documents of a benchmark is a Document, got str"),
+        (lambda: Benchmark("x", ["text"], []), DataError, "documents of a benchmark is a chunkcore Document, got str"),
         (lambda: Retrieved("d", (), nan), DataError, "the score of a Retrieved is a number, got nan"),
         (lambda: score(benchmark(), RUN), DataError, "what is scored on is a Benchmark, as of load_benchmark, got Run"),
         (lambda: compare([RUN]), DataError, "what is compared is a Report, as of run_experiment or score, got Run"),

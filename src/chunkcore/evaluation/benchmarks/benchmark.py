@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.document import Document, Mark, Span
+from chunkcore.document import Document, Mark, Span, check_document
 from chunkcore.errors import DataError, check_type, echo, warn_user
 from chunkcore.evaluation.benchmarks.documents import BENCHMARK_NAMES
 from chunkcore.files import write_checked
@@ -182,6 +182,8 @@ class Benchmark:
         check_type(f"the {name} of a benchmark", items, Sequence, f"a list of {kind.__name__} objects")
         seen: set[str] = set()
         for item in items:
+            if kind is Document:
+                check_document(item, "one of the documents of a benchmark")
             check_type(f"one of the {name} of a benchmark", item, kind, f"a {kind.__name__}")
             if item.id in seen:
                 raise DataError(f"two {name} of the benchmark {self.name!r} have the id {item.id!r}: make ids unique")
