@@ -2,8 +2,8 @@
 
 Behind a retriever: its hits, of any chunk size and any scores, count by their order; words are local.
 
-A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. Its score of a unit is the mean of
-two scales: the hits as they are, and each hit with as much text again on either side; each is divided by its best unit.
+A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's score has two scales, each
+divided by its best unit: two thirds are of the hits as they are, one of each hit with as much text again on both sides.
 The words' score is divided by its best unit, too: the first hit has the same share of what the best words are worth,
 in a small collection and in a large one. Where the best words stand out by less than five deviations, they count less.
 """
@@ -490,7 +490,7 @@ class UnitPlaces:
         """What hits, of `count` in all, are worth to each unit, at most 1."""
         lengths = np.maximum(self.ends - self.starts, 1)
         total = np.zeros(len(lengths))
-        for wider in (False, True):
+        for wider, share in ((False, 2 / 3), (True, 1 / 3)):
             worth, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
             for rank, hit in placed:
                 for units, shared in self.covered(hit, wider=wider):
@@ -498,8 +498,8 @@ class UnitPlaces:
                     covered[units] += shared
             # Where chunks overlap, a unit has the mean of those that cover it; neighbouring hits add up.
             worth /= lengths if wider else np.maximum(covered, lengths)
-            total += worth / (worth.max(initial=0.0) or 1.0)
-        return total / 2
+            total += share * worth / (worth.max(initial=0.0) or 1.0)
+        return total
 
 
 def word_shares(scores: Scores) -> Scores:
