@@ -90,6 +90,14 @@ def test_hits_bring_their_words_and_words_bring_what_no_hit_has() -> None:
     assert only_hits[0].text == "Tea is hot. It boils at noon."
 
 
+def test_a_hit_is_worth_a_third_to_its_neighbours() -> None:
+    index = index_of([Document("tea", "Tea is hot to us. Ice is old to us. Sea is wet to us.")])
+    hit = Retrieved("tea", (Span(18, 35),), 0.1, "Ice is old to us.")
+    (passage,) = index.behind("zzz", [hit], balance=1.0, max_tokens=100)
+    near = 16 / 17 / 3  # the spaces are in no unit
+    assert [part.score for part in passage.parts] == pytest.approx([near, 1, near])
+
+
 def test_a_hit_without_a_place_stays_at_its_rank() -> None:
     index = index_of(TEA)
     placed = Retrieved("tea", (Span(0, 11),), 3.0, "Tea is hot.")

@@ -34,9 +34,6 @@ def without(benchmark: Benchmark) -> dict[str, Query]:
     return {query.id: query for query in benchmark.without_evidence}
 
 
-# --- which layout it is ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_layout_is_recognised_by_what_is_there(tmp_path: Path, name: str) -> None:
     assert chosen_layout(WRITERS[name](tmp_path)).name == name
@@ -73,9 +70,6 @@ def test_questions_from_elsewhere_make_the_files_plain_documents(tmp_path: Path)
     assert [document.id for document in loaded.documents] == ["dev-v2.0.json"]
     with pytest.raises(OptionError, match="the layout squad has its own questions"):
         load_benchmark(tmp_path, [{"question": "?"}], layout="squad")
-
-
-# --- each layout -------------------------------------------------------------------------------------
 
 
 def test_beir(tmp_path: Path) -> None:
@@ -171,9 +165,6 @@ def test_ragbench_finds_sentences_in_their_order(tmp_path: Path) -> None:
     assert "'It helps.' occurs 2 times" in found["r5"]
     alone = load_benchmark(tmp_path / "covidqa" / "test.parquet")
     assert (alone.queries, reasons(alone)) == (loaded.queries, found)
-
-
-# --- from a shell -------------------------------------------------------------------------------------
 
 
 def test_the_command_line_lists_layouts_and_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,8 @@
 
 Behind a retriever: its hits, of any chunk size and any scores, count by their order; words are local.
 
-A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's score has two scales, each
-divided by its best unit: two thirds are of the hits as they are, one of each hit with as much text again on both sides.
+A hit is worth log((N + 1) / rank) to the units that it covers, N the number of hits. A unit's score has two scales,
+each divided by its best unit: two thirds of the hits as they are, one of each with as much text again on either side.
 The words' score is divided by its best unit, too: the first hit has the same share of what the best words are worth,
 in a small collection and in a large one. Where the best words stand out by less than five deviations, they count less.
 """
