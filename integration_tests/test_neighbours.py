@@ -106,9 +106,9 @@ def test_a_text_that_differs_where_chunks_overlap_does_not_mix():
 def test_wrong_values_are_named():
     with pytest.raises(ChunkcoreError, match="function from hits"):
         StoreIndex(3)
-    for answer in ([3], [Retrieved("a", (Span(0, 3),), text="abcd")], [Retrieved("a", (), text="abcd")]):
+    for answer in ([3], [Retrieved("a", (Span(0, 3),), text="abcd")], [Retrieved("a", (), text="abcd")], None):
         retriever = PassageRetriever(RunnableLambda(lambda question: ROWS[:1]), index=StoreIndex(lambda hits: answer))  # noqa: B023
-        with pytest.raises(ChunkcoreError, match="neighbours gives Retrieved"):
+        with pytest.raises(ChunkcoreError, match="neighbours gives"):
             retriever.invoke(QUESTION)
 
 

@@ -47,7 +47,8 @@ from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, Quer
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from chunkadapters import haystack, langchain, llamaindex
-from chunkadapters.passages import ANY, UNKNOWN, PassageWarning, filters_within, keys_of
+from chunkadapters.filters import ANY, UNKNOWN, filters_within, keys_of
+from chunkadapters.passages import PassageWarning
 from chunkcore import Document, Mark, Span, get_counter, get_retriever
 from chunkcore.chunkers import get_chunker
 from chunkcore.retrieval import chunk_corpus
@@ -371,6 +372,8 @@ def test_what_is_stated_stands_for_what_cannot_be_read() -> None:
     assert keys_of(tenant, [function, UNKNOWN]) == {"tenant"}
     assert keys_of(tenant, [{"level": 1}]) == {"level", "tenant"}
     assert keys_of(None, [UNKNOWN]) == keys_of({}, []) == set()
+    for query in ([{"term": {"metadata.level": 1}}], {"bool": {"must": [{"range": {}}]}}, {"must": [{"key": "level"}]}):
+        assert keys_of(UNKNOWN, [query]) == {ANY}  # "term" is no key of metadata
     own = type("VectorStoreRetriever", (), {})()  # no framework's, whatever it is called and holds
     own.config, own._node_ids, own.retriever = "any", ["a"], own
     assert set(filters_within(own)) == {UNKNOWN}
@@ -441,6 +444,7 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
     old = "The house has a door. " * 20 + "The code of the door is 1234. " + "Tea is hot. " * 20
     for file in ("door.md", "gate.md"):
         (docs / file).write_text(old)
+    (docs / "hall.md").write_text("The hall is white.")  # it stays: files of another machine are not looked at
     index_files(docs, folder)
     alone = langchain.IndexRetriever(str(folder))
     chunks = framework.cut("door.md", old)
@@ -453,8 +457,15 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
         passages = framework.behind(hits, "What is the code of the door?", index=folder, words=words)
         return " ".join(map(framework.text, passages)).count("1234")
 
+    kept = langchain.PassageRetriever(RunnableLambda(lambda _: [gate]), index=str(folder), filters=None)
+    gate = LangChainDocument(page_content=old[:300], metadata={"source": "gate.md", "start_index": 0})
     os.utime(docs / "gate.md", (1, 1))  # another stamp, the same text
     assert answer("hits") == 2
+    for text in (old[:40], old):  # half written, and whole
+        (docs / "gate.md").write_text(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert ("1234" in kept.invoke("What is the code of the door?")[0].page_content) is (text == old)
     (docs / "door.md").write_text(old.replace("1234", "9876"))
     for words in ("hits", "all"):
         with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*chunkcore index"):

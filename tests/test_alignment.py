@@ -114,8 +114,6 @@ def test_text_whose_white_space_changed_is_found(
         assert "".join(found.spans[0].slice(source).split()) == "".join(text.split())
 
 
-# --- text that was changed on its way ---
-
 TALE = Document(
     "tale",
     "Introduction\n\nThe “naïve” ﬁsherman of Åland rowed out—alone—before dawn, and he didn't come back.\n\n"
@@ -188,9 +186,6 @@ def test_thresholds_are_what_they_say() -> None:
     assert [located(text)[0] for text in (quoted, f"{'And so on. ' * 5}{quoted}")] == ["part", "unlocated"]
 
 
-# --- several places ---
-
-
 def test_of_several_places_the_one_nearest_to_the_given_spans_is_taken() -> None:
     aligner = Aligner([TALE])
     first, second = (
@@ -229,9 +224,6 @@ def test_where_the_order_tells_nothing_the_place_stays_ambiguous() -> None:
     assert Aligner([log]).locate_in_order([], document_id="log") == []
     with pytest.raises(DataError, match="no document 'other'"):
         Aligner([log]).locate_in_order(["ok."], document_id="other")
-
-
-# --- any text ---
 
 
 @given(text_with_spans(), st.sampled_from(["{}", "Title: {}", "{} (end)", "{}\n{}"]))

@@ -118,6 +118,9 @@ def test_scores_of_hits_do_not_matter_and_repeats_are_equal() -> None:
         for scores in ((0.9, 0.8), (-5.0, 700.0))
     )
     assert index.behind("pot", one) == index.behind("pot", other)
+    best, *others = (Retrieved("tea", (Span(*at),), 0.0) for at in ((30, 46), (0, 11), (12, 29), (47, 58)))
+    first = index.behind("zzz", [best, *others, best], balance=1.0, max_tokens=6)[0]
+    assert "The pot is blue." in first.text  # a repeat takes nothing from it
 
 
 @pytest.mark.parametrize(

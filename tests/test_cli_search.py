@@ -69,9 +69,6 @@ def test_html_is_found_by_its_words_not_by_its_tags_and_keeps_its_places(docs, c
     assert capfd.readouterr().out.rstrip().endswith("4.")  # the budget ends in </p>
 
 
-# --- what is printed ------------------------------------------------------------------------------------
-
-
 def test_passages_come_with_file_lines_and_exact_offsets(docs, capfd):
     assert main(["search", str(docs), "who closed the mill?", "--max-tokens", "40", "--json"]) == 0
     found = rows(capfd)
@@ -128,9 +125,6 @@ def test_no_model_code_is_loaded(docs, tmp_path):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-# --- bad input ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -169,9 +163,6 @@ def test_a_pipe_and_a_link_to_itself_get_one_sentence(docs, capfd):
     assert rows(capfd)
     assert main(["questions", "label", str(docs / "circle"), "--no-browser"]) == 2
     assert "circle" in capfd.readouterr().err
-
-
-# --- the kept index -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -328,6 +319,19 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
     assert load_index(folder).retrieve("ferry mill", max_tokens=20)[0].document_id == "mill.txt"
     assert main(["index", str(docs), "-o", str(docs)]) == 2
     assert "is no saved index and not empty" in capfd.readouterr().err
+    assert main(["index", str(folder), "-o", str(tmp_path / "again")]) == 2
+    assert "docs.index is a saved index: name the folder of its documents" in capfd.readouterr().err
+    assert main(["search", str(folder), "ferry", "--dense"]) == 2
+    assert "docs.index has no vectors for --dense" in capfd.readouterr().err
+
+
+def test_where_compares_numbers_too_and_says_where_nothing_is_allowed(tmp_path, capfd):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"id": "a", "text": "The ferry leaves.", "n": 3, "open": True}))
+    assert main(["search", str(file), "ferry", "--where", "n=3", "--where", "open=true", "--json"]) == 0
+    assert rows(capfd)
+    assert main(["search", str(file), "ferry", "--where", "n=4"]) == 0
+    assert "no document has n=4 in its metadata" in capfd.readouterr().err
 
 
 def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):

@@ -75,6 +75,7 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
         (lambda: chunk_corpus([THEIRS], "recursive"), r'write Document\("faq.md", document.page_content\)'),
         (lambda: chunk_corpus([TEA, TEA], "recursive"), "two documents have the id 'tea.md'"),
+        (lambda: get_retriever("bm25").index(CORPUS).update([TEA, TEA]), "two documents have the id 'tea.md'"),
         (lambda: chunk_corpus(BENCHMARK, "recursive"), "such as benchmark.documents"),  # type: ignore[arg-type]
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),
         (lambda: load_index("nowhere"), "nowhere"),

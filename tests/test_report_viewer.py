@@ -39,9 +39,6 @@ def noise(size: int, seed: int = 0) -> str:
     return "".join(map(chr, np.random.default_rng(seed).integers(0x4E00, 0x9FFF, size)))
 
 
-# ---- documents
-
-
 @given(st.lists(hard_text() | st.text(max_size=300), min_size=1, max_size=5))
 def test_documents_that_fit_are_carried_whole(texts):
     found = excerpts([Document(f"d{number}", text) for number, text in enumerate(texts)], [])
@@ -91,9 +88,6 @@ def test_evidence_goes_before_what_was_retrieved():
     (parts,) = carried(found).values()
     assert [start for start, _ in parts] == [4_500, 49_500, 89_500]
     assert {len(text) for _, text in parts} == {1_300}
-
-
-# ---- answers
 
 
 def decoded(pack: Pack) -> tuple[list[tuple[int, int, list[tuple[int, int]], str]], list[list[tuple]]]:
@@ -183,9 +177,6 @@ def test_with_too_many_chunks_only_those_that_were_retrieved_are_drawn(monkeypat
     none = answers(BENCHMARK, [run, None], NUMBERS, room=10)
     assert none.packs == [None, None]
     assert "none is shown" in none.note
-
-
-# ---- both
 
 
 def test_the_viewer_lists_documents_and_systems_in_the_pages_order():

@@ -21,6 +21,7 @@ from chunkcore import DataError, Document, Index, OptionError, Retrieved, chunk_
 from chunkcore.document import Chunk, Mark, Span
 from chunkcore.retrieval import ChunkedCorpus, TextVectors, load_index
 from chunkcore.retrieval.saved import read_manifest
+from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import index_files, open_index
 from tests.fakes import FakeEmbedder
 
@@ -203,7 +204,19 @@ def test_notes_of_another_program_are_no_settings_of_a_folder(tmp_path: Path) ->
     (tmp_path / "docs" / "a.txt").write_text("A crow sings.")
     folder = made("bm25", DOCUMENTS).save(tmp_path / "i", notes={"root": 5, "stamps": [3]})
     assert open_index(folder).root is None
+    with pytest.raises(DataError, match="the notes of an index are JSON values"):
+        made("bm25", DOCUMENTS).save(tmp_path / "i", notes={"root": object()})
     assert index_files(tmp_path / "docs", folder).index.retrieve("crow")
+
+
+@pytest.mark.parametrize("root", ["{docs}", "//host/share", "x" * 5000, "a\0b", "{docs}/fox.md/nothing"])
+def test_a_manifest_makes_nobody_read_a_file(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fox.md").write_text("The password is 1234.")
+    monkeypatch.setattr(folder_index, "read_file", None)
+    named = [Document(name, "A fox.") for name in ("fox.md", "../fox.md", "/etc/hostname", "a\0b")]
+    notes = {"root": root.format(docs=tmp_path), "stamps": {document.id: [21, 1, 1, 1] for document in named}}
+    opened = open_index(made("bm25", named).save(tmp_path / "i", notes=notes))
+    assert opened.changed(document.id for document in named) == set()
 
 
 def test_the_manifest_says_what_made_the_index(tmp_path: Path) -> None:

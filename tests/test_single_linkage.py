@@ -28,9 +28,6 @@ def random_unit(seed: int, count: int, dimensions: int = 3) -> np.ndarray:
     return unit_rows(np.random.default_rng(seed).standard_normal((count, dimensions)).astype(np.float32))
 
 
-# --- the joint distance -----------------------------------------------------------------------------------------
-
-
 def joint_distances(unit: np.ndarray, weight: float) -> np.ndarray:
     """Equations 1 to 3 for all pairs, shape (n, n)."""
     places = np.arange(len(unit))
@@ -76,9 +73,6 @@ def test_more_sentences_than_can_be_compared_are_refused(monkeypatch):
     with pytest.raises(DataError, match="the text has 4 sentences, and comparing all of over 3 takes hours: cut the"):
         linkage().split_text("0. 1. 2. 3.")
     assert linkage().split_text("0. 1. 2.")
-
-
-# --- the linkage ------------------------------------------------------------------------------------------------
 
 
 def plain_program(distances: np.ndarray, weights: np.ndarray, limits: np.ndarray, stop: float) -> list[set[int]]:

@@ -49,9 +49,6 @@ def units(corpus: ChunkedCorpus, found: Sequence[Retrieved]) -> list[list[int]]:
     return [[number[part.document_id, part.spans] for part in passage.parts] for passage in found]
 
 
-# --- what each stage brings ------------------------------------------------------------------------------
-
-
 def test_a_hit_brings_its_neighbours_and_no_other_document() -> None:
     corpus = sentences(5, 5)
     found = passages(Window(method=Fixed((7, 0))), corpus, k=2)
@@ -71,8 +68,6 @@ def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
     (passage,) = passages(Merge(method=Fixed((0, 2))), overlapping, k=2)
     assert (passage.text, passage.spans) == ("one two three four five six ", (Span(0, 28),))
 
-
-# --- the promises of passages ----------------------------------------------------------------------------
 
 MADE = [Window, Merge]
 
@@ -134,9 +129,6 @@ def test_chunks_of_several_spans_and_of_unknown_documents() -> None:
     found = passages(Merge(method=Fixed((0, 1, 2, 3))), known, k=4)
     assert [(each.text, len(each.spans)) for each in found] == [("fox hen", 2), ("cow", 1), ("owl elk", 2)]
     assert [known.document_numbers.tolist(), Merge(method=Fixed(())).index(known).nested] == [[0, 0, 1, 1], False]
-
-
-# --- names -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,6 @@ def write_reports(path: Path, reports: list[dict[str, Any]]) -> None:
     path.write_text(json.dumps(plain), "utf-8")
 
 
-# --- requirements ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("written", "measure", "least"),
     [
@@ -103,9 +100,6 @@ def test_a_measure_that_was_not_scored_is_an_error() -> None:
         check_requirement(hits(1, 2), "MRR>=0.5")
 
 
-# --- baselines ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("now", "before", "failed", "sentence"),
     [
@@ -143,9 +137,6 @@ def test_reports_that_share_nothing_or_count_otherwise_are_refused() -> None:
     touching = Report("mine", "toy", ("q0",), ("",), {least: np.ones(1)}, min_rule="touching")
     with pytest.raises(DataError, match="counted chunks touching evidence before and holding it now"):
         check_baseline(report([1.0], measure=least), touching, least)
-
-
-# --- the command line --------------------------------------------------------------------------------
 
 
 @pytest.fixture

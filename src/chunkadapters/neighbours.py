@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chunkadapters.passages import UNITS, UNKNOWN, Limits, OpenedIndex, Passage, PassageOptions
+from chunkadapters.filters import UNKNOWN
+from chunkadapters.passages import UNITS, Limits, OpenedIndex, Passage, PassageOptions
 from chunkadapters.retrieval import Hit
 from chunkcore.document import Document, Span
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, check_type
 from chunkcore.retrieval import chunk_corpus, get_retriever
 from chunkcore.run import Retrieved
 from chunkcore.spans import shifted
@@ -81,7 +82,9 @@ class StoreIndex(OpenedIndex):
     ) -> list[Passage]:
         placed = [hit for hit in hits if hit.parts()]
         pieces = [(hit.document, span.start, text) for hit in placed for span, text in hit.parts()]
-        pieces += map(_place, self._neighbours(placed) if placed else ())
+        around = self._neighbours(placed) if placed else ()
+        check_type("what neighbours gives", around, Iterable, "several Retrieved")
+        pieces += map(_place, around)
         regions = _regions(pieces)
         by_document: dict[str, list[_Region]] = {}
         for region in regions.values():

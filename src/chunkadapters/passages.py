@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
 from typing_extensions import Self
 
 from chunkadapters.configuration import counter_of
-from chunkadapters.places import BOOKKEEPING, PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
+from chunkadapters.filters import ANY, UNKNOWN, filter_keys, keys_of, whole_documents
+from chunkadapters.places import PAGE_MARKS, PAGES, SEGMENTS, SPANS, PlaceKeys, digest
 from chunkadapters.retrieval import DocumentNames, Hit
 from chunkcore.document import Document, Span, page_marks
 from chunkcore.errors import DataError, OptionError, check_type, kind_of, warn_user
@@ -37,16 +37,8 @@ _SHORTEST = 24  # characters: shorter texts without a name are in many documents
 # A framework's class takes its own base's configuration unless it states this one.
 STRICT = ConfigDict(extra="forbid", validate_assignment=True, arbitrary_types_allowed=True)
 
-UNKNOWN = "unknown"  # a filter that nobody has stated
-
 D = TypeVar("D")
 TokenCounterLike = str | TokenCounter | Callable[[str], int]
-Changed = Callable[[Iterable[str]], set[str]]  # which of these documents have another text now than in the index
-
-
-def none_changed(names: Iterable[str]) -> set[str]:
-    """Of documents whose files are not known."""
-    return set()
 
 
 class PassageWarning(UserWarning):
@@ -178,7 +170,7 @@ class LocalIndex:
             from chunkcore.scale.folder_index import open_index
 
             self._saved = open_index(Path(index))
-            index = OpenedIndex(self._saved.index, self._saved.changed)
+            index = OpenedIndex(self._saved.index, self._saved)
         self._opened = index if isinstance(index, OpenedIndex) else OpenedIndex(index)
 
     @property
@@ -187,7 +179,7 @@ class LocalIndex:
         with self._lock:
             latest = self._saved and self._saved.latest()
             if latest is not None and latest is not self._saved:
-                self._saved, self._opened = latest, OpenedIndex(latest.index, latest.changed)
+                self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
             return self._opened
 
     def __deepcopy__(self, memo: Any) -> LocalIndex:
@@ -198,13 +190,13 @@ class LocalIndex:
 
 
 class OpenedIndex:
-    """An index, and where hits stand in its documents. Raises `OptionError`: it is no index."""
+    """An index, and where hits stand in its documents. `saved` has its files. Raises `OptionError`: it is no index."""
 
-    def __init__(self, index: Any, changed: Changed = none_changed) -> None:
+    def __init__(self, index: Any, saved: FolderIndex | None = None) -> None:
         if not isinstance(index, Index):
             raise OptionError(f"index is a saved index's folder or an index, got {type(index).__name__}")
         self.index = index
-        self._changed = changed
+        self._saved = saved
         self._warned: set[str] = set()
 
     @cached_property
@@ -213,7 +205,11 @@ class OpenedIndex:
 
     @cached_property
     def _places(self) -> HitPlaces:
-        return HitPlaces(self.documents, self._changed)
+        return HitPlaces(self.documents)
+
+    def _changed(self, names: Iterable[str]) -> set[str]:
+        """Those of these documents whose files have another text now."""
+        return set() if self._saved is None else self._saved.changed(names)
 
     def passages(self, question: str, limits: Limits, where: Any = None) -> list[Passage]:
         """The index's own answer, best first, among the documents whose metadata `where` allows."""
@@ -228,8 +224,8 @@ class OpenedIndex:
             left -= size
             if left <= 0:
                 break
-        if old := self._changed({piece.document_id for piece in passages}):
-            self._warn_changed(old, "passages of them have the old text")
+        old = self._changed({piece.document_id for piece in passages})
+        self._warn_changed(old, "passages of them have the old text")
         return [self._passage(piece) for piece in passages]
 
     def behind(
@@ -239,14 +235,41 @@ class OpenedIndex:
 
         A hit that is in no document of the index is a passage of its own at its rank. A hit without text stays, too.
         """
-        index: Any = self.index
-        if not hasattr(index, "behind"):
+        if not hasattr(self.index, "behind"):
             raise OptionError("passages behind a retriever need an index of the retriever passages: index with it")
-        ranked = self._places.located(hits, derived=options.words != "text")
-        if options.words == "all" and self._places.changed:
-            index = index.within([name for name in self.documents if name not in self._places.changed])
-        textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
-        self._warn(hits, [number for number, piece in enumerate(ranked) if not piece.spans], textless)
+        located = self._places.located(hits, derived=options.words != "text")
+        changed = self._places.changed | self._changed(_names(located))
+        for others in (set[str](), self.documents):
+            changed |= self._changed(others)
+            ranked = [
+                unplaced(hit, number) if piece.document_id in changed else piece
+                for number, (hit, piece) in enumerate(zip(hits, located, strict=True))
+            ]
+            pieces = self._pieces(question, hits, ranked, options, filters, changed)
+            if options.words != "all" or not self._changed(_names(pieces)):  # no document without a hit has, either
+                break
+        by_document: dict[str, list[int]] = {}
+        for number, piece in enumerate(ranked):
+            by_document.setdefault(piece.document_id if piece.spans else "", []).append(number)
+        passages = [self._passage(passage, ranked, by_document) for passage in pieces]
+        for number in _textless(hits):
+            passages.insert(number, Passage(ranked[number], None, (number,)))
+        return passages[: options.k]
+
+    def _pieces(
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        ranked: Sequence[Retrieved],
+        options: PassageOptions,
+        filters: Iterable[Any],
+        changed: Collection[str],
+    ) -> list[Retrieved]:
+        """Passages of hits with their places, without the text of `changed` documents."""
+        index: Any = self.index
+        if options.words == "all" and changed:
+            index = index.within([name for name in self.documents if name not in changed])
+        self._warn(hits, ranked, changed)
         words: Scope = "hits" if options.words == "safe" else options.words
         if options.words == "safe":
             placed = [(hit, piece.document_id) for hit, piece in zip(hits, ranked, strict=True) if piece.spans]
@@ -254,7 +277,8 @@ class OpenedIndex:
             words = whole_documents(placed, self.documents, keys)
             if hidden := sorted({name for _, name in placed} - words):
                 self._warn_hidden(hidden, keys)
-        pieces = index.behind(
+        textless = _textless(hits)
+        pieces: list[Retrieved] = index.behind(
             question,
             [piece for number, piece in enumerate(ranked) if number not in textless],
             max_tokens=options.max_tokens,
@@ -263,16 +287,7 @@ class OpenedIndex:
             balance=options.balance,
             counter=counter_named(options.counter),
         )
-        if options.words == "all" and (old := self._changed({piece.document_id for piece in pieces if piece.spans})):
-            self._places.changed |= old
-            return self.behind(question, hits, options, filters)
-        by_document: dict[str, list[int]] = {}
-        for number, piece in enumerate(ranked):
-            by_document.setdefault(piece.document_id if piece.spans else "", []).append(number)
-        passages = [self._passage(passage, ranked, by_document) for passage in pieces]
-        for number in textless:
-            passages.insert(number, Passage(ranked[number], None, (number,)))
-        return passages[: options.k]
+        return pieces
 
     def _passage(
         self,
@@ -287,29 +302,34 @@ class OpenedIndex:
         others = tuple(number for number in numbers if number not in inside)
         return Passage(retrieved, self.documents[retrieved.document_id], inside, others)
 
-    def _warn(self, hits: Sequence[Hit], unplaced: Sequence[int], textless: Sequence[int]) -> None:
+    def _warn(self, hits: Sequence[Hit], ranked: Sequence[Retrieved], changed: Collection[str]) -> None:
         if self.index.superseded:
             self._warn_once(
                 "superseded",
                 "this index was updated, and the passages are of its old texts: make the retriever again with what "
                 "update or delete returned, or with a folder, which is opened again after each save",
             )
-        if changed := self._places.changed:
-            self._warn_changed(changed, "their hits stay as they are")
-        lost = [number for number in unplaced if number not in textless and not hits[number].derived]
-        if lost and not changed:
+        self._warn_changed(changed, "their hits stay as they are")
+        lost = [hit for hit, piece in zip(hits, ranked, strict=True) if not piece.spans]
+        told = [hit.text for hit in lost if hit.text.strip() and not hit.derived]
+        if told and not changed:
             self._warn_once(
                 "",
-                f"{len(unplaced)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
-                f"{hits[lost[0]].text[:40]!r}: index the documents that the retriever searches",
+                f"{len(lost)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
+                f"{told[0][:40]!r}: index the documents that the retriever searches",
             )
 
-    def _warn_changed(self, names: Collection[str], what: str) -> None:
-        self._warn_once(
-            f"{len(names)} changed",
-            f"{len(names)} documents have changed since they were indexed, such as {min(names)!r}: {what}. Save the "
-            "index anew: index.update(documents).save(folder), or chunkcore index",
-        )
+    def _warn_changed(self, names: Iterable[str], what: str) -> None:
+        """Tell of each document once."""
+        new = sorted(name for name in names if f"changed {name}" not in self._warned)
+        self._warned.update(f"changed {name}" for name in new)
+        how = "chunkcore index" if self._saved and self._saved.stamps else "index.update(documents).save(folder)"
+        if new:
+            warn_user(
+                f"{len(new)} documents have changed since they were indexed, such as {new[0]!r}: {what}. Save the "
+                f"index anew: {how}",
+                PassageWarning,
+            )
 
     def _warn_hidden(self, names: Sequence[str], keys: Collection[str]) -> None:
         why = f"metadata that the index does not have ({', '.join(sorted(keys))}). Index documents with theirs"
@@ -330,111 +350,17 @@ class OpenedIndex:
             warn_user(message, PassageWarning)
 
 
+def _textless(hits: Sequence[Hit]) -> list[int]:
+    """The numbers of hits without text, such as pictures."""
+    return [number for number, hit in enumerate(hits) if not hit.text.strip()]
+
+
+def _names(pieces: Iterable[Retrieved]) -> set[str]:
+    return {piece.document_id for piece in pieces if piece.spans}
+
+
 def _overlap(one: Sequence[Span], other: Sequence[Span]) -> bool:
     return any(left.start < right.end and right.start < left.end for left in one for right in other)
-
-
-# ---- Which documents may be shown whole: no filter may be undone
-
-# Metadata that name a document: a filter that reads them chooses documents.
-_NAMES = frozenset(["source", "source_id", "file_path", "file_name", "path", "url", "ref_doc_id", "root_source_id"])
-ANY = "*"  # stands for the keys of a filter that cannot be read
-_FILTERS = re.compile(r"_?((pre_|post_)?filters?|where(_document)?|expr|corpus_weight_mask)")
-# Options of a search that choose among hits by their scores alone.
-_OF_SCORES = ("k", "top_k", "fetch_k", "lambda_mult", "score_threshold", "search_type", "alpha")
-# The frameworks' retrievers that filter by nothing but what their attributes say.
-_READ = re.compile(
-    r"(langchain|llama_index|chunkadapters)\w*\..*\.((VectorStore|Ensemble|Merger|MultiQuery|ParentDocument|MultiVector|"
-    r"BM25|TFIDF|Index|VectorIndex|QueryFusion|AutoMerging)Retriever|Runnable(Binding|Retry|ConfigurableFields))"
-)
-_HELD = re.compile(r"_?(\w+_)?retrievers?|bound|default|object_map")  # where they have the retrievers that they ask
-
-
-def filter_keys(filters: Any) -> set[str]:
-    """The metadata keys that filters read; with `ANY` for a function, a query language or the like.
-
-    Knows mappings, as of most stores, LlamaIndex' `MetadataFilters` and Haystack's.
-
-    >>> sorted(filter_keys([{"$and": [{"level": 1}, {"tenant": {"$ne": "a"}}]}, {"field": "meta.kind", "value": 2}]))
-    ['kind', 'level', 'tenant']
-    """
-    if isinstance(filters, Mapping):
-        if isinstance(field := filters.get("field"), str):
-            return {field.removeprefix("meta.")}
-        if "conditions" in filters:
-            return filter_keys(filters["conditions"])
-        keys = {str(key) for key in filters}
-        nested = {key for key in keys if key.startswith("$")}
-        return (keys - nested).union(*(filter_keys(filters[key]) for key in nested))
-    if isinstance(filters, list | tuple):
-        return set().union(*map(filter_keys, filters))
-    if isinstance(inner := getattr(filters, "filters", None), list):
-        return filter_keys(inner)
-    key = getattr(filters, "key", None)
-    return {key if isinstance(key, str) else ANY}
-
-
-def filters_in(options: Mapping[str, Any]) -> list[Any]:
-    """The filters among the options of a search; `UNKNOWN` for an option that may choose by anything."""
-    filters = []
-    for name, value in options.items():
-        if isinstance(value, Mapping) and name.endswith("kwargs"):
-            filters += filters_in(value)
-        elif _FILTERS.fullmatch(name):
-            filters += [] if value is None else [value]
-        elif name not in _OF_SCORES:
-            filters.append(UNKNOWN)
-    return filters
-
-
-def filters_within(retriever: Any, depth: int = 8) -> list[Any]:
-    """The filters of a retriever and of those that it holds; `UNKNOWN` for one that may have others."""
-    kind = type(retriever)
-    is_read = bool(depth and _READ.fullmatch(f"{kind.__module__}.{kind.__name__}"))
-    filters: list[Any] = [] if is_read else [UNKNOWN]
-    for name, value in getattr(retriever, "__dict__", {}).items() if depth else ():
-        if _HELD.fullmatch(name):
-            several = value.values() if isinstance(value, Mapping) else value
-            for inner in several if isinstance(value, Mapping | list | tuple) else [value]:
-                filters += filters_within(inner, depth - 1)
-        elif _FILTERS.fullmatch(name) or (isinstance(value, Mapping) and name.endswith("kwargs")):
-            filters += filters_in({name: value})
-        elif name == "config" and isinstance(value, Mapping):
-            filters += filters_in(value.get("configurable") or {})
-        elif name == "_node_ids" and is_read and value and len(value) < len(retriever._index.index_struct.nodes_dict):
-            filters.append(UNKNOWN)
-    return filters
-
-
-def keys_of(stated: Any, seen: Iterable[Any]) -> set[str]:
-    """The metadata keys by which a search is filtered: of what the user states, and of what is seen.
-
-    What is stated stands for what cannot be read.
-    """
-    if isinstance(stated, str) and stated == UNKNOWN:
-        return filter_keys(list(seen))
-    keys = filter_keys([one for one in seen if one is not UNKNOWN])
-    more = set() if stated is None else filter_keys(stated)
-    return keys - {ANY} | more if more else keys
-
-
-def whole_documents(
-    hits: Iterable[tuple[Hit, str]], documents: Mapping[str, Document], keys: Collection[str]
-) -> set[str]:
-    """The hits' documents of which no filter that reads `keys` hides a part.
-
-    It lets a whole document through if the index' document has the values that its hits have.
-    """
-    names, hidden = set(), set()
-    for hit, name in hits:
-        metadata = documents[name].metadata
-        names.add(name)
-        if any(
-            key not in metadata or repr(metadata[key]) != repr(hit.metadata.get(key))
-            for key in set(keys).difference(_NAMES, BOOKKEEPING)
-        ):
-            hidden.add(name)
-    return names - hidden
 
 
 class HitPlaces:
@@ -448,9 +374,8 @@ class HitPlaces:
         changed: ids of the documents that have changed.
     """
 
-    def __init__(self, documents: Mapping[str, Document], changed: Changed = none_changed) -> None:
+    def __init__(self, documents: Mapping[str, Document]) -> None:
         self._documents = documents
-        self._changed = changed
         self._names = DocumentNames(documents)
         self._aligners: dict[str, Any] = {}
         self.changed: set[str] = set()
@@ -461,11 +386,8 @@ class HitPlaces:
         `derived`: whether a text that a model wrote has the place of its source.
         """
         pieces = [self._located(hit) if derived or not hit.derived else None for hit in hits]
-        self.changed |= self._changed({piece.document_id for piece in pieces if piece is not None})
         return [
-            piece
-            if piece is not None and piece.document_id not in self.changed
-            else Retrieved("", (), hit.score, hit.text, match="unlocated", certainty=0.0, id=str(number))
+            unplaced(hit, number) if piece is None or piece.document_id in self.changed else piece
             for number, (hit, piece) in enumerate(zip(hits, pieces, strict=True))
         ]
 
@@ -514,6 +436,11 @@ class HitPlaces:
             documents = [self._documents[document_id]] if document_id else self._documents.values()
             aligner = self._aligners[document_id] = Aligner(documents)
         return aligner
+
+
+def unplaced(hit: Hit, number: int) -> Retrieved:
+    """A hit that is in no document; its number is its id."""
+    return Retrieved("", (), hit.score, hit.text, match="unlocated", certainty=0.0, id=str(number))
 
 
 class IndexFields(BaseModel):

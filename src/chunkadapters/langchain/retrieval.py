@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from pydantic import field_validator
 
+from chunkadapters.filters import filters_in, filters_within
 from chunkadapters.langchain.splitter import KEYS, part_of, source_of
 from chunkadapters.passages import (
     STRICT,
@@ -22,8 +23,6 @@ from chunkadapters.passages import (
     Passage,
     PassageOptions,
     core_documents,
-    filters_in,
-    filters_within,
 )
 from chunkadapters.places import DERIVED, page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, QuestionScorer, RetrieverHooks, measures_of, names
@@ -317,6 +316,8 @@ class IndexRetriever(Limits, _Indexed, BaseRetriever):
     ) -> list[Document]:
         if unknown := sorted(arguments.keys() - set(_LIMITS)):
             raise OptionError(f"a call takes k, max_tokens and filter, got {', '.join(unknown)}")
+        if not (filter is None or callable(filter) or isinstance(filter, Mapping)):
+            raise OptionError(f"filter is a mapping of metadata, or a function of a document; got {filter!r:.80}")
         limits = Limits(**{name: getattr(self, name) for name in Limits.model_fields} | arguments)
 
         def allowed(metadata: Mapping[str, Any]) -> bool:

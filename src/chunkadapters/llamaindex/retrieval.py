@@ -27,17 +27,16 @@ from llama_index.core.vector_stores import MetadataFilters
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
+from chunkadapters.filters import UNKNOWN, filters_within
 from chunkadapters.llamaindex.node_parser import KEYS, node_place, stated_place
 from chunkadapters.passages import (
     STRICT,
-    UNKNOWN,
     IndexFields,
     Limits,
     LocalIndex,
     Passage,
     PassageOptions,
     core_documents,
-    filters_within,
 )
 from chunkadapters.places import DERIVED, SPANS, page_marks
 from chunkadapters.retrieval import DeployedRetriever, Hit, RetrieverHooks, names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,7 +53,10 @@ class Opening:
         _check_source(self.docs)
         model = options.cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
         if is_index(self.docs):
-            return open_index(self.docs, embedder=model)
+            opened = open_index(self.docs, embedder=model)
+            if self.dense and opened.index.vectors is None:
+                raise OptionError(f"{self.docs} has no vectors for --dense: make it by chunkcore index -r passages")
+            return opened
         folder = None
         if not self.no_cache:
             name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
@@ -103,6 +106,9 @@ def search(
         raise OptionError(f"{docs} does not exist, and {question} does: name the folder first, then the question")
     searched = opening.open()
     index = searched.index if not where else searched.index.within(_conditions(where))
+    if where and not len(index.corpus):
+        running.say(f"chunkcore: no document has {' and '.join(where)} in its metadata", err=True)
+        return
     passages = index.retrieve(question, k, max_tokens)
     documents = running.several(len(searched.index.corpus.documents), "document")
     advice = "try other words" if opening.dense else "try other words, or --dense"
@@ -146,9 +152,11 @@ def index(
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
     from chunkcore.retrieval import get_retriever
-    from chunkcore.scale.folder_index import index_files
+    from chunkcore.scale.folder_index import index_files, is_index
 
     _check_source(docs)
+    if is_index(docs):
+        raise OptionError(f"{docs} is a saved index: name the folder of its documents")
     model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
     indexed = index_files(
         docs, output, retriever=retriever, chunker=strategy, embedder=model, reread=verify, follow_links=follow_links
@@ -178,11 +186,18 @@ def _check_source(docs: Path) -> None:
         raise OptionError("an index is made of files, not of standard input or a pipe: name a folder or a file")
 
 
-def _conditions(where: list[str]) -> dict[str, str]:
+def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether metadata have these values; of a number or another value, its JSON is compared."""
     pairs = [condition.partition("=") for condition in where]
     if wrong := [condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])]:
         raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")
-    return {key: value for key, _, value in pairs}
+
+    def allowed(metadata: Mapping[str, Any]) -> bool:
+        held = [metadata.get(key) for key, _, _ in pairs]
+        shown = [value if isinstance(value, str) else json.dumps(value, default=str) for value in held]
+        return shown == [value for _, _, value in pairs]
+
+    return allowed
 
 
 def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set[str]) -> Text:

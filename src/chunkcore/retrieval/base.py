@@ -20,7 +20,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.options import check_number, check_option_names, check_options, format_spec, named_options, plain_options
 from chunkcore.registry import Registry
 from chunkcore.retrieval.assembly import check_limits
-from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus
+from chunkcore.retrieval.corpus import ChunkedCorpus, Where, chunk_corpus, repeated_id
 from chunkcore.retrieval.saved import Contents, Origin, SavedVectors, write_index
 from chunkcore.retrieval.vectors import SelectedVectors, TextVectors
 from chunkcore.run import RankedList, RankedPieces, Retrieved
@@ -175,6 +175,8 @@ class Index(ABC):
         changes: dict[str, Document] = {}
         for document in documents:
             check_document(document)
+            if document.id in changes:
+                raise repeated_id(document.id)
             changes[document.id] = document
         for document in self.corpus.documents:
             if changes.get(document.id) == document:

@@ -26,6 +26,11 @@ from chunkcore.spans import Numbers, Ranges
 Where = Iterable[str] | Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 
 
+def repeated_id(name: str) -> DataError:
+    """What is raised for documents that share an id."""
+    return DataError(f"two documents have the id {echo(name)}: make ids unique, such as by their folder")
+
+
 class ChunkedCorpus(Sequence[Chunk], Frame):
     """Chunks as columns, with their documents; `Chunk` objects are made on each read.
 
@@ -70,7 +75,7 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             twice = next(
                 document.id for number, document in enumerate(documents) if self._numbers[document.id] > number
             )
-            raise DataError(f"two documents have the id {echo(twice)}: make ids unique, such as by their folder")
+            raise repeated_id(twice)
         self._columns = tuple(array("q") for _ in range(5))  # document, index, start, end, tokens
         self.fingerprint: str | None = None
         self._chunker = chunker
@@ -168,6 +173,9 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         if callable(where):
             allowed = [bool(where(data)) for data in metadata]
         elif isinstance(where, Mapping):
+            for name, value in where.items():
+                if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
+                    raise OptionError(f"where: {name} must equal a value, got {value!r:.80}; give a function instead")
             allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
         else:
             ids = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)

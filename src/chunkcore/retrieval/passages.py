@@ -244,11 +244,13 @@ class WindowIndex(PassageIndex):
             if words != "all":
                 scores[~self._places.within({hit.document_id for _, hit in placed})] = -math.inf
             shown = None
-            if whole is not None:
+            if whole is not None and any(hit.document_id not in whole for _, hit in placed):
                 shown = HitText([hit for _, hit in placed], self.sources, whole)
-                units = np.flatnonzero(np.isfinite(scores))
-                hidden = [shown.cut(piece) is None for piece in self._pieces(units, scores[units])]
-                scores[units[np.array(hidden, dtype=np.bool_)]] = -math.inf
+                allowed = self._places.within(whole)
+                covered = [units for _, hit in placed for units, _ in self._places.covered(hit)]
+                cut = np.setdiff1d(np.concatenate(covered), np.flatnonzero(allowed))
+                allowed[cut] = [shown.cut(piece) is not None for piece in self._pieces(cut, scores[cut])]
+                scores[~allowed] = -math.inf
             passages = list(self.assembled(question, scores, None, left, tokens, shown))
         for rank, hit in alone:
             passages.insert(rank - 1, hit)
@@ -488,11 +490,12 @@ class UnitPlaces:
 
     def worth(self, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:
         """What hits, of `count` in all, are worth to each unit, at most 1."""
+        best = {(hit.document_id, hit.spans): (rank, hit) for rank, hit in reversed(placed)}  # a repeat counts once
         lengths = np.maximum(self.ends - self.starts, 1)
         total = np.zeros(len(lengths))
         for wider, share in ((False, 2 / 3), (True, 1 / 3)):
             worth, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
-            for rank, hit in placed:
+            for rank, hit in best.values():
                 for units, shared in self.covered(hit, wider=wider):
                     worth[units] += math.log((count + 1) / rank) * shared
                     covered[units] += shared

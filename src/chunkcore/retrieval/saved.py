@@ -68,7 +68,11 @@ def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
             manifest = _manifest(contents, data, files)
-            write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
+            try:
+                checked = {**manifest, "checksum": _checksum(manifest)}
+            except (TypeError, ValueError) as error:
+                raise DataError(f"the notes of an index are JSON values: {error}") from error
+            write_parts(root / MANIFEST, [json.dumps(checked, indent=1).encode()])
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)

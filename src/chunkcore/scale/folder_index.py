@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -42,7 +43,7 @@ class FolderIndex:
     embedder: Embedder | str | None = None  # see `load_index`
     stamp: Stamp = field(default_factory=list)  # `manifest_stamp` of the folder when the index was opened
     stamps: Mapping[str, Stamp] = field(default_factory=dict)  # of the files when they were indexed, by name
-    _now: dict[str, tuple[Stamp, dict[str, str]]] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[str, tuple[Stamp, bool]] = field(default_factory=dict, compare=False, repr=False)  # see `_is_current`
 
     def latest(self) -> FolderIndex:
         """The index as it was last saved into its folder, by any process: this one while there is no later save.
@@ -54,22 +55,41 @@ class FolderIndex:
         return open_index(self.folder, embedder=self.embedder)
 
     def changed(self, names: Iterable[str]) -> set[str]:
-        """Of these documents, those whose file has another text than when it was indexed, or is gone.
+        """Of these documents of a folder, those whose file has another text than when it was indexed, or is gone.
 
-        A file of another stamp is read once. Where the files are not on this machine, no document has changed.
+        Files are looked at only where one of the folder is as it was: elsewhere they are another machine's, or copies,
+        or a name that a stranger wrote into the manifest. A file of another stamp is read once; what cannot be read
+        counts as it was.
         """
-        root = self.root
-        return {name for name in names if root and root.exists() and not self._is_current(root, name)}
+        return {name for name in names if self._is_here and not self._is_current(name)}
 
-    def _is_current(self, root: Path, name: str) -> bool:
-        file = Path(self.file(name))
-        key = name if _by_file(root) else file.name
-        stamp = stamp_of(file)
-        if stamp == self.stamps.get(key, stamp):
+    @cached_property
+    def _is_here(self) -> bool:
+        root = self.root
+        if root is None or str(root).startswith(("\\\\", "//")):  # a share of Windows: that would be the network
+            return False
+        try:
+            return _by_file(root) and any(
+                stamp and stamp_of(root / name) == stamp for name, stamp in self.stamps.items()
+            )
+        except (OSError, ValueError):  # no right to look, or no name of a file
+            return False
+
+    def _is_current(self, name: str) -> bool:
+        assert self.root is not None
+        if name not in self.stamps:  # added by `update`
             return True
-        if self._now.get(key, ([], {}))[0] != stamp:
-            self._now[key] = stamp, _texts(root, file, key)
-        return bool(stamp) and self._now[key][1].get(name) == self.document(name).text
+        file = self.root / name
+        stamp = stamp_of(file)
+        if not stamp or stamp == self.stamps[name]:
+            return bool(stamp)
+        if self._read.get(name, ([], True))[0] != stamp:
+            try:
+                text = read_file(file, name, inside=self.root).document.text
+            except DataError:  # of another user, or of a kind whose reader is not installed here
+                text = self.document(name).text
+            self._read[name] = stamp, text == self.document(name).text
+        return self._read[name][1]
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
@@ -103,16 +123,6 @@ class FolderIndex:
         if _by_file(self.root):
             return str(self.root / document_id)
         return str(self.root / _LINES if self.root.is_dir() else self.root)
-
-
-def _texts(root: Path, file: Path, name: str) -> dict[str, str]:
-    """The texts of a file's documents as they are now, by id; {} if it cannot be read."""
-    try:
-        if _by_file(root):
-            return {name: read_file(file, name).document.text}
-        return {document.id: document.text for document in load_documents(file)}
-    except DataError:
-        return {}
 
 
 def is_index(folder: Path) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 from haystack import Document, component
 
 from chunkadapters._haystack import KEYS, Serialized, check_documents, hit_of
-from chunkadapters.passages import UNKNOWN, Limits, LocalIndex, Passage, PassageOptions, core_documents
+from chunkadapters.filters import UNKNOWN
+from chunkadapters.passages import Limits, LocalIndex, Passage, PassageOptions, core_documents
 from chunkadapters.places import page_marks
 from chunkcore.document import Document as CoreDocument
 from chunkcore.errors import OptionError
