@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from integration_tests.benchmarks.passages_table import tables
+from integration_tests.benchmarks.passages_table import LABELS, MAIN, tables
 from tests.fuzzing.of_hostile_files import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,6 +56,16 @@ def test_the_tables_of_passages_are_those_that_the_program_prints() -> None:
     for label, *cells in means:
         (row,) = (row for row in printed if row.startswith(f"| {label} |"))
         assert row.strip("| ").split(" | ")[2:4] == cells
+
+
+def test_where_passages_lose_the_page_says_so() -> None:
+    whole, recall = (line for line in EVIDENCE if line.startswith("- **"))
+    for name, row in results_of("passages").items():
+        for kind, said in (("whole", whole), ("recall", recall)):
+            for own, (_, _, high) in zip(row[kind][MAIN], row.get(f"{kind} against best", []), strict=False):
+                assert high >= 0 or LABELS[name] in said
+                assert high >= 0 or kind == "recall" or f"({own:.1f} against" in said
+    assert f"(behind ten hits {results_of('passages')['legal_privacy_qa']['whole']['behind 10, hits'][2]})" in whole
 
 
 def test_the_tables_of_stores_are_those_of_the_stores() -> None:

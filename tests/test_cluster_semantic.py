@@ -139,9 +139,6 @@ def test_pieces_that_are_all_alike_are_kept_together():
     assert optimal_segmentation(vectors, 4).tolist() == [2, 4, 4]
 
 
-# --- a frozen mean --------------------------------------------------------------------------------------------
-
-
 def settled(vectors: np.ndarray, most: int, mean: float) -> set[int]:
     """The cuts that the best segmentations up to each of the last `most` rows have in common."""
     count = len(vectors)
@@ -172,9 +169,6 @@ def test_memory_is_far_from_that_of_the_matrix():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6 < 20_000**2 * 4
-
-
-# --- on text --------------------------------------------------------------------------------------------------
 
 
 def chunker(**options) -> ClusterSemantic:

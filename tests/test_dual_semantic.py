@@ -30,9 +30,6 @@ def dual(**options) -> DualSemantic:
     )
 
 
-# --- the threshold ----------------------------------------------------------------------------------------------
-
-
 @given(st.integers(0, 10**6), st.integers(2, 40), st.integers(1, 50))
 def test_the_statistics_are_those_of_the_band_of_the_whole_matrix(seed, count, reach):
     unit = unit_rows(np.random.default_rng(seed).standard_normal((count, 3)).astype(np.float32))
@@ -48,9 +45,6 @@ def test_memory_is_far_from_that_of_the_matrix():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10e6 < 20_000**2 * 4
-
-
-# --- the grouping -----------------------------------------------------------------------------------------------
 
 
 def test_a_block_joins_while_it_is_similar_to_every_block_of_the_chunk():
@@ -152,9 +146,6 @@ def test_the_papers_first_step_comes_before_its_maximum_where_sizes_are_sums():
     text = "0 0. 90 90 90 90 90 90. 180."
     assert dual(d=1, minimum=3, size=7, size_of="pieces").split_text(text) == ["0 0. 90 90 90 90 90 90.", "180."]
     assert dual(d=1, minimum=3, size=7).split_text(text) == ["0 0.", "90 90 90 90 90 90. 180."]
-
-
-# --- the model, and options -------------------------------------------------------------------------------------
 
 
 def test_by_default_sizes_are_those_of_the_papers_code():

@@ -17,8 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.runnables import RunnableLambda
+
+from chunkadapters.langchain import PassageRetriever
 from chunkcore import Document, chunk_corpus, get_retriever, load_dataset
 from chunkcore.retrieval import ChunkedCorpus, Passages, TextVectors, load_index
+from chunkcore.run import Retrieved
 
 
 def milliseconds(ask: Callable[[Any], object], questions: Sequence[Any]) -> float:
@@ -43,17 +48,24 @@ def saved(corpus: ChunkedCorpus) -> str:
 
 
 def asked(corpus: ChunkedCorpus, questions: Sequence[str]) -> str:
-    """The milliseconds of a question, as in the table's columns."""
+    """The milliseconds of a question, as in the table's columns; behind hits through LangChain's retriever."""
     index = Passages(kinds=("lexical",)).index(corpus)
     store = get_retriever("bm25").index(chunk_corpus(corpus.documents, "recursive:size=200"))
-    hits = [(question, store.retrieve(question)) for question in questions]
+    hits = {question: list(map(langchain_document, store.retrieve(question, 50))) for question in questions}
     cells = [
         milliseconds(lambda question: index.retrieve(question, max_tokens=1000), questions),
         milliseconds(store.retrieve, questions),
-        milliseconds(lambda row: index.behind(*row), hits),
-        milliseconds(lambda row: index.behind(*row, words="all"), hits),
     ]
+    for k, words in ((10, "safe"), (50, "safe"), (50, "text"), (10, "all")):
+        first = RunnableLambda(lambda question, k=k: hits[question][:k])
+        behind = PassageRetriever(first, index=index, filters=None, words=words)
+        cells.append(milliseconds(behind.invoke, questions))
     return " | ".join(f"{cell:.1f}" for cell in cells)
+
+
+def langchain_document(hit: Retrieved) -> LangChainDocument:
+    metadata = {"source": hit.document_id, "start_index": hit.spans[0].start}
+    return LangChainDocument(page_content=hit.text, metadata=metadata)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -61,8 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("units", type=int, nargs="+")
     benchmark = load_dataset("lochmere")
     questions = [query.text for query in benchmark.queries[:20]]
-    print("| units | `passages:lexical` | `bm25` | behind 10 hits | the same, `words=all` |", end="")
-    print(" opens: `dense` | `bm25` | `hybrid` | `passages` |\n|" + "--:|" * 9)
+    print(
+        "| units | `passages:lexical` | `bm25` | behind 10 hits | 50 hits | 50, their own text | 10, `words=all` |",
+        end="",
+    )
+    print(" opens: `dense` | `bm25` | `hybrid` | `passages` |\n|" + "--:|" * 11)
     for units in parser.parse_args(arguments).units:
         copies = range(max(1, units // 1278))
         documents = [Document(f"{name.id}-{copy}", name.text) for copy in copies for name in benchmark.documents]

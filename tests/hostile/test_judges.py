@@ -79,9 +79,6 @@ class Obeys:
         return self.answer if "IGNORE ALL" in shown else json.dumps(self.honest(shown))
 
 
-# ---- answers and verdicts on them
-
-
 def answers_well(shown: str) -> dict[str, Any]:
     return {
         "answer": "by night",
@@ -118,9 +115,6 @@ def test_an_order_reaches_the_verdict_on_no_other_question(answer: str) -> None:
     for measure, scores in report.scores.items():
         assert np.isnan(scores[0]) or 0 <= scores[0] <= 1
         assert scores[1] == pytest.approx({"SquadF1": 2 / 3, "Faithfulness": 0.5, "Relevancy": 0.5}[measure.kind])
-
-
-# ---- generated questions, the filters that judge them, and what is told of them
 
 
 def asks_well(shown: str) -> dict[str, Any]:
@@ -215,9 +209,6 @@ def test_evidence_cannot_say_what_is_wrong_with_it(text: str) -> None:
     ]
     found = {each.query_id: each.kind for each in validate_benchmark(DOCUMENTS, rows) if each.query_id}
     assert found == {"a": "not-found", "b": "ambiguous"}
-
-
-# ---- rerankers
 
 
 def shared(query: str, text: str) -> float:
