@@ -293,16 +293,21 @@ def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) ->
         raise _damaged(path)
 
 
+def _mapped(path: Path) -> tuple[mmap.mmap, NDArray[Any]]:
+    """A file of one array, mapped: its bytes, and the array. A later save may remove the file meanwhile."""
+    with path.open("rb") as opened:
+        data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        np.lib.format.read_magic(opened)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(opened)
+        return data, np.frombuffer(data, dtype, math.prod(shape), opened.tell()).reshape(shape)
+
+
 class _MappedRows:
     """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
 
     def __init__(self, path: Path, expected: Mapping[str, Any]) -> None:
         self._path, self._expected = path, expected
-        with path.open("rb") as opened:  # mapped once: a later save may remove the file
-            self._mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-            np.lib.format.read_magic(opened)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(opened)
-            self._rows = np.frombuffer(self._mapped, dtype, math.prod(shape), opened.tell()).reshape(shape)
+        self._mapped, self._rows = _mapped(path)
         self._checked = False
 
     @property
@@ -388,7 +393,10 @@ class OpenedFolder:
         return data
 
     def _array(self, name: str) -> NDArray[Any]:
-        return np.load(io.BytesIO(self._bytes(name)), allow_pickle=False)  # type: ignore[no-any-return]
+        path: Path = self.folder / self.manifest["data"] / name
+        data, array = _mapped(path)
+        _check(path, self.manifest["files"][name], memoryview(data))
+        return array
 
 
 def _document(row: Mapping[str, Any], data: memoryview) -> Document:
