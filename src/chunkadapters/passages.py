@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -238,16 +238,11 @@ class OpenedIndex:
         if not hasattr(self.index, "behind"):
             raise OptionError("passages behind a retriever need an index of the retriever passages: index with it")
         located = self._places.located(hits, derived=options.words != "text")
+        answer = partial(self._answer, question, hits, located, options, filters)
         changed = self._places.changed | self._changed(_names(located))
-        for others in (set[str](), self.documents):
-            changed |= self._changed(others)
-            ranked = [
-                unplaced(hit, number) if piece.document_id in changed else piece
-                for number, (hit, piece) in enumerate(zip(hits, located, strict=True))
-            ]
-            pieces = self._pieces(question, hits, ranked, options, filters, changed)
-            if options.words != "all" or not self._changed(_names(pieces)):  # no document without a hit has, either
-                break
+        ranked, pieces = answer(changed)
+        if options.words == "all" and self._changed(_names(pieces)):  # so has a document without a hit
+            ranked, pieces = answer(changed | self._changed(self.documents))
         by_document: dict[str, list[int]] = {}
         for number, piece in enumerate(ranked):
             by_document.setdefault(piece.document_id if piece.spans else "", []).append(number)
@@ -256,17 +251,21 @@ class OpenedIndex:
             passages.insert(number, Passage(ranked[number], None, (number,)))
         return passages[: options.k]
 
-    def _pieces(
+    def _answer(
         self,
         question: str,
         hits: Sequence[Hit],
-        ranked: Sequence[Retrieved],
+        located: Sequence[Retrieved],
         options: PassageOptions,
         filters: Iterable[Any],
         changed: Collection[str],
-    ) -> list[Retrieved]:
-        """Passages of hits with their places, without the text of `changed` documents."""
+    ) -> tuple[list[Retrieved], list[Retrieved]]:
+        """The hits with their places, and passages: no place in `changed` documents, and no text of theirs."""
         index: Any = self.index
+        ranked = [
+            unplaced(hit, number) if piece.document_id in changed else piece
+            for number, (hit, piece) in enumerate(zip(hits, located, strict=True))
+        ]
         if options.words == "all" and changed:
             index = index.within([name for name in self.documents if name not in changed])
         self._warn(hits, ranked, changed)
@@ -278,7 +277,7 @@ class OpenedIndex:
             if hidden := sorted({name for _, name in placed} - words):
                 self._warn_hidden(hidden, keys)
         textless = _textless(hits)
-        pieces: list[Retrieved] = index.behind(
+        pieces = index.behind(
             question,
             [piece for number, piece in enumerate(ranked) if number not in textless],
             max_tokens=options.max_tokens,
@@ -287,7 +286,7 @@ class OpenedIndex:
             balance=options.balance,
             counter=counter_named(options.counter),
         )
-        return pieces
+        return ranked, pieces
 
     def _passage(
         self,
