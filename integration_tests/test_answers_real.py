@@ -77,9 +77,6 @@ def test_squad_scores_are_those_of_torchmetrics(answer: str, right: list[str]) -
     assert exact_match(answer, right) == max(theirs._compute_exact_match_score(answer, each) for each in right)
 
 
-# --- Real questions ---------------------------------------------------------------------------------------------
-
-
 @needs_packages
 @pytest.mark.parametrize(("collection", "answered"), [("covid_qa", 597), ("qmsum", 304), ("fairytaleqa", 2273)])
 def test_the_right_answers_of_real_questions_score_in_full(collection: str, answered: int) -> None:

@@ -19,7 +19,7 @@ from chunkcore.report import ReportPage, html_report
 from chunkcore.report.viewer import excerpts
 from chunkcore.run import Retrieved, Run
 from integration_tests.browser import Browser
-from integration_tests.report_picture import PICTURE, digest_of, page_digest
+from integration_tests.report_picture import IMAGES, PICTURES, digest_of, page_digest
 from tests.report_data import Prose, large, nasty_study, study
 
 
@@ -376,5 +376,7 @@ def test_parts_of_passages_are_shaded_by_their_scores_and_a_budget_marks_what_it
     assert tab.errors == []
 
 
-def test_the_readmes_picture_is_of_todays_page():
-    assert digest_of(PICTURE.read_bytes()) == page_digest(), "take it anew: integration_tests/report_picture.py"
+def test_the_pictures_are_of_todays_page():
+    for name in PICTURES:
+        digest = digest_of((IMAGES / name).read_bytes())
+        assert digest == page_digest(name), f"take {name} anew: integration_tests/report_picture.py"

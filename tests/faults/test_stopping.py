@@ -105,9 +105,6 @@ def scores(folder: Path) -> list[Any]:
     return [{key: each[key] for key in ("name", "scores", "retrieved_tokens")} for each in reports]
 
 
-# ---- embedding: compare and sweep
-
-
 SPECS = ["-s", "recursive:size=12", "-s", "fixed_token:size=40", "-k", "3", "--resamples", "100"]
 
 
@@ -154,9 +151,6 @@ def test_a_comparison_that_is_stopped_reports_what_was_scored_and_says_how_to_go
     sentence = "Stopped before the end; the report is of the first 1 to be scored."
     assert all(sentence in (tmp_path / "out" / f"report.{kind}").read_text() for kind in ("html", "md"))
     assert f"! {sentence}" in out
-
-
-# ---- questions to language models: generate and answer
 
 
 @pytest.fixture
@@ -268,9 +262,6 @@ def test_answers_that_are_stopped_are_reported_of_the_strategies_that_have_all(
     assert program.run(*arguments).returncode == 0
     assert len((tmp_path / "out" / "answers.jsonl").read_text().splitlines()) == 12
     assert max(Counter(paid(server)).values()) == 1
-
-
-# ---- a search for a configuration
 
 
 def test_ctrl_c_while_lines_are_written_leaves_none_of_them(tmp_path, monkeypatch) -> None:
