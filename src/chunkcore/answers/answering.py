@@ -407,5 +407,7 @@ class AnswerStudy:
             count = f"{len(runs)} of {len(self.reports)}"
             stopped = f"Stopped before the end; the report is of the first {count} systems."
         comparison = settings.study.compare(scored[: len(runs)], get_measure(settings.measures[0], settings.depth))
-        page = ReportPage(comparison, self.benchmark, facts or {}, today(), stopped=stopped)
+        page = ReportPage(
+            comparison, self.benchmark, facts or {}, today(), stopped=stopped, counter=settings.study.counter
+        )
         return AnswerComparison(page, self.benchmark, runs, settings.measures, settings.depth)

@@ -25,7 +25,7 @@ from chunkcore.report.tables import FEW, Column, Table, cost_axis, listed, perce
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import Numbers
-from chunkcore.tokens import get_counter
+from chunkcore.tokens import TokenCounter, get_counter
 from chunkcore.tuning import CHOICE, Tuning
 
 _ALIKE = 1.05  # costs within 5 % count as equal
@@ -72,7 +72,7 @@ class Advice:
             lines.append(("Next", f"{_few(questions)}, and compare again."))
         elif settled := _settled(page, use, tied, questions):
             lines.append(("To settle it", settled))
-        return cls(use, tuple(lines), _pasted(standing[use]), page.more_questions if few else "")
+        return cls(use, tuple(lines), _pasted(standing[use], page), page.more_questions if few else "")
 
     @classmethod
     def _of_tuning(cls, page: ReportPage, tuning: Tuning) -> Advice:
@@ -95,7 +95,7 @@ class Advice:
         if few:
             lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
         command = page.more_questions if few else ""
-        return cls(tuning.use, tuple(lines), _pasted(tuning.report(tuning.use)), command)
+        return cls(tuning.use, tuple(lines), _pasted(tuning.report(tuning.use), page), command)
 
     def markdown(self) -> str:
         """The lines as a list, then the first block of code to paste, folded."""
@@ -109,13 +109,14 @@ class Advice:
         return "\n\n".join(parts)
 
 
-def _pasted(use: Report) -> Mapping[str, str]:
+def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
     """The code that builds a system; none for a deployed system, which is no chunker."""
     chunker, retriever, embedder = use.system
     usual = not embedder or embedder.rpartition(":")[2] == DEFAULT_MODEL
     with suppress(ChunkcoreError):
         get_chunker(chunker)
-        return snippets(chunker, retriever, DEFAULT_MODEL if usual else embedder)
+        counter = getattr(page.counter, "name", page.counter)
+        return snippets(chunker, retriever, DEFAULT_MODEL if usual else embedder, str(counter))
     return {}
 
 
@@ -270,7 +271,8 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     texts = {document.id: document.text for document in benchmark.documents}
     worst = sorted((row for row in rows if row[0] < 1), key=lambda row: row[0])[:MOST]
     above = page.above and partial(page.above, report)
-    return [_missed(queries[query], recall, shares, report.run, texts, k, above) for recall, query, shares in worst]
+    missed = partial(_missed, run=report.run, texts=texts, k=k, above=above, counter=get_counter(page.counter))
+    return [missed(queries[query], recall, shares) for recall, query, shares in worst]
 
 
 def _missed(
@@ -281,12 +283,13 @@ def _missed(
     texts: Mapping[str, str],
     k: Depth,
     above: Callable[[str, Evidence], Numbers | None] | None,
+    counter: TokenCounter,
 ) -> Missed:
     piece = query.evidence[int(np.nanargmin(shares))]
     evidence = texts[piece.document_id][piece.span.start : piece.span.end]
     hits = run.results.get(query.id, ())
     overlaps = [overlap(hit, piece) for hit in hits]
-    sizes = get_counter("cl100k_base").count_many([_text(hit, texts) for hit in hits]).tolist()
+    sizes = counter.count_many([_text(hit, texts) for hit in hits]).tolist()
     ranks = [rank for rank, overlap in enumerate(overlaps) if overlap]
     best = _text(hits[ranks[0] if ranks else 0], texts) if len(hits) else ""
     if ranks:

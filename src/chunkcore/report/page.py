@@ -13,6 +13,7 @@ from chunkcore.evaluation.comparison import Comparison
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, known_measures
 from chunkcore.evaluation.results import Report
 from chunkcore.spans import Numbers
+from chunkcore.tokens import TokenCounter
 from chunkcore.tuning import Tuning
 
 # Of a system's report, a question and its evidence: the tokens of each chunk that ranks above the first one with it.
@@ -40,6 +41,7 @@ class ReportPage:
         balances: passages at other balances than the default, on held-out questions; None if none were tried.
         above: how far down a system ranks evidence, to say why it was missed; None if the system cannot be asked.
         more_questions: the command to run where there are too few questions.
+        counter: of the tokens that the scores count.
     """
 
     comparison: Comparison
@@ -51,6 +53,7 @@ class ReportPage:
     balances: Tuning | None = None
     above: Above | None = None
     more_questions: str = "chunkcore questions label docs/"
+    counter: str | TokenCounter = "cl100k_base"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "above": None}  # asks an index

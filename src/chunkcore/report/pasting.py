@@ -10,6 +10,7 @@ from chunkcore.chunkers.base import strategies
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
 
+DEFAULT_COUNTER = "cl100k_base"
 _ADAPTERS = {  # package, module, splitter, its variable, and the retriever of a saved index
     "LangChain": ("langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter", "IndexRetriever"),
     "LlamaIndex": ("llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser", "IndexRetriever"),
@@ -32,20 +33,19 @@ index.save("index")  # once; later the folder is enough
 
 from {module} import {cls}
 
-retriever = {cls}("index", max_tokens=1000)"""
+retriever = {cls}("index", max_tokens=1000{counting})"""
 
 BEHIND = "passages behind"  # of a retriever: its row in a comparison
-UNITS = "sentence:size=50"  # of the words behind a retriever
-_WORDS = f"""
+_WORDS = """
 index.save("index")  # once; later the folder is enough
-units = chunk_corpus(load_documents("docs/"), "{UNITS}")
+units = chunk_corpus(load_documents("docs/"), "{units}")
 get_retriever("passages:lexical").index(units).save("words")
 """
 _RANKED = """
 from {module} import IndexRetriever, PassageRetriever
 
 yours = IndexRetriever("index", k=10, max_tokens=100_000)  # or yours
-retriever = PassageRetriever(yours, index="words", max_tokens=1000)"""
+retriever = PassageRetriever(yours, index="words", max_tokens=1000{counting})"""
 _PIPELINE = """
 from haystack import Pipeline
 
@@ -54,17 +54,20 @@ from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRank
 yours = ChunkcoreIndexRetriever("index", k=10, max_tokens=100_000)  # or yours
 retriever = Pipeline()
 retriever.add_component("yours", yours)
-retriever.add_component("passages", ChunkcorePassageRanker(index="words", filters=None))
+retriever.add_component("passages", ChunkcorePassageRanker(index="words", filters=None{counting}))
 retriever.connect("yours.documents", "passages.documents")"""
 _PLAIN = """
 for passage in index.retrieve("your question", max_tokens=1000):
     print(passage.document_id, passage.text)"""
 
 
-def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> Mapping[str, str]:
+def snippets(
+    spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL, counter: str = DEFAULT_COUNTER
+) -> Mapping[str, str]:
     """Code to paste, by title: the chunker in each framework; with a retriever, the whole system as it was measured.
 
-    The frameworks that are installed come first, then plain Python. `embedder` is a name for `get_embedder`.
+    The frameworks that are installed come first, then plain Python. `embedder` is a name for `get_embedder`, `counter`
+    one for `get_counter`.
 
     >>> print(snippets("sentence:size=100")["LangChain"])
     from chunkadapters.langchain import ChunkcoreTextSplitter
@@ -78,13 +81,16 @@ def snippets(spec: str, retriever: str = "", embedder: str = DEFAULT_MODEL) -> M
     fitted = f', fit_to="{_escaped(embedder)}"' if options.get("counter") == "embedder" else ""
     inner = retriever.removesuffix(f" · {BEHIND}")
     system = _system(spec, inner, embedder) if retriever else ""
+    counting = "" if counter == DEFAULT_COUNTER else f', counter="{_escaped(counter)}"'
+    units = format_spec("sentence", {"size": 50, **({"counter": counter} if counting else {})})
     blocks = {}
     for framework, (package, module, splitter, variable, retriever_class) in _ADAPTERS.items():
         block = f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
         if inner != retriever:
-            block = system + _WORDS + (_PIPELINE if framework == "Haystack" else _RANKED.format(module=module))
+            behind = (_PIPELINE if framework == "Haystack" else _RANKED).format(module=module, counting=counting)
+            block = system + _WORDS.format(units=_escaped(units)) + behind
         elif retriever:
-            block = system + _DEPLOYED.format(module=module, cls=retriever_class)
+            block = system + _DEPLOYED.format(module=module, cls=retriever_class, counting=counting)
         blocks[framework] = (find_spec(package) is None, block)
     if retriever and inner == retriever:
         blocks["Python"] = (False, f"{system}\n{_PLAIN}")

@@ -35,7 +35,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedd
 from chunkcore.options import check_options, split_spec
 from chunkcore.report.advice import overlap
 from chunkcore.report.page import Above, ReportPage
-from chunkcore.report.pasting import BEHIND, UNITS
+from chunkcore.report.pasting import BEHIND
 from chunkcore.report.tables import FEW
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import MAX_TOKENS
@@ -136,7 +136,7 @@ class StudySettings:
         for number, run in enumerate(runs, 1):
             reports.append(scorer.score(run, self.measures_of(run)))
             progress("score", number, len(runs))
-        return ReportPage(self.compare(reports), benchmark, facts, today())
+        return ReportPage(self.compare(reports), benchmark, facts, today(), counter=self.counter)
 
 
 def compare_systems(
@@ -196,7 +196,8 @@ def compare_systems(
     facts = _facts(reports, models, methods, settings) | {name: chunker.spec for name, chunker in built.items()}
     above = None if stopped else _above(scorer, models, built_with)
     comparison = settings.compare(reports)
-    return ReportPage(comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above)
+    page = ReportPage(comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above)
+    return replace(page, counter=settings.counter)
 
 
 def _above(
@@ -287,12 +288,15 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
     """The report of a system with passages behind it, which are chosen anew for each budget of the measures."""
     assert report.run is not None
     queries, results = scorer.benchmark.queries, report.run.results
-    units = chunk_corpus(scorer.benchmark.documents, UNITS)
+    units = chunk_corpus(scorer.benchmark.documents, replace(get_chunker("sentence:size=50"), counter=settings.counter))
     index = cast("WindowIndex", get_retriever("passages:lexical").index(units))
     hits = {query.id: list(results.get(query.id, ()))[:_HITS] for query in queries}
 
     def behind(budget: int) -> Run:
-        passages = {query.id: index.behind(query.text, hits[query.id], max_tokens=budget) for query in queries}
+        passages = {
+            query.id: index.behind(query.text, hits[query.id], max_tokens=budget, counter=settings.counter)
+            for query in queries
+        }
         return Run(system_name(report.name, BEHIND), passages)
 
     by_budget: dict[int, list[Measure]] = {}
@@ -316,7 +320,7 @@ def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
         "Embedder": ", ".join(sorted({report.embedder for report in tuning.reports} - {""})),
         "Held out": f"{len(tuning.folds)} parts, by {by}",
     }
-    return ReportPage(comparison, benchmark, facts, today(), tuning=tuning)
+    return ReportPage(comparison, benchmark, facts, today(), tuning=tuning, counter=options.counter)
 
 
 def today() -> str:
