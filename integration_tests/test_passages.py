@@ -374,6 +374,7 @@ def test_what_is_stated_stands_for_what_cannot_be_read() -> None:
     assert keys_of(None, [UNKNOWN]) == keys_of({}, []) == set()
     for query in ([{"term": {"metadata.level": 1}}], {"bool": {"must": [{"range": {}}]}}, {"must": [{"key": "level"}]}):
         assert keys_of(UNKNOWN, [query]) == {ANY}  # "term" is no key of metadata
+    assert keys_of(UNKNOWN, [{"field": "title"}, {"conditions": [], "secret": 0}]) == {"field", "conditions", "secret"}
     own = type("VectorStoreRetriever", (), {})()  # no framework's, whatever it is called and holds
     own.config, own._node_ids, own.retriever = "any", ["a"], own
     assert set(filters_within(own)) == {UNKNOWN}
@@ -444,6 +445,7 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
     old = "The house has a door. " * 20 + "The code of the door is 1234. " + "Tea is hot. " * 20
     for file in ("door.md", "gate.md"):
         (docs / file).write_text(old)
+    (docs / "east.md").write_text("The code of the door is 1234.")
     (docs / "hall.md").write_text("The hall is white.")  # it stays: files of another machine are not looked at
     index_files(docs, folder)
     alone = langchain.IndexRetriever(str(folder))
@@ -461,18 +463,23 @@ def test_a_file_that_has_changed_where_no_hit_is_is_not_answered_from_the_index(
     gate = LangChainDocument(page_content=old[:300], metadata={"source": "gate.md", "start_index": 0})
     os.utime(docs / "gate.md", (1, 1))  # another stamp, the same text
     assert answer("hits") == 2
-    for text in (old[:40], old):  # half written, and whole
-        (docs / "gate.md").write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for text in (old[:40], old, "", old):  # half written, whole, empty
+            (docs / "gate.md").write_text(text)
             assert ("1234" in kept.invoke("What is the code of the door?")[0].page_content) is (text == old)
-    (docs / "door.md").write_text(old.replace("1234", "9876"))
+    assert sum(each.category is PassageWarning for each in caught) == 1  # said once
+    for file in ("door.md", "east.md"):
+        (docs / file).write_text(old.replace("1234", "9876"))
+    short = langchain.PassageRetriever(kept.retriever, index=str(folder), words="all", filters=None, max_tokens=12)
+    with pytest.warns(PassageWarning, match=r"'door.md'"):
+        assert "gate.md" in str(short.invoke("What is the code of the door?")[0].metadata)
     for words in ("hits", "all"):
         with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'.*chunkcore index"):
             assert answer(words) == 1
     del hits[0]
-    with pytest.warns(PassageWarning, match=r"1 documents have changed .*'door.md'"):
-        assert answer("all") == 1  # and no hit in it
+    with pytest.warns(PassageWarning, match=r"2 documents have changed .*'door.md'"):
+        assert answer("all") == 1  # and no hit in them
     index_files(docs, folder)
     assert answer("all") == 1
     (docs / "gate.md").unlink()
@@ -546,6 +553,8 @@ def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
         langchain.IndexRetriever(INDEX, counter=lambda text: count).invoke("tea")
     with pytest.raises(ValueError, match="the question is a string, got"):
         langchain.IndexRetriever(INDEX).invoke(5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="filter is a mapping of metadata"):
+        langchain.IndexRetriever(INDEX).invoke("tea", filter="tenant = 'a'")
 
 
 def test_documents_of_one_id_get_names_that_no_other_has() -> None:

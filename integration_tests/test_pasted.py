@@ -123,14 +123,17 @@ def scores(benchmark) -> dict[tuple[str, str], float]:
     return {pair: page.reports[0].mean("Recall@1000tok") for pair, page in pages.items()}
 
 
+@pytest.mark.parametrize("counter", ["cl100k_base", "words"])
 @pytest.mark.parametrize("framework", list(EVALUATORS))
-def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework, benchmark, folder) -> None:
+def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework, counter, benchmark, folder) -> None:
     module = pytest.importorskip(EVALUATORS[framework])
-    page = compare_systems(benchmark, ["recursive:size=200"], ["bm25", "passages:lexical"])
+    settings = StudySettings(counter=counter, resamples=100)
+    page = compare_systems(benchmark, ["recursive:size=200"], ["bm25", "passages:lexical"], settings=settings)
     behind = next(report for report in page.reports if report.retriever == "bm25 · passages behind")
-    names = run(snippets(behind.chunker, behind.retriever)[framework])
+    names = run(snippets(behind.chunker, behind.retriever, counter=counter)[framework])
     sockets = {"query_socket": ["yours.query", "passages.query"]} if framework == "Haystack" else {}
-    scored = module.evaluate_retriever(names["retriever"], benchmark, measures="Recall@1000tok", **sockets)
+    options = {"measures": "Recall@1000tok", "counter": counter, **sockets}
+    scored = module.evaluate_retriever(names["retriever"], benchmark, **options)
     assert scored.mean("Recall@1000tok") == pytest.approx(behind.mean("Recall@1000tok"), abs=0.01)
 
 

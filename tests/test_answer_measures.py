@@ -38,9 +38,6 @@ def test_normalisation_is_the_squad_scripts():
     assert squad_normalised("「東京」。") == "東 京"
 
 
-# --- SQuAD's F1 and exact match ---------------------------------------------------------------------------------
-
-
 def test_squad_f1_by_hand():
     assert squad_f1("Denver Broncos", ["Denver Broncos", "The Broncos"]) == 1
     assert squad_f1("the Denver team", ["Denver Broncos"]) == 1 / 2  # one of two words on each side
@@ -60,9 +57,6 @@ def test_nothing_is_right_where_no_reference_says_anything():
     for measure in (squad_f1, exact_match):
         assert measure("", [""]) == measure("the", [""]) == measure("", ["the"]) == 1
         assert measure("Paris", [""]) == measure("", ["Paris"]) == measure("", ["the", "Paris"]) == 0
-
-
-# --- ROUGE-L, BLEU, METEOR --------------------------------------------------------------------------------------
 
 
 @needs_packages
@@ -142,9 +136,6 @@ def test_any_texts_score_from_0_to_1_and_the_references_order_is_nothing(measure
     found = measure(answer, references)
     assert 0 <= found <= 1 + 1e-9
     assert measure(answer, references[::-1]) == pytest.approx(found)
-
-
-# --- BERTScore and the question's cosine ------------------------------------------------------------------------
 
 
 class WordModel:

@@ -39,8 +39,6 @@ def angles(**options) -> Breakpoint:
     )
 
 
-# --- where to cut -----------------------------------------------------------------------------------------------
-
 DISTANCES = np.array([0.1, 0.2, 0.3, 0.4, 1.0])
 
 
@@ -110,9 +108,6 @@ def test_the_chunks_are_those_of_the_plain_program(sentences, gap, percentile):
     assert ["".join(chunk.split()) for chunk in ours] == plain_chunks(text, FakeEmbedder(), percentile)
 
 
-# --- what the model is asked ------------------------------------------------------------------------------------
-
-
 def test_the_model_reads_windows_joined_by_spaces_each_once_and_together():
     model = FakeEmbedder()
     Kamradt(embedder=model).spans("A.\nB.  C.\n\nA. B. C. A.")
@@ -137,9 +132,6 @@ def test_an_empty_last_sentence_counts_where_the_original_has_one():
     assert angles(**half, empty_end=True).split_text("A 0. ") == ["A 0."]
     assert angles(threshold="distance", amount=0.5, empty_end=True).split_text(text + " ") == cut  # it is cut off
     assert angles(**half, empty_end=True).split_text(" ") == []
-
-
-# --- sizes ------------------------------------------------------------------------------------------------------
 
 
 def test_a_fragment_joins_the_nearer_neighbour():
@@ -173,9 +165,6 @@ def test_without_a_maximum_no_chunk_is_under_the_minimum_unless_the_text_is(piec
     sizes = [end - start for start, end in found]
     assert len(sizes) == 1 or min(sizes) >= least
     assert {start for start, _ in found} <= {0, *ranges[1:][cuts, 0].tolist()}
-
-
-# --- kamradt_modified -------------------------------------------------------------------------------------------
 
 
 def modified(**options) -> KamradtModified:

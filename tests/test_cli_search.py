@@ -47,6 +47,12 @@ def docs(tmp_path) -> Path:
     return folder
 
 
+def test_a_folder_with_a_manifest_of_another_program_is_no_index(docs, capfd):
+    (docs / "manifest.json").write_text('{"name": "A web page of the ferry"}')
+    assert main(["search", str(docs), "ferry", "--json"]) == 0
+    assert rows(capfd)
+
+
 def rows(capfd) -> list[dict]:
     return [json.loads(line) for line in capfd.readouterr().out.splitlines()]
 
@@ -302,11 +308,16 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
     assert "1 document changed since the index was made, such as mill.txt" in capfd.readouterr().err
     reads.clear()
     opened = open_index(folder)
-    for text, changed in (("Closed.", {"mill.txt"}), (MILL, set()), ("The ferry is a mill.", {"mill.txt"})):
+    for text, changed in (("", {"mill.txt"}), (MILL, set()), ("The ferry is a mill.", {"mill.txt"})):
         (docs / "mill.txt").write_text(text)
         for _ in range(2):
             assert opened.changed(["mill.txt", "crows.txt"]) == changed
     assert reads == ["mill.txt"] * 3
+    if os.name != "nt":
+        (tmp_path / "mill.txt").write_text(MILL)
+        (docs / "link.txt").symlink_to(tmp_path / "mill.txt")
+        (docs / "link.txt").replace(docs / "crows.txt")
+        assert opened.changed(["crows.txt"]) == {"crows.txt"}
     index_files(docs / "crows.txt", tmp_path / "crows.index")
     (docs / "crows.txt").unlink()  # or it is on another machine
     assert open_index(tmp_path / "crows.index").changed(["crows.txt"]) == set()
@@ -327,11 +338,17 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
 
 def test_where_compares_numbers_too_and_says_where_nothing_is_allowed(tmp_path, capfd):
     file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps({"id": "a", "text": "The ferry leaves.", "n": 3, "open": True}))
-    assert main(["search", str(file), "ferry", "--where", "n=3", "--where", "open=true", "--json"]) == 0
+    file.write_text(json.dumps({"id": "a", "text": "The ferry leaves.", "n": 3, "open": True, "of": ["ä"]}))
+    assert (
+        main(
+            ["search", str(file), "ferry", *["--where", "n=3", "--where", "open=true", "--where"], 'of=["ä"]', "--json"]
+        )
+        == 0
+    )
     assert rows(capfd)
-    assert main(["search", str(file), "ferry", "--where", "n=4"]) == 0
-    assert "no document has n=4 in its metadata" in capfd.readouterr().err
+    for wrong in ("n=4", "none=null"):
+        assert main(["search", str(file), "ferry", "--where", wrong]) == 0
+        assert f"no document has {wrong} in its metadata" in capfd.readouterr().err
 
 
 def test_an_index_among_its_own_documents_is_none_of_them(docs, capfd):

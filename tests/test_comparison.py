@@ -36,9 +36,6 @@ def near(shift: float, seed: int) -> np.ndarray:
     return HARD + shift + np.random.default_rng(seed).normal(0, 0.05, len(HARD))
 
 
-# --- intervals ---------------------------------------------------------------------------------------
-
-
 def test_the_long_side_of_skewed_scores_is_the_longer() -> None:
     scores = np.repeat([0.0, 0.05, 0.4], [60, 27, 3])
     low, high = mean_intervals(scores[:, None], shares=True)
@@ -47,9 +44,6 @@ def test_the_long_side_of_skewed_scores_is_the_longer() -> None:
     assert high[0] - scores.mean() > 1.5 * (scores.mean() - low[0])
     mirrored = mean_intervals(1 - scores[:, None], shares=True)
     assert mirrored[0][0] == pytest.approx(1 - high[0], abs=1e-9)
-
-
-# --- verdicts ----------------------------------------------------------------------------------------
 
 
 def test_a_clear_winner_is_named_with_its_lead() -> None:
@@ -87,9 +81,6 @@ def test_without_a_clear_winner_all_tied_are_named() -> None:
     assert "such questions" not in compare(systems, margin=0.02).verdict
 
 
-# --- what does not matter, and what comes first ---
-
-
 def test_systems_within_the_margin_are_equivalent_and_those_that_may_be_farther_apart_are_not() -> None:
     systems = [report("a", near(0, 1)), report("b", near(0.001, 2))]
     assert compare(systems).differences[0].equivalent
@@ -115,9 +106,6 @@ def test_a_difference_has_an_effect_size_and_the_questions_won_and_lost() -> Non
     assert found.effect == pytest.approx(0.2 / np.std([1, 1, 0, -1, 0], ddof=1))
     assert found.reverse().effect == -found.effect
     assert (found.reverse().wins, found.reverse().a) == (1, "b")
-
-
-# --- documents ---
 
 
 def test_questions_of_a_document_that_agree_count_as_few_witnesses() -> None:

@@ -27,9 +27,6 @@ def chunk_of(*segments: str, index: int = 0, start: int = 0, **options) -> Chunk
     return Chunk("d", index, (whole,), " ".join(segments), 1, segments=parts, **options)
 
 
-# --- equation 2 -------------------------------------------------------------------------------------------------
-
-
 def test_the_score_is_the_highest_of_the_segments_and_the_cluster():
     """Segments at 0° and 90°, whose mean is at 45°; another chunk at 30°."""
     chunks = [chunk_of("0", "90"), chunk_of("30", index=1, start=10)]
@@ -51,9 +48,6 @@ def test_by_the_cluster_only_the_segments_are_not_looked_at():
     assert [piece.spans for piece in index.retrieve("0", 1)] == [chunks[1].spans]
 
 
-# --- what is embedded -------------------------------------------------------------------------------------------
-
-
 def test_segments_are_cut_out_of_chunks_of_several_spans():
     text = "AAAA bb CCCC dd EEEE"
     spans = (Span(0, 4), Span(8, 12), Span(16, 20))
@@ -61,9 +55,6 @@ def test_segments_are_cut_out_of_chunks_of_several_spans():
     segments = ((Span(0, 4), Span(8, 10)), (Span(17, 20),))
     with_segments = Chunk("d", 0, chunk.spans, chunk.text, 3, segments=segments)
     assert segment_texts(with_segments) == ["AAAA | CC", "EEE"]
-
-
-# --- the search -------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 9), st.integers(1, 14), st.booleans())
@@ -92,9 +83,6 @@ def test_one_owner_of_nearly_all_the_vectors_does_not_hide_the_others():
     vectors = np.concatenate((np.tile([1.0, 0.0], (500, 1)), [[0.0, 1.0], [0.5, 1.0]]))
     indices, _ = top_k_owners([[1.0, 0.0], [0.0, 1.0]], vectors, [0] * 500 + [1, 2], 3)
     assert indices.tolist() == [[0, 2, 1], [1, 2, 0]]
-
-
-# --- errors -----------------------------------------------------------------------------------------------------
 
 
 def test_wrong_arguments_are_told():

@@ -173,6 +173,18 @@ def test_a_flipped_byte_or_a_cut_is_refused_or_changes_nothing(
     assert re.search("damaged|cannot be read|of format", refused) if refused else found == whole[1]
 
 
+@pytest.mark.filterwarnings("ignore:Reading `.npy`")
+def test_a_flipped_bit_in_the_head_of_an_array_is_damage(whole: tuple[Path, Any], tmp_path: Path) -> None:
+    shutil.copytree(whole[0], tmp_path / "i")
+    for file in (tmp_path / "i").rglob("*.npy"):
+        content = file.read_bytes()
+        for place in range(0, 128, 5):
+            file.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
+            with pytest.raises(DataError, match="damaged"):
+                answers(load_index(tmp_path / "i", embedder=FakeEmbedder()))
+        file.write_bytes(content)
+
+
 def test_what_cannot_be_written_down_is_refused_before_anything_is_lost(tmp_path: Path) -> None:
     made("bm25", DOCUMENTS).save(tmp_path / "i")
     for value, message in (
@@ -220,9 +232,13 @@ def test_a_manifest_makes_nobody_read_a_file(root: str, tmp_path: Path, monkeypa
 
 
 def test_the_manifest_says_what_made_the_index(tmp_path: Path) -> None:
-    made("passages", DOCUMENTS).save(tmp_path / "i", notes={"from": "docs/"})
+    made("passages", DOCUMENTS).save(tmp_path / "i", notes={"from": {9: "a", 10: "b"}})
     manifest = read_manifest(tmp_path / "i")
-    assert (manifest["retriever"], manifest["documents"], manifest["notes"]) == ("passages", 3, {"from": "docs/"})
+    assert (manifest["retriever"], manifest["documents"], manifest["notes"]) == (
+        "passages",
+        3,
+        {"from": {"9": "a", "10": "b"}},
+    )
     assert manifest["embedder"]["name"] == FakeEmbedder().name
     assert manifest["chunker"].startswith("sentence:")
 

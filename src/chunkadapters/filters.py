@@ -33,13 +33,13 @@ def filter_keys(filters: Any) -> set[str]:
 
     Knows mappings, as of most stores, LlamaIndex' `MetadataFilters` and Haystack's.
 
-    >>> sorted(filter_keys([{"$and": [{"level": 1}, {"tenant": {"$ne": "a"}}]}, {"field": "meta.kind", "value": 2}]))
+    >>> sorted(filter_keys([{"$and": [{"level": 1}, {"tenant": {"$ne": "a"}}]}, {"kind": 2}]))
     ['kind', 'level', 'tenant']
     """
     if isinstance(filters, Mapping):
-        if isinstance(field := filters.get("field"), str):
-            return {field.removeprefix("meta.")}
-        if "conditions" in filters:
+        if filters.keys() == {"field", "operator", "value"}:  # Haystack's; elsewhere these are keys of metadata
+            return {str(filters["field"]).removeprefix("meta.")}
+        if filters.keys() == {"operator", "conditions"}:
             return filter_keys(filters["conditions"])
         nested = {key for key in filters if str(key).startswith("$")}
         keys = {ANY if _is_query(value) else str(key) for key, value in filters.items() if key not in nested}

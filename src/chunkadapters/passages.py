@@ -167,7 +167,7 @@ class LocalIndex:
         self._lock = Lock()
         self._saved: FolderIndex | None = None
         if isinstance(index, str | Path):
-            from chunkcore.scale.folder_index import open_index
+            from chunkcore.scale.folder_index import open_index  # with scores and benchmarks, only for a folder
 
             self._saved = open_index(Path(index))
             index = OpenedIndex(self._saved.index, self._saved)
@@ -177,8 +177,7 @@ class LocalIndex:
     def opened(self) -> OpenedIndex:
         """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
         with self._lock:
-            latest = self._saved and self._saved.latest()
-            if latest is not None and latest is not self._saved:
+            if self._saved is not None and (latest := self._saved.latest()) is not self._saved:
                 self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
             return self._opened
 
@@ -308,22 +307,22 @@ class OpenedIndex:
                 "this index was updated, and the passages are of its old texts: make the retriever again with what "
                 "update or delete returned, or with a folder, which is opened again after each save",
             )
-        self._warn_changed(changed, "their hits stay as they are")
+        self._warn_changed(changed, "their hits stay as they are, and nothing else of them is shown")
         lost = [hit for hit, piece in zip(hits, ranked, strict=True) if not piece.spans]
-        told = [hit.text for hit in lost if hit.text.strip() and not hit.derived]
-        if told and not changed:
+        texts = [hit.text for hit in lost if hit.text.strip() and not hit.derived]
+        if texts and not changed:
             self._warn_once(
                 "",
                 f"{len(lost)} of {len(hits)} hits are in no document of the index and stay as they are, such as "
-                f"{told[0][:40]!r}: index the documents that the retriever searches",
+                f"{texts[0][:40]!r}: index the documents that the retriever searches",
             )
 
     def _warn_changed(self, names: Iterable[str], what: str) -> None:
         """Tell of each document once."""
         new = sorted(name for name in names if f"changed {name}" not in self._warned)
         self._warned.update(f"changed {name}" for name in new)
-        how = "chunkcore index" if self._saved and self._saved.stamps else "index.update(documents).save(folder)"
         if new:
+            how = "chunkcore index" if self._saved and self._saved.root else "index.update(documents).save(folder)"
             warn_user(
                 f"{len(new)} documents have changed since they were indexed, such as {new[0]!r}: {what}. Save the "
                 f"index anew: {how}",

@@ -36,9 +36,6 @@ def run_of(spans: tuple[Span, ...] = (Span(12, 28),)) -> Run:
     return Run("r", {"q": [Retrieved("d", spans, 0.5, id="c")]})
 
 
-# ---- runs and chunks in files
-
-
 @pytest.mark.parametrize("spans", [(Span(12, 28),), (Span(0, 11), Span(29, 42))])
 def test_a_saved_run_is_refused_where_another_text_stands_at_its_places(tmp_path: Path, spans) -> None:
     path = write_run(run_of(spans), tmp_path / "run.jsonl", benchmark(TEXT))
@@ -64,9 +61,6 @@ def test_chunks_are_refused_where_their_document_has_changed(tmp_path: Path, tex
         read_pool(path, benchmark(MOVED))
 
 
-# ---- reports
-
-
 def report(name: str, text: str) -> Report:
     recall = {get_measure("Recall", 5): np.ones(8)}
     digest = benchmark(text).documents_digest if text else ""
@@ -82,9 +76,6 @@ def test_reports_of_different_texts_are_compared_with_a_warning() -> None:
         compare([report("a", TEXT), report("b", LONGER)], "Recall@5", resamples=100)
     with pytest.warns(ChangedDocumentsWarning, match="have changed since the earlier report"):
         check_baseline(report("a", TEXT), report("a", LONGER), get_measure("Recall", 5), resamples=100)
-
-
-# ---- the commands
 
 
 @pytest.fixture
@@ -111,9 +102,6 @@ def test_the_commands_tell_of_an_edit_after_the_baseline_and_after_the_run(files
     assert capsys.readouterr().err.count("chunkcore: warning: the documents have changed since the earlier report") == 1
     assert main(scoring) == 2
     assert "another text stands at these spans than when the run was written" in capsys.readouterr().err
-
-
-# ---- retrievers of frameworks, whose index is older than the documents
 
 
 def answering(*pieces: Hit) -> DeployedRetriever:

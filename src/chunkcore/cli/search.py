@@ -193,8 +193,8 @@ def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
         raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")
 
     def allowed(metadata: Mapping[str, Any]) -> bool:
-        held = [metadata.get(key) for key, _, _ in pairs]
-        shown = [value if isinstance(value, str) else json.dumps(value, default=str) for value in held]
+        held = [metadata[key] for key, _, _ in pairs if key in metadata]
+        shown = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in held]
         return shown == [value for _, _, value in pairs]
 
     return allowed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -149,7 +150,7 @@ class Index(ABC):
             notes: JSON values kept in the manifest, such as where the documents come from.
 
         Raises `OptionError`: the retriever, chunker or embedder cannot be written down; `DataError`: the folder holds
-        something else, or a newer index than the one that this index was made of, or a document's metadata are no JSON;
+        something else, or a newer index than the one that this index was made of, or metadata or notes are no JSON;
         `OSError`: the disk is full, or the folder cannot be written to.
         """
         self._check_whole()
@@ -157,7 +158,11 @@ class Index(ABC):
         check_type("notes", notes, Mapping | None, "a mapping, or None")
         if self.superseded:
             warnings.warn("this index was updated: save what update or delete returned", stacklevel=2)
-        contents = Contents(self.method.name, self.corpus, self.vectors, self.norms, notes or {})
+        try:
+            plain = json.loads(json.dumps(dict(notes or {}), allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DataError(f"the notes of an index are JSON values: {error}") from error
+        contents = Contents(self.method.name, self.corpus, self.vectors, self.norms, plain)
         self.origin = write_index(contents, Path(folder), self.base)
         self.base = self.base and self.origin
         return Path(folder)

@@ -174,8 +174,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
             allowed = [bool(where(data)) for data in metadata]
         elif isinstance(where, Mapping):
             for name, value in where.items():
-                if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
-                    raise OptionError(f"where: {name} must equal a value, got {value!r:.80}; give a function instead")
+                if any(str(key).startswith("$") for key in [name, *(value if isinstance(value, Mapping) else ())]):
+                    raise OptionError(
+                        f"where knows no operators, got {{{name!r}: {value!r:.80}}}: name values, or give a function"
+                    )
             allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
         else:
             ids = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, partial
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,11 +69,7 @@ def write_index(contents: Contents, root: Path, base: Origin | None) -> Origin:
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
             manifest = _manifest(contents, data, files)
-            try:
-                checked = {**manifest, "checksum": _checksum(manifest)}
-            except (TypeError, ValueError) as error:
-                raise DataError(f"the notes of an index are JSON values: {error}") from error
-            write_parts(root / MANIFEST, [json.dumps(checked, indent=1).encode()])
+            write_parts(root / MANIFEST, [json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1).encode()])
         except BaseException:
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
@@ -293,10 +290,15 @@ def _check(path: Path, expected: Mapping[str, Any], data: bytes | memoryview) ->
         raise _damaged(path)
 
 
-def _mapped(path: Path) -> tuple[mmap.mmap, NDArray[Any]]:
-    """A file of one array, mapped: its bytes, and the array. A later save may remove the file meanwhile."""
+def _mapped(path: Path, expected: Mapping[str, Any] | None = None) -> tuple[mmap.mmap, NDArray[Any]]:
+    """A file of one array, mapped: its bytes, and the array. A later save may remove the file meanwhile.
+
+    The bytes are compared with what is `expected` before they are read as an array.
+    """
     with path.open("rb") as opened:
         data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        if expected is not None:
+            _check(path, expected, memoryview(data))
         np.lib.format.read_magic(opened)
         shape, _, dtype = np.lib.format.read_array_header_1_0(opened)
         return data, np.frombuffer(data, dtype, math.prod(shape), opened.tell()).reshape(shape)
@@ -347,7 +349,8 @@ class OpenedFolder:
                 if again["data"] == self.manifest["data"]:
                     raise _damaged(Path(str(error.filename))) from error
                 self.manifest = again
-            except (KeyError, ValueError, TypeError) as error:  # parts that do not fit together
+            except (KeyError, ValueError, TypeError, OverflowError, SyntaxError, TokenError) as error:
+                # Parts that do not fit together, or the damaged head of an array.
                 raise _damaged(self.folder) from error
 
     def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:
@@ -393,10 +396,7 @@ class OpenedFolder:
         return data
 
     def _array(self, name: str) -> NDArray[Any]:
-        path: Path = self.folder / self.manifest["data"] / name
-        data, array = _mapped(path)
-        _check(path, self.manifest["files"][name], memoryview(data))
-        return array
+        return _mapped(self.folder / self.manifest["data"] / name, self.manifest["files"][name])[1]
 
 
 def _document(row: Mapping[str, Any], data: memoryview) -> Document:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -16,6 +15,7 @@ from urllib.parse import quote, unquote
 from chunkcore.document import Document, pages_of_all
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
+from chunkcore.files import NoTextError
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
@@ -42,8 +42,9 @@ class FolderIndex:
     folder: Path | None = None  # where the index is saved; None: nowhere
     embedder: Embedder | str | None = None  # see `load_index`
     stamp: Stamp = field(default_factory=list)  # `manifest_stamp` of the folder when the index was opened
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)  # of the files when they were indexed, by name
-    _read: dict[str, tuple[Stamp, bool]] = field(default_factory=dict, compare=False, repr=False)  # see `_is_current`
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)  # of a folder's files when they were indexed, by name
+    follow_links: bool = False
+    _current: dict[str, tuple[Stamp, bool]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def latest(self) -> FolderIndex:
         """The index as it was last saved into its folder, by any process: this one while there is no later save.
@@ -57,39 +58,33 @@ class FolderIndex:
     def changed(self, names: Iterable[str]) -> set[str]:
         """Of these documents of a folder, those whose file has another text than when it was indexed, or is gone.
 
-        Files are looked at only where one of the folder is as it was: elsewhere they are another machine's, or copies,
-        or a name that a stranger wrote into the manifest. A file of another stamp is read once; what cannot be read
-        counts as it was.
+        A file of another stamp is read once; one that cannot be read here counts as it was. Where `stamps` are not
+        known, none has changed; see `open_index`.
         """
-        return {name for name in names if self._is_here and not self._is_current(name)}
-
-    @cached_property
-    def _is_here(self) -> bool:
-        root = self.root
-        if root is None or str(root).startswith(("\\\\", "//")):  # a share of Windows: that would be the network
-            return False
-        try:
-            return _by_file(root) and any(
-                stamp and stamp_of(root / name) == stamp for name, stamp in self.stamps.items()
-            )
-        except (OSError, ValueError):  # no right to look, or no name of a file
-            return False
+        return {name for name in names if name in self.stamps and not self._is_current(name)}
 
     def _is_current(self, name: str) -> bool:
         assert self.root is not None
-        if name not in self.stamps:  # added by `update`
-            return True
         file = self.root / name
         stamp = stamp_of(file)
-        if not stamp or stamp == self.stamps[name]:
-            return bool(stamp)
-        if self._read.get(name, ([], True))[0] != stamp:
-            try:
-                text = read_file(file, name, inside=self.root).document.text
-            except DataError:  # of another user, or of a kind whose reader is not installed here
-                text = self.document(name).text
-            self._read[name] = stamp, text == self.document(name).text
-        return self._read[name][1]
+        if stamp == self.stamps[name]:
+            return True
+        if not stamp or not file.is_file():
+            return False
+        if name not in self._current or self._current[name][0] != stamp:
+            self._current[name] = stamp, self._has_its_text(file, name)
+        return self._current[name][1]
+
+    def _has_its_text(self, file: Path, name: str) -> bool:
+        inside = None if self.follow_links else self.root
+        try:
+            return read_file(file, name, inside=inside).document.text == self.document(name).text
+        except NoTextError:
+            return False
+        except (
+            DataError
+        ):  # no right to read it, or a reader that is not installed here; a link elsewhere is none of ours
+            return not file.is_symlink()
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
@@ -126,18 +121,35 @@ class FolderIndex:
 
 
 def is_index(folder: Path) -> bool:
-    """Whether a folder is a saved index."""
-    return (folder / MANIFEST).is_file() and not (folder / _LINES).is_file()
+    """Whether a folder is a saved index, whole or damaged."""
+    return (folder / MANIFEST).is_file() and any(folder.glob("data-*")) and not (folder / _LINES).is_file()
 
 
 def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> FolderIndex:
-    """A saved index as it is; no file is read again. Raises `DataError`: see `load_index`."""
+    """A saved index as it is; no file is read again. Raises `DataError`: see `load_index`.
+
+    It knows the files of the folder that it was made of, for `FolderIndex.changed`, if one of them is as it was:
+    elsewhere they are another machine's, or copies, or names that a stranger wrote into the manifest.
+    """
     stamp = manifest_stamp(folder)  # before it is opened: a save between the two is opened again
     notes = read_manifest(folder)["notes"]
-    path = Path(root) if isinstance(root := notes.get("root"), str) else None
-    stamps = stamps if isinstance(stamps := notes.get("stamps"), dict) else {}
+    root = Path(name) if isinstance(name := notes.get("root"), str) else None
+    stamps = notes.get("stamps")
+    if root is None or not isinstance(stamps, dict) or not _is_here(root, stamps):
+        stamps = {}
     index = load_index(folder, embedder=embedder)
-    return FolderIndex(index, path, folder=folder, embedder=embedder, stamp=stamp, stamps=stamps)
+    links = notes.get("follow_links") is True
+    return FolderIndex(index, root, folder=folder, embedder=embedder, stamp=stamp, stamps=stamps, follow_links=links)
+
+
+def _is_here(root: Path, stamps: Mapping[str, Any]) -> bool:
+    """Whether one of a folder's files has its stamp. Nothing outside the folder is looked at, and no other machine."""
+    if str(root).startswith(("\\\\", "//")) or any(Path(name).anchor or ".." in Path(name).parts for name in stamps):
+        return False
+    try:
+        return _by_file(root) and any(stamp and stamp_of(root / name) == stamp for name, stamp in stamps.items())
+    except (OSError, ValueError):  # no right to look, or no name of a file
+        return False
 
 
 def index_files(

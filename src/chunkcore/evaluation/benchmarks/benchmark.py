@@ -184,7 +184,8 @@ class Benchmark:
         for item in items:
             if kind is Document:
                 check_document(item, "one of the documents of a benchmark")
-            check_type(f"one of the {name} of a benchmark", item, kind, f"a {kind.__name__}")
+            else:
+                check_type(f"one of the {name} of a benchmark", item, kind, f"a {kind.__name__}")
             if item.id in seen:
                 raise DataError(f"two {name} of the benchmark {self.name!r} have the id {item.id!r}: make ids unique")
             seen.add(item.id)
