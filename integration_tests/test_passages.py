@@ -372,7 +372,11 @@ def test_what_is_stated_stands_for_what_cannot_be_read() -> None:
     assert keys_of(tenant, [function, UNKNOWN]) == {"tenant"}
     assert keys_of(tenant, [{"level": 1}]) == {"level", "tenant"}
     assert keys_of(None, [UNKNOWN]) == keys_of({}, []) == set()
-    for query in ([{"term": {"metadata.level": 1}}], {"bool": {"must": [{"range": {}}]}}, {"must": [{"key": "level"}]}):
+    for query in (
+        [{"term": {"metadata.level": 1}}],
+        {"bool": {"must": [{"range": {}}]}},
+        {"level": {"$gt": 1, "to": 2}},
+    ):
         assert keys_of(UNKNOWN, [query]) == {ANY}  # "term" is no key of metadata
     assert keys_of(UNKNOWN, [{"field": "title"}, {"conditions": [], "secret": 0}]) == {"field", "conditions", "secret"}
     own = type("VectorStoreRetriever", (), {})()  # no framework's, whatever it is called and holds

@@ -313,9 +313,12 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
         for _ in range(2):
             assert opened.changed(["mill.txt", "crows.txt"]) == changed
     assert reads == ["mill.txt"] * 3
+    (docs / "mill.txt").write_bytes(b"%PDF-1.7 that nobody can read")
+    assert opened.changed(["mill.txt"]) == set()
+    (docs / "mill.txt").write_text("The ferry is a mill.")
     if os.name != "nt":
-        (tmp_path / "mill.txt").write_text(MILL)
-        (docs / "link.txt").symlink_to(tmp_path / "mill.txt")
+        (tmp_path / "crows.txt").write_text("Crows sing. " * 200)
+        (docs / "link.txt").symlink_to(tmp_path / "crows.txt")
         (docs / "link.txt").replace(docs / "crows.txt")
         assert opened.changed(["crows.txt"]) == {"crows.txt"}
     index_files(docs / "crows.txt", tmp_path / "crows.index")

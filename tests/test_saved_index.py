@@ -224,11 +224,13 @@ def test_notes_of_another_program_are_no_settings_of_a_folder(tmp_path: Path) ->
 @pytest.mark.parametrize("root", ["{docs}", "//host/share", "x" * 5000, "a\0b", "{docs}/fox.md/nothing"])
 def test_a_manifest_makes_nobody_read_a_file(root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fox.md").write_text("The password is 1234.")
-    monkeypatch.setattr(folder_index, "read_file", None)
+    asked: list[Path] = []
+    monkeypatch.setattr(folder_index, "stamp_of", lambda file: asked.append(file) or [])
     named = [Document(name, "A fox.") for name in ("fox.md", "../fox.md", "/etc/hostname", "a\0b")]
     notes = {"root": root.format(docs=tmp_path), "stamps": {document.id: [21, 1, 1, 1] for document in named}}
     opened = open_index(made("bm25", named).save(tmp_path / "i", notes=notes))
     assert opened.changed(document.id for document in named) == set()
+    assert asked == []
 
 
 def test_the_manifest_says_what_made_the_index(tmp_path: Path) -> None:

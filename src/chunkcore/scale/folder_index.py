@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from chunkcore.document import Document, pages_of_all
 from chunkcore.errors import ChunkcoreError, DataError
 from chunkcore.evaluation.benchmarks.documents import FolderWalk, load_documents
-from chunkcore.files import NoTextError
+from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
@@ -79,12 +79,12 @@ class FolderIndex:
         inside = None if self.follow_links else self.root
         try:
             return read_file(file, name, inside=inside).document.text == self.document(name).text
-        except NoTextError:
-            return False
         except (
-            DataError
-        ):  # no right to read it, or a reader that is not installed here; a link elsewhere is none of ours
+            UnreadError
+        ):  # no right, or a reader that is not installed; a link out of the folder is none of its files
             return not file.is_symlink()
+        except DataError:  # no text any more
+            return False
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
