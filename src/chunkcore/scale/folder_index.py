@@ -79,9 +79,7 @@ class FolderIndex:
         inside = None if self.follow_links else self.root
         try:
             return read_file(file, name, inside=inside).document.text == self.document(name).text
-        except (
-            UnreadError
-        ):  # no right, or a reader that is not installed; a link out of the folder is none of its files
+        except UnreadError:  # no right to, or no reader here; but a link out of the folder is none of its files
             return not file.is_symlink()
         except DataError:  # no text any more
             return False
