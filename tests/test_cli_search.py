@@ -337,6 +337,9 @@ def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads
     assert "docs.index is a saved index: name the folder of its documents" in capfd.readouterr().err
     assert main(["search", str(folder), "ferry", "--dense"]) == 2
     assert "docs.index has no vectors for --dense" in capfd.readouterr().err
+    shutil.rmtree(next(folder.glob("data-*")))
+    assert main(["search", str(folder), "ferry"]) == 2
+    assert "damaged; make it again" in capfd.readouterr().err
 
 
 def test_where_compares_numbers_too_and_says_where_nothing_is_allowed(tmp_path, capfd):

@@ -82,7 +82,7 @@ def test_what_is_no_filter_is_refused() -> None:
     for wrong in (3, [1], b"a"):
         with pytest.raises(OptionError, match="where is document ids"):
             index.retrieve("fox", where=wrong)  # type: ignore[arg-type]
-    for operator in ({"year": {"$gt": 2020}}, {"$and": [{"year": 2020}]}):
+    for operator in ({"year": {"$gt": 2020}}, {"$and": [{"year": 2020}]}, {"operator": "AND", "conditions": []}):
         with pytest.raises(OptionError, match="where knows no operators"):
             index.retrieve("fox", where=operator)
 

@@ -27,6 +27,10 @@ _READ = re.compile(
 )
 _HELD = re.compile(r"_?(\w+_)?retrievers?|bound|default|object_map")  # where they have the retrievers that they ask
 
+# Haystack's; in other filters `field`, `operator` and their like are keys of metadata.
+_COMPARED = ("==", "!=", ">", ">=", "<", "<=", "in", "not in")
+_JOINED = ("AND", "OR", "NOT")
+
 
 def filter_keys(filters: Any) -> set[str]:
     """The metadata keys that filters read; with `ANY` for a function, a query language or the like.
@@ -37,9 +41,10 @@ def filter_keys(filters: Any) -> set[str]:
     ['kind', 'level', 'tenant']
     """
     if isinstance(filters, Mapping):
-        if filters.keys() == {"field", "operator", "value"}:  # Haystack's; elsewhere these are keys of metadata
+        operator = filters.get("operator")
+        if filters.keys() == {"field", "operator", "value"} and operator in _COMPARED:
             return {str(filters["field"]).removeprefix("meta.")}
-        if filters.keys() == {"operator", "conditions"}:
+        if filters.keys() == {"operator", "conditions"} and operator in _JOINED:
             return filter_keys(filters["conditions"])
         nested = {key for key in filters if str(key).startswith("$")}
         keys = {ANY if _is_query(value) else str(key) for key, value in filters.items() if key not in nested}

@@ -23,6 +23,7 @@ from chunkcore.errors import DataError, OptionError, check_type, kind_of, warn_u
 from chunkcore.options import check_option_names
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import cut_unit
+from chunkcore.retrieval.base import PassageIndex
 from chunkcore.retrieval.passages import BALANCE, Scope
 from chunkcore.run import Retrieved
 from chunkcore.tokens import TokenCounter, get_counter
@@ -216,8 +217,15 @@ class OpenedIndex:
         index = self.index if where is None else self.index.within(where)
         counter = counter_named(limits.counter)
         passages: list[Retrieved] = []
-        left = limits.max_tokens
-        for piece in index.answers([question], limits.k, limits.max_tokens, counter=counter)[0][: limits.k]:
+        left = asked = limits.max_tokens
+        found: Sequence[Retrieved] = ()
+        while True:
+            before, found = len(found), index.answers([question], limits.k, asked, counter=counter)[0]
+            size = sum(counter.count_many([piece.text for piece in found]))
+            if isinstance(index, PassageIndex) or size >= limits.max_tokens or len(found) == before:
+                break
+            asked *= 2  # the index' chunker counts otherwise
+        for piece in found[: limits.k]:
             size = counter.count(piece.text)
             passages += [piece] if size <= left else cut_unit(piece, left, counter)  # as measures count tokens
             left -= size

@@ -187,17 +187,24 @@ def _check_source(docs: Path) -> None:
 
 
 def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether metadata have these values; of a number or another value, its JSON is compared."""
+    """Whether metadata have these values; a value is text, or JSON, such as a number."""
     pairs = [condition.partition("=") for condition in where]
     if wrong := [condition for condition, pair in zip(where, pairs, strict=True) if not (pair[0] and pair[1])]:
         raise OptionError(f"--where takes KEY=VALUE, such as level=public; got {echo(wrong[0])}")
 
+    wanted = [(key, (value, _as_json(value))) for key, _, value in pairs]
+
     def allowed(metadata: Mapping[str, Any]) -> bool:
-        held = [metadata[key] for key, _, _ in pairs if key in metadata]
-        shown = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in held]
-        return shown == [value for _, _, value in pairs]
+        return all(key in metadata and metadata[key] in values for key, values in wanted)
 
     return allowed
+
+
+def _as_json(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _shown(number: str, place: Mapping[str, Any], passage: Retrieved, words: Set[str]) -> Text:

@@ -36,6 +36,7 @@ from {module} import {cls}
 retriever = {cls}("index", max_tokens=1000{counting})"""
 
 BEHIND = "passages behind"  # of a retriever: its row in a comparison
+UNITS = "sentence:size=50"  # of the words behind a retriever
 _WORDS = """
 index.save("index")  # once; later the folder is enough
 units = chunk_corpus(load_documents("docs/"), "{units}")
@@ -82,7 +83,7 @@ def snippets(
     inner = retriever.removesuffix(f" · {BEHIND}")
     system = _system(spec, inner, embedder) if retriever else ""
     counting = "" if counter == DEFAULT_COUNTER else f', counter="{_escaped(counter)}"'
-    units = format_spec("sentence", {"size": 50, **({"counter": counter} if counting else {})})
+    units = f"{UNITS},counter={counter}" if counting else UNITS
     blocks = {}
     for framework, (package, module, splitter, variable, retriever_class) in _ADAPTERS.items():
         block = f'from {module} import {splitter}\n\n{variable} = {splitter}("{_escaped(spec)}"{fitted})'
@@ -92,7 +93,7 @@ def snippets(
         elif retriever:
             block = system + _DEPLOYED.format(module=module, cls=retriever_class, counting=counting)
         blocks[framework] = (find_spec(package) is None, block)
-    if retriever and inner == retriever:
+    if retriever and inner == retriever and not counting:  # an index counts in its own tokens
         blocks["Python"] = (False, f"{system}\n{_PLAIN}")
     ordered = {title: block for title, (_, block) in sorted(blocks.items(), key=lambda item: item[1][0])}
     return ordered | {"Command line": f"chunkcore chunk docs/ --chunker {shlex.quote(spec)}"}

@@ -35,7 +35,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, cached_embedder, lazy_embedd
 from chunkcore.options import check_options, split_spec
 from chunkcore.report.advice import overlap
 from chunkcore.report.page import Above, ReportPage
-from chunkcore.report.pasting import BEHIND
+from chunkcore.report.pasting import BEHIND, UNITS
 from chunkcore.report.tables import FEW
 from chunkcore.retrieval import Index, chunk_corpus, get_retriever
 from chunkcore.retrieval.assembly import MAX_TOKENS
@@ -196,8 +196,9 @@ def compare_systems(
     facts = _facts(reports, models, methods, settings) | {name: chunker.spec for name, chunker in built.items()}
     above = None if stopped else _above(scorer, models, built_with)
     comparison = settings.compare(reports)
-    page = ReportPage(comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above)
-    return replace(page, counter=settings.counter)
+    return ReportPage(
+        comparison, benchmark, facts, today(), stopped=stopped, balances=balances, above=above, counter=settings.counter
+    )
 
 
 def _above(
@@ -288,7 +289,7 @@ def _behind(report: Report, settings: StudySettings, scorer: Scorer) -> Report:
     """The report of a system with passages behind it, which are chosen anew for each budget of the measures."""
     assert report.run is not None
     queries, results = scorer.benchmark.queries, report.run.results
-    units = chunk_corpus(scorer.benchmark.documents, replace(get_chunker("sentence:size=50"), counter=settings.counter))
+    units = chunk_corpus(scorer.benchmark.documents, replace(get_chunker(UNITS), counter=settings.counter))
     index = cast("WindowIndex", get_retriever("passages:lexical").index(units))
     hits = {query.id: list(results.get(query.id, ()))[:_HITS] for query in queries}
 

@@ -147,7 +147,7 @@ class Index(ABC):
 
         Args:
             folder: new, empty, or that of a saved index.
-            notes: JSON values kept in the manifest, such as where the documents come from.
+            notes: kept in the manifest as JSON gives them back, such as where the documents come from.
 
         Raises `OptionError`: the retriever, chunker or embedder cannot be written down; `DataError`: the folder holds
         something else, or a newer index than the one that this index was made of, or metadata or notes are no JSON;

@@ -173,11 +173,10 @@ class ChunkedCorpus(Sequence[Chunk], Frame):
         if callable(where):
             allowed = [bool(where(data)) for data in metadata]
         elif isinstance(where, Mapping):
-            for name, value in where.items():
-                if any(str(key).startswith("$") for key in [name, *(value if isinstance(value, Mapping) else ())]):
-                    raise OptionError(
-                        f"where knows no operators, got {{{name!r}: {value!r:.80}}}: name values, or give a function"
-                    )
+            inner = [key for value in where.values() if isinstance(value, Mapping) for key in value]
+            others = ({"field", "operator", "value"}, {"operator", "conditions"})  # Haystack's
+            if any(str(key).startswith("$") for key in [*where, *inner]) or set(where) in others:
+                raise OptionError(f"where knows no operators, got {dict(where)!r:.80}: name values, or give a function")
             allowed = [all(name in data and data[name] == value for name, value in where.items()) for data in metadata]
         else:
             ids = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)

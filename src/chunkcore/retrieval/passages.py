@@ -490,12 +490,11 @@ class UnitPlaces:
 
     def worth(self, placed: Sequence[tuple[Rank, Retrieved]], count: int) -> Scores:
         """What hits, of `count` in all, are worth to each unit, at most 1."""
-        best = {(hit.document_id, hit.spans): (rank, hit) for rank, hit in reversed(placed)}  # a repeat counts once
         lengths = np.maximum(self.ends - self.starts, 1)
         total = np.zeros(len(lengths))
         for wider, share in ((False, 2 / 3), (True, 1 / 3)):
             worth, covered = np.zeros(len(lengths)), np.zeros(len(lengths))
-            for rank, hit in best.values():
+            for rank, hit in placed:
                 for units, shared in self.covered(hit, wider=wider):
                     worth[units] += math.log((count + 1) / rank) * shared
                     covered[units] += shared
@@ -516,7 +515,7 @@ def word_shares(scores: Scores) -> Scores:
 def check_behind(
     question: str, hits: Iterable[Retrieved], words: Scope, balance: float, max_tokens: int, k: int | None
 ) -> list[Retrieved]:
-    """The hits. Raises `OptionError`: an argument of `behind` is out of range."""
+    """The hits, a repeated one once. Raises `OptionError`: an argument of `behind` is out of range."""
     if not isinstance(question, str):
         raise OptionError(f"behind takes one question as a string, got {type(question).__name__}")
     if words not in ("hits", "text", "all") if isinstance(words, str) else not isinstance(words, Collection):
@@ -529,4 +528,7 @@ def check_behind(
     pieces = list(hits) if isinstance(hits, Iterable) else [hits]
     if wrong := [piece for piece in pieces if not isinstance(piece, Retrieved)]:
         raise OptionError(f"hits are Retrieved, best first; got {type(wrong[0]).__name__}")
-    return pieces
+    first: dict[object, Retrieved] = {}
+    for number, piece in enumerate(pieces):
+        first.setdefault((piece.document_id, piece.spans, piece.text) if piece.spans else number, piece)
+    return list(first.values())

@@ -43,7 +43,7 @@ _LOCK = ".lock"
 Origin = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
-_LEFT = re.compile(rf"data-.*|\.{MANIFEST}\..*\.part|{_LOCK}")  # what saves write beside the manifest
+_LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")  # what saves write beside the manifest
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
@@ -99,9 +99,13 @@ def _names(root: Path, data: str) -> bool:
         return False
 
 
+def is_left(name: str) -> bool:
+    """Whether saves write such a file beside the manifest: folders of data, unfinished manifests, the lock."""
+    return _LEFT.fullmatch(name) is not None
+
+
 def _is_ours(path: Path) -> bool:
-    """Whether saves write such a file: the manifest, folders of data, unfinished manifests, the lock."""
-    return path.name == MANIFEST or _LEFT.fullmatch(path.name) is not None
+    return path.name == MANIFEST or is_left(path.name)
 
 
 def read_manifest(folder: Path | str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from chunkcore.models.base import Embedder
 from chunkcore.reading import read_file
 from chunkcore.retrieval import Index, TextVectors, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.passages import WindowIndex
-from chunkcore.retrieval.saved import MANIFEST, manifest_stamp, read_manifest, stamp_of
+from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 from chunkcore.spans import pairs_of
 
@@ -58,8 +58,8 @@ class FolderIndex:
     def changed(self, names: Iterable[str]) -> set[str]:
         """Of these documents of a folder, those whose file has another text than when it was indexed, or is gone.
 
-        A file of another stamp is read once; one that cannot be read here counts as it was. Where `stamps` are not
-        known, none has changed; see `open_index`.
+        A file of another stamp is read once; one that cannot be read here counts as it was, one that is not found as
+        gone. Where `stamps` are not known, none has changed; see `open_index`.
         """
         return {name for name in names if name in self.stamps and not self._is_current(name)}
 
@@ -71,7 +71,7 @@ class FolderIndex:
             return True
         if not stamp or not file.is_file():
             return False
-        if name not in self._current or self._current[name][0] != stamp:
+        if self._current.get(name, ([],))[0] != stamp:
             self._current[name] = stamp, self._has_its_text(file, name)
         return self._current[name][1]
 
@@ -120,7 +120,9 @@ class FolderIndex:
 
 def is_index(folder: Path) -> bool:
     """Whether a folder is a saved index, whole or damaged."""
-    return (folder / MANIFEST).is_file() and any(folder.glob("data-*")) and not (folder / _LINES).is_file()
+    if not (folder / MANIFEST).is_file() or (folder / _LINES).is_file():
+        return False
+    return any(is_left(path.name) for path in folder.iterdir())
 
 
 def open_index(folder: Path, *, embedder: Embedder | str | None = None) -> FolderIndex:
