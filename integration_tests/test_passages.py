@@ -563,6 +563,8 @@ def test_a_counter_that_counts_no_tokens_is_refused(count: Any) -> None:
     assert len(few) < len(many)
     with pytest.raises(ValueError, match="filter is a mapping of metadata"):
         langchain.IndexRetriever(INDEX).invoke("tea", filter="tenant = 'a'")
+    with pytest.raises(ValueError, match="filters is a mapping, as of Haystack's filters"):
+        haystack.ChunkcoreIndexRetriever(INDEX).run("tea", filters=5)
 
 
 def test_documents_of_one_id_get_names_that_no_other_has() -> None:

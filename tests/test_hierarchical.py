@@ -49,8 +49,6 @@ def segment_texts(strategy: Hierarchical, text: str) -> list[list[str]]:
     return [[" ".join(span.slice(text) for span in spans) for spans in chunk.segments] for chunk in chunks]
 
 
-# --- the clusters -----------------------------------------------------------------------------------------------
-
 TABLE_1 = [{1, 2, 6}, {2, 4, 7}, {3, 4, 5}, {1, 6, 7}]
 
 
@@ -112,9 +110,6 @@ def test_the_statistics_are_those_of_all_pairs(seed, count, alike):
     unit = unit_rows(rows[:1].repeat(count, axis=0) if alike else rows)
     products = [float(a @ b) for a, b in combinations(unit, 2)]
     assert pair_statistics(unit) == pytest.approx((np.mean(products), np.std(products)), abs=1e-7)
-
-
-# --- chunks -----------------------------------------------------------------------------------------------------
 
 
 def test_related_neighbours_make_a_chunk_that_keeps_them_as_segments():
@@ -185,9 +180,6 @@ def test_segments_lie_in_their_chunk_and_maxima_hold(text, counter, most, k):
         assert (spans[0].start, spans[-1].end) == (chunk.start, chunk.end)
         assert all(not text[left.end : right.start].strip() for left, right in pairwise(spans))
         assert all(strategy.token_counter.count(span.slice(text)) <= 40 for span in spans)
-
-
-# --- models -----------------------------------------------------------------------------------------------------
 
 
 def test_the_segmenter_is_given_the_sentences_and_the_strategys_embedder():

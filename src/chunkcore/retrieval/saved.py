@@ -44,6 +44,8 @@ Origin = tuple[Path, str]  # the folder of a saved index, and the name of its da
 _POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
 _DATA = re.compile("data-[0-9a-f]{16}")
 _LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")  # what saves write beside the manifest
+# What parts raise that do not fit together, and what NumPy does for the damaged head of an array.
+_UNFIT = (KeyError, ValueError, TypeError, OverflowError, SyntaxError, TokenError, RecursionError, MemoryError)
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
@@ -353,8 +355,7 @@ class OpenedFolder:
                 if again["data"] == self.manifest["data"]:
                     raise _damaged(Path(str(error.filename))) from error
                 self.manifest = again
-            except (KeyError, ValueError, TypeError, OverflowError, SyntaxError, TokenError) as error:
-                # Parts that do not fit together, or the damaged head of an array.
+            except _UNFIT as error:
                 raise _damaged(self.folder) from error
 
     def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, SavedVectors | None]:

@@ -10,7 +10,7 @@ from haystack import Document, component
 from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.passages import Limits
-from chunkcore.errors import OptionError
+from chunkcore.errors import OptionError, check_type
 from haystack_integrations.components.rankers.chunkadapters import Indexed, passage_documents
 
 _NO_METADATA = {field.name for field in fields(Document)} - {"meta"}
@@ -63,6 +63,7 @@ class ChunkcoreIndexRetriever(Indexed):
     def run(self, query: str, filters: dict[str, Any] | None = None) -> dict[str, list[Document]]:
         """Search. Returns ``{"documents": passages}``, best first."""
         chosen = filters or self.filters
+        check_type("filters", chosen, Mapping | None, "a mapping, as of Haystack's filters")
         _check_fields(chosen)
 
         def allowed(metadata: Mapping[str, Any]) -> bool:
