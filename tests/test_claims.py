@@ -68,6 +68,15 @@ def test_where_passages_lose_the_page_says_so() -> None:
     assert f"(behind ten hits {results_of('passages')['legal_privacy_qa']['whole']['behind 10, hits'][2]})" in whole
 
 
+def test_the_cost_of_passages_is_what_was_measured() -> None:
+    measured = (ROOT / "docs/evidence/data/passages_cost.txt").read_text(encoding="utf-8").splitlines()[2:]
+    rows = [row.strip("| ").split(" | ") for row in measured]
+    assert all(any(line == f"| {' | '.join(row[:7])} |" for line in EVIDENCE) for row in rows)
+    few, many = (round(float(row[3])) for row in rows)
+    stated = f"{few} milliseconds of processor time over 9,000 units, {many} over 100,000"
+    assert stated in (ROOT / "docs/guides/passages.md").read_text(encoding="utf-8")
+
+
 def test_the_tables_of_stores_are_those_of_the_stores() -> None:
     for result in results_of("behind"):
         store, hits, budget = result["store"], result["hits"], result["1000"]

@@ -49,9 +49,6 @@ def test_the_best_ranking_has_a_piece_for_each_document_the_richest_first() -> N
     assert mean_of("nDCG@1", both[1], benchmark=benchmark) == 2 / 8
 
 
-# --- equal budgets -----------------------------------------------------------------------------------
-
-
 def test_the_last_piece_is_cut_at_the_budget() -> None:
     ranking = [piece((15, 25)), piece((0, 12)), piece((12, 15))]
     # 10 characters, then 5 of the second piece's 12; the third is never reached.
@@ -62,8 +59,6 @@ def test_the_last_piece_is_cut_at_the_budget() -> None:
         0.6, 0.7, 0.8, 0.9, 1, 1,
     ]  # fmt: skip
 
-
-# --- sentences and documents ------------------------------------------------------------------------
 
 STORY = Document("story", "The fox naps. The hen runs. The owl sees both. Night falls.")
 #                          0             14            28                 47
@@ -112,9 +107,6 @@ def test_a_piece_that_says_only_its_document_is_of_that_document() -> None:
     assert mean_of("Precision@5[document]", *ranking, benchmark=DOCUMENTS) == 1 / 3
     for other in (Retrieved("", ()), Retrieved("another", ())):
         assert mean_of("Precision@5[document]", *ranking, other, benchmark=DOCUMENTS) == 1 / 4
-
-
-# --- against sets -----------------------------------------------------------------------------------
 
 
 class BySets:

@@ -1,6 +1,6 @@
 """What a question costs over copies of lochmere's documents, and what a saved index costs.
 
-    python -m integration_tests.benchmarks.passages_cost 10000 100000
+    python -m integration_tests.benchmarks.passages_cost 10000 100000 > docs/evidence/data/passages_cost.txt
 
 Times are of the processor: each question is asked three times, of which the least counts, as other programs only add;
 the median of 20 questions. Copies share every word, which is the worst case for postings. Opening is `load_index`, in

@@ -220,13 +220,12 @@ class OpenedIndex:
         left = asked = limits.max_tokens
         found: Sequence[Retrieved] = ()
         while True:
-            before, found = len(found), index.answers([question], limits.k, asked, counter=counter)[0]
-            size = sum(counter.count_many([piece.text for piece in found]))
-            if isinstance(index, PassageIndex) or size >= limits.max_tokens or len(found) == before:
+            before, found = len(found), index.answers([question], limits.k, asked, counter=counter)[0][: limits.k]
+            sizes = counter.count_many([piece.text for piece in found]).tolist()
+            if isinstance(index, PassageIndex) or sum(sizes) >= limits.max_tokens or len(found) == before:
                 break
             asked *= 2  # the index' chunker counts otherwise
-        for piece in found[: limits.k]:
-            size = counter.count(piece.text)
+        for piece, size in zip(found, sizes, strict=True):
             passages += [piece] if size <= left else cut_unit(piece, left, counter)  # as measures count tokens
             left -= size
             if left <= 0:

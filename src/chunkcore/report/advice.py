@@ -115,8 +115,7 @@ def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
     usual = not embedder or embedder.rpartition(":")[2] == DEFAULT_MODEL
     with suppress(ChunkcoreError):
         get_chunker(chunker)
-        counter = getattr(page.counter, "name", page.counter)
-        return snippets(chunker, retriever, DEFAULT_MODEL if usual else embedder, str(counter))
+        return snippets(chunker, retriever, DEFAULT_MODEL if usual else embedder, get_counter(page.counter).name)
     return {}
 
 
