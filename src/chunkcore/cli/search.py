@@ -203,7 +203,7 @@ def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
 def _as_json(value: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 
